@@ -9,15 +9,18 @@ import mmap
 import os
 import struct
 import time
+import zlib
 from typing import NamedTuple
 
 OUTSIDE, INSIDE, FAILED, ENDED = range(4)
 """What a rank does: it is between two calls, in one, has raised an error, or has ended its program."""
 
-_FORM = struct.Struct("<qqqdd48s")
-_WIDTH = 128
+_FORM = struct.Struct("<qqqd48s")
+_SUM = struct.Struct("<I")
+_ALIVE = struct.Struct("<d")
+_ALIVE_AT, _WIDTH = 120, 128
 _SILENT = 3.0
-"""The seconds without a sign of life after which a process counts as one that does not run."""
+"""The seconds without a sign of life after which a process counts as stopped, where the system does not tell."""
 
 
 class Entry(NamedTuple):
@@ -68,16 +71,26 @@ class Board:
         if number is not None and call is not None:
             self._last = number, call
         number, call = self._last
-        now = time.monotonic()
-        _FORM.pack_into(self._memory, self._start, os.getpid(), state, number, now, now, call.encode()[:48])
+        entry = _FORM.pack(os.getpid(), state, number, time.monotonic(), call.encode()[:48])
+        # Another process may read in the middle of it, which the sum shows.
+        self._memory[self._start : self._start + _FORM.size + _SUM.size] = entry + _SUM.pack(zlib.crc32(entry))
+        self.beat()
 
     def beat(self) -> None:
         """Writes a sign of life."""
-        struct.pack_into("<d", self._memory, self._start + 32, time.monotonic())
+        at = self._start + _ALIVE_AT
+        self._memory[at : at + _ALIVE.size] = _ALIVE.pack(time.monotonic())
 
     def read(self, rank: int) -> Entry:
         """Returns what a rank wrote."""
-        process, state, number, since, alive, call = _FORM.unpack_from(self._memory, rank * _WIDTH)
+        for _ in range(100):
+            row = self._memory[rank * _WIDTH : (rank + 1) * _WIDTH]
+            (total,) = _SUM.unpack_from(row, _FORM.size)
+            if total == zlib.crc32(row[: _FORM.size]) or not any(row):
+                break
+            time.sleep(0.001)
+        process, state, number, since, call = _FORM.unpack_from(row)
+        (alive,) = _ALIVE.unpack_from(row, _ALIVE_AT)
         return Entry(process, state, number, since, alive, call.rstrip(b"\0").decode(errors="replace"))
 
     def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
@@ -132,8 +145,10 @@ class Board:
             where = "in" if entry.state == INSIDE else "after"
             when = f"{where} {shown(entry.call, entry.number)}" if entry.number else "before its first call"
             return f"{who} was killed or ended {when}"
-        if condition == "stopped" or time.monotonic() - entry.alive > _SILENT:
-            return f"{who} is stopped or does not run; {last}"
+        if condition == "stopped":
+            return f"{who} is stopped; {last}"
+        if condition == "unknown" and time.monotonic() - entry.alive > _SILENT:
+            return f"{who} does not run, or is stopped; {last}"
         return ""
 
     def _lateness(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
@@ -168,15 +183,15 @@ def make(path: str, size: int) -> None:
 
 
 def _condition(process: int) -> str:
-    """Returns "gone", "stopped" or "running"; on other systems than Linux a stopped process is "running"."""
+    """Returns "gone", "stopped" or "running", or "unknown" if the system does not tell which of the last two it is."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return "gone"
     except PermissionError:
-        return "running"
+        return "unknown"
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{process}/stat", encoding="utf-8") as file:
         # The name of the program stands in parentheses before the state, and may hold spaces itself.
         state = file.read().rpartition(")")[2].split()[0]
         return {"Z": "gone", "X": "gone", "T": "stopped", "t": "stopped"}.get(state, "running")
-    return "running"
+    return "unknown"

@@ -79,11 +79,11 @@ def all_gather(tree: Any) -> Any:
     here = world()
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        found = []
-        for bits, dtype in given:
-            rows = transport.all_gather(_bytes(bits)).view(bits.dtype)
-            found.append(HostBits(rows.reshape((here.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype))
-        return found
+        rows = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, transport.all_gather, (here.size,))
+        return [
+            HostBits(row.view(bits.dtype).reshape((here.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
+            for row, (bits, dtype) in zip(rows, given, strict=True)
+        ]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         parts = reduce_scatter(list(cotangents))
@@ -112,13 +112,17 @@ def reduce_scatter(tree: Any) -> Any:
     here = world()
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        found = []
-        for tensor in given:
-            shape, vector = tensor.bits.shape, wire.widened(tensor)
-            rows = transport.all_to_all(vector.reshape(here.size, -1).view(np.uint8)).view(vector.dtype)
-            total = np.array(wire.pairwise(list(rows)))
-            found.append(wire.narrowed(total, tensor.dtype, (shape[0] // here.size, *shape[1:])))
-        return found
+        def change(rows: Vector) -> Vector:
+            found: Vector = wire.pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
+            return found
+
+        def rows_of(tensor: HostBits) -> Vector:
+            vector = wire.widened(tensor)
+            return vector.reshape(here.size, vector.size // here.size)
+
+        sums = wire.by_dtype("reduce_scatter", given, rows_of, wire.BUCKET, change)
+        parts = [(x.bits.shape[0] // here.size, *x.bits.shape[1:]) for x in given]
+        return [wire.narrowed(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         found: list[Any] = all_gather(list(cotangents))
@@ -156,8 +160,9 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     _require_rank("broadcast", here, root)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        def change(vector: Vector) -> None:
+        def change(vector: Vector) -> Vector:
             transport.broadcast(vector, root)
+            return vector
 
         carried = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
         return [_like(vector, tensor) for vector, tensor in zip(carried, given, strict=True)]
@@ -183,8 +188,11 @@ def send(tree: Any, to: int) -> Any:
     _require_rank("send", here, to, other=True)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        for bits, _ in given:
-            transport.send(_bytes(bits), to)
+        def change(vector: Vector) -> Vector:
+            transport.send(vector, to)
+            return vector
+
+        wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
         return given
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
@@ -211,12 +219,12 @@ def recv(like: Any, source: int) -> Any:
     _require_rank("recv", here, source, other=True)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        found = []
-        for tensor in given:
-            vector = np.empty(tensor.bits.nbytes, np.uint8)
+        def change(vector: Vector) -> Vector:
             transport.recv(vector, source)
-            found.append(_like(vector, tensor))
-        return found
+            return vector
+
+        found = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
+        return [_like(vector, tensor) for vector, tensor in zip(found, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
@@ -248,20 +256,17 @@ def _summed(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        def change(vector: Vector) -> None:
+        def change(vector: Vector) -> Vector:
             if options["deterministic"]:
                 wire.ordered_sum(transport, vector)
             else:
                 transport.all_sum(vector)
             if divisor > 1:
                 np.divide(vector, divisor, out=vector)
+            return vector
 
-        found: list[Any] = [None] * len(given)
-        for places in wire.groups([wire.summable(call, dtype) for _, dtype in given]).values():
-            vectors = [wire.widened(given[i]) for i in places]
-            for i, vector in zip(places, wire.by_buckets(vectors, bucket_bytes, change), strict=True):
-                found[i] = wire.narrowed(vector, given[i].dtype, given[i].bits.shape)
-        return found
+        sums = wire.by_dtype(call, given, wire.widened, bucket_bytes, change)
+        return [wire.narrowed(total, x.dtype, x.bits.shape) for total, x in zip(sums, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         found: list[Any] = _summed(call, list(cotangents), divisor, options)

@@ -3,6 +3,7 @@
 A tensor is `HostBits`, so it does not matter which backend a rank has.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -73,14 +74,6 @@ def _bfloat16(vector: Vector) -> Vector:
     return np.where(np.isnan(vector), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
 
-def groups(dtypes: Sequence[str]) -> dict[str, list[int]]:
-    """Returns the places of each dtype, in the order in which the dtypes occur first."""
-    found: dict[str, list[int]] = {}
-    for i, dtype in enumerate(dtypes):
-        found.setdefault(dtype, []).append(i)
-    return found
-
-
 def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, int]]]:
     """Yields buckets of at most so many elements: lists of (which vector, from, to).
 
@@ -107,20 +100,54 @@ def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, i
         yield bucket
 
 
-def by_buckets(vectors: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Any]) -> list[Vector]:
-    """Returns vectors of one dtype after a function has changed them in buckets, in place."""
-    if not vectors:
+def by_buckets(
+    arrays: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Vector], lead: tuple[int, ...] = ()
+) -> list[Vector]:
+    """Returns what a function makes of arrays of one dtype, which are joined along their last axis into buckets.
+
+    Args:
+        arrays: arrays that differ in their last axis only.
+        bucket_bytes: how many bytes a bucket has at most.
+        change: returns the result of a bucket, and may use its memory.
+        lead: the shape of a result without its last axis.
+    """
+    if not arrays:
         return []
-    found = [np.empty_like(vector) for vector in vectors]
-    most = max(1, bucket_bytes // vectors[0].itemsize)
-    for bucket in pieces([len(vector) for vector in vectors], most):
-        joined = np.concatenate([vectors[i][start:stop] for i, start, stop in bucket])
-        change(joined)
+    found = [np.empty((*lead, x.shape[-1]), x.dtype) for x in arrays]
+    most = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
+    for bucket in pieces([x.shape[-1] for x in arrays], most):
+        result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
         at = 0
         for i, start, stop in bucket:
-            found[i][start:stop] = joined[at : at + stop - start]
+            found[i][..., start:stop] = result[..., at : at + stop - start]
             at += stop - start
     return found
+
+
+def by_dtype(
+    call: str,
+    tensors: Sequence[HostBits],
+    widen: Callable[[HostBits], Vector],
+    bucket_bytes: int,
+    change: Callable[[Vector], Vector],
+) -> list[Vector]:
+    """Returns sums of tensors, of which those that are summed in one dtype share buckets.
+
+    Args:
+        call: the collective, for an error.
+        tensors: tensors of any dtypes.
+        widen: makes an array of the dtype of the sum of a tensor.
+        bucket_bytes: how many bytes a bucket has at most.
+        change: returns the sum of a bucket.
+    """
+    groups: dict[str, list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        groups.setdefault(summable(call, tensor.dtype), []).append(i)
+    found: dict[int, Vector] = {}
+    for places in groups.values():
+        sums = by_buckets([widen(tensors[i]) for i in places], bucket_bytes, change)
+        found.update(zip(places, sums, strict=True))
+    return [found[i] for i in range(len(tensors))]
 
 
 def ordered_sum(transport: Transport, vector: Vector) -> None:

@@ -82,4 +82,5 @@ def main() -> None:
         raise
 
 
-main()
+if __name__ == "__main__":
+    main()

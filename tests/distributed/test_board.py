@@ -69,17 +69,54 @@ def killed(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the state of a process is read from /proc")
-def test_processes_that_are_stopped_or_gone(three: list[board.Board]) -> None:
+def test_processes_that_are_stopped_or_gone(three: list[board.Board], monkeypatch: pytest.MonkeyPatch) -> None:
     program = [sys.executable, "-S", "-E", "-c", "input()"]
     with subprocess.Popen(program, stdin=subprocess.PIPE) as other, killed(other):
         three[2].write(board.INSIDE, 4, "all_sum")
-        entry = board._FORM.pack(other.pid, board.INSIDE, 4, 0.0, 2.0**40, b"all_sum")
-        three[1]._memory[128 : 128 + len(entry)] = entry
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: other.pid)
+            three[1].write(board.INSIDE, 4, "all_sum")
         assert three[0].missing(4, "all_sum", wait=0.0).get(1) is None
         other.send_signal(signal.SIGSTOP)
         found = three[0].missing(4, "all_sum", wait=5.0)
-        assert found[1].endswith("is stopped or does not run; its last call was all_sum() (call 4)")
+        assert found[1].endswith("is stopped; its last call was all_sum() (call 4)")
         other.kill()
         other.wait()
         found = three[0].missing(4, "all_sum", wait=5.0)
         assert found[1] == f"(process {other.pid}) was killed or ended in all_sum() (call 4)"
+        assert three[0].is_hopeless(4)
+        assert not three[0].is_hopeless(3)  # it has left that call
+
+
+def test_a_rank_that_does_not_come_any_more_is_hopeless(three: list[board.Board]) -> None:
+    for one in three:
+        one.write(board.INSIDE, 6, "all_mean")
+    assert not three[0].is_hopeless(6)
+    three[1].write(board.OUTSIDE)
+    three[1].write(board.ENDED)
+    assert not three[0].is_hopeless(6)  # it has made this call
+    assert three[0].is_hopeless(7)
+    assert not three[0].is_hopeless(7, peer=2)
+    three[2].write(board.FAILED)
+    assert three[0].is_hopeless(6)
+
+
+@pytest.mark.slow
+def test_a_reader_sees_whole_entries(tmp_path: Path) -> None:
+    """A writer that writes all the time has another number and name each time, which fit together."""
+    path = str(tmp_path / "board")
+    board.make(path, 1)
+    program = f"""
+from emberharmony.distributed import board
+one, i = board.Board({path!r}, 0, 1), 0
+while True:
+    i += 1
+    one.write(board.INSIDE, i, f"call_{{i}}")
+"""
+    reader = board.Board(path, None, 1)
+    with subprocess.Popen([sys.executable, "-c", program]) as writer, killed(writer):
+        while reader.read(0).number < 1:
+            pass
+        for _ in range(200_000):
+            entry = reader.read(0)
+            assert (entry.process, entry.call) == (writer.pid, f"call_{entry.number}")

@@ -249,3 +249,38 @@ def test_a_call_after_one_that_failed_says_why(monkeypatch: pytest.MonkeyPatch) 
     results = run(monkeypatch, NUMPY, program)
     assert isinstance(results[1], ValueError)
     assert results[0] is results[2] is None
+
+
+def test_many_small_tensors_take_few_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each collective joins 60 tensors of two dtypes into one message for each, or one of bytes."""
+
+    def program(world: Any) -> Any:
+        tree = {str(i): ops.full((3, i % 3), float(i), "float32" if i % 2 else "float64") for i in range(60)}
+        found, messages = {}, {}
+        for name, call in (
+            ("all_sum", D.all_sum),
+            ("all_mean", lambda x: D.all_mean(x, deterministic=True)),
+            ("all_gather", D.all_gather),
+            ("reduce_scatter", D.reduce_scatter),
+            ("broadcast", D.broadcast),
+            ("message", lambda x: D.send(x, 1) if world.rank == 0 else D.recv(x, 0) if world.rank == 1 else x),
+        ):
+            before = world.transport.messages
+            found[name] = host(call(tree))
+            messages[name] = world.transport.messages - before
+        return found, messages
+
+    for rank, (found, messages) in enumerate(right(run(monkeypatch, THREE, program))):
+        wanted = {"all_sum": 2, "all_mean": 4, "all_gather": 1, "reduce_scatter": 2, "broadcast": 1}
+        assert messages == {**wanted, "message": rank < 2}
+        for i in range(60):
+            given = np.full((3, i % 3), float(i), "float32" if i % 2 else "float64")
+            results = {
+                **dict.fromkeys(("all_mean", "broadcast", "message"), given),
+                "all_sum": 3 * given,
+                "all_gather": np.concatenate([given] * 3),
+                "reduce_scatter": 3 * given[:1],
+            }
+            for name, result in results.items():
+                np.testing.assert_array_equal(found[name][str(i)], result, err_msg=name)
+                assert found[name][str(i)].dtype == result.dtype

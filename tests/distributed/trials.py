@@ -1,4 +1,4 @@
-"""Lets a rank fail at random, again and again: `python tests/distributed/trials.py mpi 100 --out trials.jsonl`.
+"""Lets a rank fail at random, again and again: `python -m tests.distributed.trials mpi 100 --out FILE`.
 
 Each trial is a run of 3 ranks by `emberharmony launch`, of which one is killed, stopped or sleeps. Results are added to
 the file, so that an interrupted series goes on where it was; a table ends it.
@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from tests.distributed.failing import plan
 
 FOLDER = Path(__file__).parent
 SIZE, TIMEOUT = 3, 3.0
@@ -37,8 +39,9 @@ def trial(transport: str, seed: int, how: str = "") -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         environ = {**os.environ, "EMBERHARMONY_BACKEND": "numpy", "EMBERHARMONY_TRIAL_RANKS": str(SIZE)}
         environ["PYTHONPATH"] = os.pathsep.join([str(FOLDER.parents[1]), os.environ.get("PYTHONPATH", "")])
-        # A rank that was killed is noticed within this time by all others; one that is stopped never ends by itself.
-        options = ["-n", str(SIZE), "--transport", transport, "--grace", "5"]
+        # One that is stopped or sleeps never ends by itself, and the others have noticed it at nearly the same time.
+        is_stuck = plan(seed, SIZE, how).how in ("stop", "sleep")
+        options = ["-n", str(SIZE), "--transport", transport, "--grace", "2" if is_stuck else "6"]
         program = [str(FOLDER / "failing.py"), folder, str(seed), str(TIMEOUT), how]
         began = time.monotonic()
         done = subprocess.run(
