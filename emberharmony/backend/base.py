@@ -137,6 +137,11 @@ class Backend(Probes):
         """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
         return self
 
+    @property
+    def runs_programs(self) -> bool:
+        """Whether `evaluated` may run programs; False while watchers want the calls of the single ops."""
+        return True
+
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""

@@ -265,8 +265,7 @@ class Optimizer(ParameterGroups):
     def _first(self, value: Any, hyper: Hyper) -> tuple[State, int | None]:
         """Returns the state of a parameter before its first step, and the number of ops in a program of the rule."""
         state, backend = self.initial(value, hyper), selection.current()
-        # The twin of a backend tells watchers of each call.
-        found = recorded(self.rule, state, hyper) if backend.blocked and backend.unwatched is backend else None
+        found = recorded(self.rule, state, hyper) if backend.blocked and backend.runs_programs else None
         return state, None if found is None else len(found.program.steps)
 
     def _add_batch(

@@ -1,9 +1,10 @@
 """Twins: backends that stand for others and tell watchers of the calls of their ops."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 from emberharmony.core.dispatch import Bound, Fast
 from emberharmony.core.registry import OpSpec
@@ -168,6 +169,17 @@ def _same(result: Any) -> Any:
     return result
 
 
+def program(columns: Any) -> Any:
+    """Stands for `Backend.evaluated`, by which optimizers compute a step, as if it were an op.
+
+    Args:
+        columns: the gradients, the parameters, and the tensors in the states of these by name.
+    """
+
+
+PROGRAM = OpSpec("program", cast("FunctionType", program))
+
+
 def _is_told(spec: OpSpec) -> bool:
     """Returns whether watchers see an op: no transform, whose functions call ops, and no plain question.
 
@@ -227,6 +239,25 @@ class Twin:
                 found = _told(spec, self, found, _same, traced=True)
             self._opened[spec] = found
         return found
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether no watcher wants the calls of the ops of a program."""
+        return all(watcher.takes_programs(self) for watcher in watchers())
+
+    def evaluated(self, program: Any, columns: Sequence[Sequence[Any]], large: bool) -> Any:
+        """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
+        evaluated = super().evaluated  # type: ignore[misc]
+        found = _told(PROGRAM, self, lambda given: evaluated(program, given, large), _same)(columns)
+        here = THREADS.here
+        if found is None or here.telling:
+            return found
+        results = [x for column in found for x in column]
+        here.telling = True
+        try:
+            return found if all(watcher.accepts(results, self) for watcher in watchers()) else None
+        finally:
+            here.telling = False
 
     def numbers(self) -> Numbers:
         """Returns the numbers of the nodes of a new tape."""

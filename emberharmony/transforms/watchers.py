@@ -113,6 +113,17 @@ class Watcher:
     def failed(self, call: Call, error: Exception) -> None:
         """Called when an op has raised an error; that of a wrong argument may be raised before the op begins."""
 
+    def takes_programs(self, backend: Any) -> bool:
+        """Returns whether the step of an optimizer may be one call `program`, where the backend computes it as one.
+
+        Otherwise its ops are called one by one, which on PyTorch rounds more often for large parameters.
+        """
+        return False
+
+    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
+        """Returns whether tensors that a program has computed may stand; otherwise its ops are called one by one."""
+        return True
+
     def mark(self) -> Any:
         """Returns what `Pulled.line` is to be, when a tape records an op; asked only if `pulls`."""
 

@@ -12,6 +12,7 @@ from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import selection
 from emberharmony.optim import vectors
 from emberharmony.optim.recording import recorded
+from emberharmony.transforms.observe import Call, Observation, Watcher
 from tests.optim.test_vectors import KINDS, bits, cells_of, kinds, rows_of, shares, states_of, trained
 
 LARGE = [(2500,), (300, 7), (), (40, 3), (0, 3), (123,)]
@@ -179,3 +180,57 @@ def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
         Step("add_multiple", 1, 3, -1e-3),
     )
     assert found.program.added().steps[2:] == (Step("multiply", 4, number=-1e-3), Step("add", 5, 1))
+
+
+@pytest.mark.parametrize(
+    "watch", [ops.record, ops.profile, lambda: ops.checked("nan")], ids=["record", "profile", "nan"]
+)
+def test_a_step_that_is_watched_is_the_same_program(
+    watch: Callable[[], Any], backend: str, blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, watched = optim.AdamW(cells_of()), optim.AdamW(cells_of())
+    rows, ran = rows_of(), evaluations(monkeypatch)
+    found = trained(plain, rows[:2]), states_of(plain)
+    number = len(ran)
+    with watch():
+        assert (trained(watched, rows[:2]), states_of(watched)) == found
+    assert len(ran) == 2 * number
+    assert bool(number) is (backend != "mlx")
+
+
+def test_a_program_is_one_call_of_the_log(backend: str, blocks: None) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX computes no program")
+    cells = cells_of()
+    with ops.record() as log:
+        trained(optim.AdamW(cells), rows_of()[:1])
+    (found,) = log.calls("program")
+    shapes = tuple(tuple(cell.value.shape) for cell in cells if 0 not in cell.value.shape)
+    assert (found.shapes, found.results) == (shapes * 4, shapes * 3)
+    assert (found.depth, found.path, found.error) == (0, "", "")
+
+
+def test_the_op_of_a_program_that_makes_a_nan_is_named(backend: str, blocks: None) -> None:
+    rows = rows_of()[:1]
+    rows[0][1] = ops.multiply(rows[0][1], 1e30)  # whose square is infinite
+    cells = cells_of()
+    before = [bits(cell) for cell in cells]
+    with pytest.raises(errors.NonFiniteError, match=r"square\(\) on backend") as caught, ops.checked("nan"):
+        trained(optim.AdamW(cells), rows)
+    assert "test_vectors.py" in caught.value.finding.line
+    assert [bits(cell) for cell in cells] == before
+
+
+def test_a_watcher_of_single_ops_sees_those_of_a_program(backend: str, blocks: None) -> None:
+    names: list[str] = []
+
+    class Names(Watcher):
+        def after(self, call: Call, result: Any) -> None:
+            names.append(call.op)
+
+    optimizer = optim.AdamW(cells_of())
+    with Observation(Names()), ops.record() as log:
+        trained(optimizer, rows_of()[:1])
+    assert "program" not in names
+    assert {"sqrt", "divide"} <= {*names}
+    assert log.calls("sqrt")

@@ -73,6 +73,14 @@ class Checker(Watcher):
         """Returns whether a block inside turned the checks off, or a check itself calls ops."""
         return switched_off(self._since) or (self._nonfinite is not None and self._nonfinite.running_again)
 
+    def takes_programs(self, backend: Any) -> bool:
+        """Returns whether the numbers of a program may be looked at when it has ended."""
+        return self._nonfinite is None or self._nonfinite.takes_programs(backend)
+
+    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
+        """Returns whether the numbers of a program are finite; otherwise its ops are called, to find the cause."""
+        return self._nonfinite is None or self._is_off() or self._nonfinite.accepts(results, backend)
+
     def mark(self) -> tuple[str, int]:
         """Returns the user's line."""
         return user_line(sys._getframe(3))

@@ -93,6 +93,14 @@ class NonFinite:
             self._later = backend.computes_later() if self._every is None else self._every == "step"
         return self._later
 
+    def takes_programs(self, backend: Any) -> bool:
+        """Returns whether the numbers of a program may be looked at when it has ended."""
+        return not (self._used or self._is_later(backend))
+
+    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
+        """Returns whether all numbers that a program has computed are finite."""
+        return all(isfinite(backend.probe(result)) for result in results)
+
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
         return self._used or not is_safe_backward(OPS[op])

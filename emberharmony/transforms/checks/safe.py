@@ -8,6 +8,7 @@ _CATEGORIES = frozenset(
 _OPS = frozenset(
     (
         *("convert_to_tensor", "array", "view", "copy", "from_dlpack", "to_numpy", "eval", "synchronize"),
+        "program",  # which `NonFinite.accepts` looks at
         *(
             "negative",
             "positive",
