@@ -12,13 +12,13 @@ from emberharmony.ops.elementary import exp
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, multiply, negative, subtract
 from emberharmony.ops.reduction import sum as sum_
+from emberharmony.rules.products import sum_of_products
 
 T = Any
 
 
 def _softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
-    weighted = multiply(g, y)
-    return subtract(weighted, multiply(y, sum_(weighted, axis=axis, keepdims=True)))
+    return multiply(y, subtract(g, sum_of_products(g, y, axis)))
 
 
 def _log_softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:

@@ -15,14 +15,15 @@ from emberharmony.ops.normalization import along, widened
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import reshape
+from emberharmony.rules.products import sum_of_products
 
 T = Any
 
 
-def _statistics(x: T, axes: Any, epsilon: Any) -> tuple[T, T]:
-    """Returns `x` less its mean, and the reciprocal of the standard deviation."""
+def _statistics(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
+    """Returns `x` less its mean over `count` elements, and the reciprocal of the standard deviation."""
     centred = subtract(x, mean(x, axes, True))
-    return centred, rsqrt(add(mean(square(centred), axes, True), epsilon))
+    return centred, rsqrt(add(divide(sum_of_products(centred, centred, axes), count), epsilon))
 
 
 def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
@@ -45,22 +46,20 @@ def _layer(
     rms_scaling: bool = False,
 ) -> list[T]:
     wide = widened(x)
-    centred, factor = _statistics(wide, axis, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
-    base = wide if rms_scaling else centred
-    scaled = multiply(base, factor)
+    places = normalized(axis, len(x.shape))
+    count = math.prod([x.shape[place] for place in places])
+    centred, factor = _statistics(wide, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
+    scaled = multiply(wide if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
     inner = widened(g if gamma is None else multiply(g, along(gamma, axis, x)))
-    share = mean(multiply(inner, scaled), axis, True)
+    share = divide(sum_of_products(inner, scaled, axis), count)
     if rms_scaling:
         slope = multiply(multiply(centred, factor), share)
     else:
         slope = add(multiply(scaled, share), mean(inner, axis, True))
     by_x = multiply(subtract(inner, slope), factor)
-    by_epsilon = None
-    if epsilon is not None:
-        count = math.prod(x.shape[place] for place in normalized(axis, len(x.shape)))
-        by_epsilon = multiply(multiply(share, square(factor)), -0.5 * count)
+    by_epsilon = None if epsilon is None else multiply(multiply(share, square(factor)), -0.5 * count)
     return [by_x, by_gamma, by_beta, None, by_epsilon, None]
 
 
@@ -69,7 +68,7 @@ def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsi
     (place,) = normalized(axis, len(x.shape))
     over = [a for a in range(len(x.shape)) if a != place]
     count = math.prod(x.shape[a] for a in over)
-    centred, factor = _statistics(wide, over, option("epsilon", epsilon, wide))
+    centred, factor = _statistics(wide, over, count, option("epsilon", epsilon, wide))
     scaled = multiply(centred, factor)
     by_offset, by_scale = sum_(by_y, over, True), sum_(multiply(by_y, scaled), over, True)
     slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))

@@ -5,10 +5,19 @@ from typing import Any
 
 from emberharmony.ops.creation import eye, ones
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.products import einsum, matmul
+from emberharmony.ops.math import multiply
+from emberharmony.ops.products import einsum, matmul, vecdot
+from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, matrix_transpose, reshape
 
 T = Any
+
+
+def sum_of_products(x1: T, x2: T, axis: Any) -> T:
+    """Returns the sum of the products of two tensors over axes, which stay with length 1."""
+    if axis.__class__ is int and dtype_of(x1).is_floating:
+        return expand_dims(vecdot(x1, x2, axis), axis)  # without a tensor of the products
+    return sum_(multiply(x1, x2), axis, True)
 
 
 def _left(g: T, _y: T, _x1: T, x2: T) -> T:

@@ -2,9 +2,6 @@
 
 from typing import Any
 
+from emberharmony.transforms.rules import same
 
-def _same(g: Any, *_: Any) -> Any:
-    return g
-
-
-RULES: dict[str, Any] = {"convert_to_tensor": (_same,), "cast": (_same,), "copy": (_same,)}
+RULES: dict[str, Any] = {"convert_to_tensor": (same,), "cast": (same,), "copy": (same,)}

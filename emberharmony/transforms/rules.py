@@ -13,3 +13,8 @@ LEAVING: set[str] = set()
 
 REFUSED: dict[str, str] = {}
 """Ops that have no gradient, each with the reason."""
+
+
+def same(g: Any, *_: Any) -> Any:
+    """The rule of ops that return the values of their argument; where they return the argument, nothing is recorded."""
+    return g

@@ -29,7 +29,7 @@ from emberharmony.core.errors import BackendMismatchError, TracedTensorError, Un
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES
+from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES, same
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -111,6 +111,8 @@ class Tape:
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
         result = _call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
+        if result is values[0] and rule[0] is same:
+            return arguments[0]
         kept = result
         known = _UNREAD.get(op)
         if known is None or known[0] is not rule:

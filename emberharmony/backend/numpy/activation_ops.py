@@ -18,6 +18,11 @@ _PLAIN = "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.n
 They also take tensors without axes, for which NumPy returns scalars, which cannot be changed in place.
 """
 
+_FEW = 4096
+"""Up to this number of elements, `softmax` subtracts the maxima without a look at the values."""
+_HIGHEST, _SMALLEST = 32.0, 1e-6
+"""With elements below the first and sums of powers above the second, `softmax` need not subtract the maxima."""
+
 
 def _decay(x: np.ndarray) -> np.ndarray:
     """Returns `exp(-abs(x))`, which cannot overflow."""
@@ -78,10 +83,13 @@ def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
-def _shifted(x: np.ndarray, axis: Any) -> np.ndarray | None:
-    """Returns `x` less its maximum over axes, as a new array; None for those that the composites take."""
-    if x.dtype.char not in "fd" or not x.size or not x.ndim:
-        return None
+def _is_floating(x: np.ndarray) -> bool:
+    """Returns whether the functions below take a tensor; the composites take all others."""
+    return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
+
+
+def _shifted(x: np.ndarray, axis: Any) -> np.ndarray:
+    """Returns `x` less its maximum over axes, as a new array."""
     return np.subtract(x, fold(np.maximum, x, axis, True))
 
 
@@ -119,17 +127,24 @@ class NumpyActivationOps:
         return self.composed("leaky_relu")(x, negative_slope)
 
     def softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
-        result = _shifted(x, axis)
-        if result is None:
+        if not _is_floating(x):
             return self.composed("softmax")(x, axis)
+        if x.size > _FEW and np.maximum.reduce(x, None) < _HIGHEST:
+            # The maxima of many short rows take longer than all other steps.
+            result = np.exp(x)
+            total = fold(np.add, result, axis, True)
+            if np.minimum.reduce(total, None) > _SMALLEST:
+                result /= total
+                return result
+        result = _shifted(x, axis)
         np.exp(result, result)
         result /= fold(np.add, result, axis, True)
         return result
 
     def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
-        result = _shifted(x, axis)
-        if result is None:
+        if not _is_floating(x):
             return self.composed("log_softmax")(x, axis)
+        result = _shifted(x, axis)
         total = fold(np.add, np.exp(result), axis, True)
         result -= np.log(total, total)
         return result

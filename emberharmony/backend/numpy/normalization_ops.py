@@ -25,7 +25,10 @@ def _centred(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray
     center = fold(np.add, x, axes, True)
     center /= count
     centred = np.subtract(x, center)
-    variance = fold(np.add, np.square(centred), axes, True)
+    if axes == (x.ndim - 1,):
+        variance = np.vecdot(centred, centred).reshape(center.shape)  # without a tensor of the squares
+    else:
+        variance = fold(np.add, np.square(centred), axes, True)
     variance /= count
     return centred, center, variance
 

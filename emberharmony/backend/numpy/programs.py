@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.shared.programs import BINARY, UNARY, Program, Step, in_blocks, run
 
-BLOCK = 2**14
+BLOCK = 2**15
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
 
 _NEW = {op: functools.partial(getattr(np, op), out=...) for op in (*UNARY, *BINARY)}
