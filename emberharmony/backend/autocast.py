@@ -83,10 +83,7 @@ class _Casting:
                 places = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
                 args = tuple([self._converted(x, target, whole) for x, whole in zip(args, places, strict=True)])
                 kwargs = {name: self._converted(x, target, name in lists) for name, x in kwargs.items()}
-            if not composite:
-                return inner(*args, **kwargs)
-            with selection.Override(backend):
-                return inner(*args, **kwargs)
+            return backend.plainly(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
         return call
 

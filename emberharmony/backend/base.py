@@ -108,8 +108,6 @@ class Backend(Probes):
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
     """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
-    compiles_variants: ClassVar[bool] = True
-    """Whether functions are also compiled where the ops have a `variant`, as in an `autocast` block."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
     prefix: str
@@ -522,8 +520,16 @@ class Backend(Probes):
         return False
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler."""
+        """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler.
+
+        It is called with the kind of ops that is active now, such as those of an `autocast` block.
+        """
         return fn
+
+    def plainly(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Calls a function with the ops of this backend, whatever block it is in."""
+        with selection.Override(self):
+            return function(*args, **kwargs)
 
     def stop_gradient(self, variable: Any) -> Any:
         """Returns `variable` as a constant, which transforms do not differentiate."""

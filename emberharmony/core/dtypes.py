@@ -21,6 +21,8 @@ class DType(str):
     name. It also equals the corresponding native dtypes (`ops.float32 == torch.float32`), on either side of `==`.
     """
 
+    name: str
+    """The name as a plain string. It is no property, because `torch.compile` (2.13) takes `str.__str__` for `repr`."""
     kind: Kind
     bits: int
 
@@ -30,18 +32,13 @@ class DType(str):
         if known is not None:
             return known
         self = super().__new__(cls, name)
-        self.kind, self.bits = kind, bits
+        self.name, self.kind, self.bits = str(name), kind, bits
         return self
 
     @property
     def itemsize(self) -> int:
         """The size of one element in bytes."""
         return max(1, self.bits // 8)
-
-    @property
-    def name(self) -> str:
-        """The name as a plain string."""
-        return str.__str__(self)
 
     @property
     def is_floating(self) -> bool:
@@ -63,7 +60,7 @@ class DType(str):
             return True
         if isinstance(other, DType):
             return False
-        return native_name(other) == str.__str__(self)
+        return native_name(other) == self.name
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -71,10 +68,10 @@ class DType(str):
     __hash__ = str.__hash__
 
     def __repr__(self) -> str:
-        return f"emberharmony.{str.__str__(self)}"
+        return f"emberharmony.{self.name}"
 
     def __reduce__(self) -> tuple[type["DType"], tuple[str]]:
-        return DType, (str.__str__(self),)
+        return DType, (self.name,)
 
 
 op_globals.publish(DType=DType)

@@ -195,7 +195,6 @@ def _is_told(spec: OpSpec) -> bool:
 class Twin:
     """The part of a twin's class that stands in front of the class of its backend."""
 
-    compiles_variants = True
     wrapped: Any
     taped: bool
     _implementations: dict[OpSpec, Callable[..., Any]]

@@ -2,7 +2,6 @@
 
 import contextvars
 import dataclasses
-import functools
 import importlib
 import os
 import subprocess
@@ -15,15 +14,6 @@ import pytest
 
 from emberharmony import Parameter, nn, ops
 from emberharmony.core import errors, selection
-
-
-@pytest.fixture
-def quick(backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes torch.compile only trace, because its default compiler takes seconds for each function."""
-    if backend == "torch":
-        torch = importlib.import_module("torch")
-        monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    return backend
 
 
 def lists(tree: Any) -> Any:
@@ -324,6 +314,48 @@ def test_one_compiled_function_follows_the_backend(quick: str) -> None:
     for name in {quick, "numpy"}:
         with ops.use_backend(name):
             assert ops.is_tensor(compiled(ops.ones(2)))
+
+
+@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
+def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick: str) -> None:
+    if quick == "numpy":
+        pytest.skip("NumPy compiles nothing")
+    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 2))
+    graphs: Any = {"unique_graphs": 0}
+
+    def outputs(x: Any) -> tuple[Any, Any]:
+        if quick != "torch":
+            graphs["unique_graphs"] += 1  # at run time Python does not run the function again
+        return model(x), ops.grad(lambda x: ops.sum(ops.softmax(model(x))))(x)
+
+    x = ops.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    plain, compiled = outputs(x), ops.compile(outputs)
+    if quick == "torch":
+        graphs = importlib.import_module("torch")._dynamo.utils.counters["stats"]
+    graphs["unique_graphs"] = 0
+    for _ in range(2):
+        for block in (
+            ops.autocast("bfloat16"),
+            ops.use_backend(quick),
+            ops.autocast("float16"),
+            ops.autocast(enabled=False),
+        ):
+            with block:
+                found = compiled(x)
+                before = graphs["unique_graphs"]
+                wanted = outputs(x)
+                graphs["unique_graphs"] = before
+            for got, expected in zip(found, wanted, strict=True):
+                assert ops.dtype(got) == ops.dtype(expected)
+                np.testing.assert_allclose(*(ops.to_numpy(ops.cast(t, "float32")) for t in (got, expected)), atol=4e-3)
+    assert graphs["unique_graphs"] == 3  # two kinds of half precision, and none
+    assert lists(compiled(x)[0]) == lists(plain[0])
+    assert ops.dtype(compiled(x)[0]) == "float32"
+
+
+def test_names_of_dtypes_are_constants_of_a_compiled_function(quick: str) -> None:
+    compiled = ops.compile(lambda x: (ops.dtype(x).name, ops.dtype(x) == "float32", str(ops.dtype(x))))
+    assert compiled(ops.ones(2)) == ("float32", True, "float32")
 
 
 def test_other_threads_may_call_a_compiled_function(quick: str) -> None:

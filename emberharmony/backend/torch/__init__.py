@@ -109,7 +109,6 @@ class TorchBackend(
     joinable = 2**14
     listed, blocked = 6, 2**15
     eager = True
-    compiles_variants = False
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
     # patterns come before general ones.
     errors = (

@@ -49,48 +49,79 @@ def whole(transform: F) -> F:
     return call  # type: ignore[return-value]
 
 
+class _Entries:
+    """What guarded ops read while a function is compiled as a whole: the ops in a tuple, as attributes named by kind.
+
+    torch.compile compiles a function again when a dict gets another key, but not when a class gets another attribute.
+    """
+
+
 class _Whole(threading.local):
-    """Whether this thread is calling a function that is compiled as a whole while an override is alive."""
+    """The kind of the ops with which this thread calls a function that is compiled as a whole, else None."""
 
-    called = False
-
-
-_WHOLE_CALL = _Whole()
-_OVERRIDING: tuple[Any, ...] = ()
-"""The ops of this backend, alone in a tuple, once a function was compiled as a whole while an override was alive."""
+    kind: str | None = None
 
 
-def _is_whole() -> bool:
-    return _WHOLE_CALL.called
+class _Composite:
+    """What the ops in the body of a composite read in its place, while `autocast` is traced; None elsewhere."""
+
+    def __init__(self) -> None:
+        self.entry: Any = None  # torch.compile would compile again once the attribute of a class became one of its own
 
 
-vars(_is_whole)["_dynamo_marked_constant"] = True
+_WHOLE_CALL, _COMPOSITE = _Whole(), _Composite()
+
+
+def _whole_kind() -> str | None:
+    return _WHOLE_CALL.kind
+
+
+vars(_whole_kind)["_dynamo_marked_constant"] = True
 
 
 def _override() -> Any:
     """Returns what guarded ops read: a tuple that begins with the ops of the innermost override, or None.
 
-    torch.compile cannot trace how an override is found, so it takes the ops of this backend. This is right if a
-    function is compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one
-    backend. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
+    torch.compile cannot trace how an override is found, so it takes the ops of the call. This is right if a function is
+    compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one backend and for
+    one kind of ops. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
     """
-    if torch.compiler.is_compiling() and _is_whole():
-        return _OVERRIDING
+    if is_whole():
+        return _COMPOSITE.entry or getattr(_Entries, _whole_kind())  # type: ignore[arg-type]
     return selection.override_entry()
 
 
-def _traceable(bound: Any) -> None:
-    """Lets torch.compile trace the ops of this backend while an override is alive."""
-    global _OVERRIDING
-    for name in list(OPS):
-        getattr(bound, name)  # because torch.compile cannot trace the first call of an op
-    _OVERRIDING = (bound,)
-    op_globals.publish(override=_override)
+def is_whole() -> bool:
+    """Returns whether torch.compile is tracing a function as a whole, for `ops.compile` and while ops are guarded."""
+    return torch.compiler.is_compiling() and _whole_kind() is not None
+
+
+def plainly(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Calls a function while ops are those of a backend; torch.compile can trace it, unlike a block."""
+    before, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _COMPOSITE.entry = before
+
+
+def _traceable(bound: Any) -> str:
+    """Lets torch.compile trace ops while an override is alive, and returns their kind."""
+    kind = f"{bound.backend.prefix}{bound.variant}"
+    if kind not in vars(_Entries):
+        for name in list(OPS):
+            getattr(bound, name)  # because torch.compile cannot trace the first call of an op
+        setattr(_Entries, kind, (bound,))
+        op_globals.publish(override=_override)
+    return kind
 
 
 _COUNT = itertools.count()
-_CODES: "weakref.WeakKeyDictionary[CodeType, CodeType]" = weakref.WeakKeyDictionary()
-"""By the code of functions, the code of their entries, so that functions of one `def` share what is compiled."""
+_CODES: "weakref.WeakKeyDictionary[CodeType, dict[str, CodeType]]" = weakref.WeakKeyDictionary()
+"""By the code of functions and the kind of ops, the code of their entries.
+
+So functions of one `def` share what is compiled.
+"""
 
 
 def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[..., Any]:
@@ -111,13 +142,17 @@ def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[...
     return entry
 
 
-def _shared_entry(fn: Callable[..., Any], spent: CodeType | None = None) -> Callable[..., Any]:
-    """Returns an entry whose code functions of one `def` share, unless it is `spent`, which has all its versions."""
+def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None = None) -> Callable[..., Any]:
+    """Returns an entry whose code functions of one `def` share for a kind of ops.
+
+    The code is not `spent`, which has all its versions.
+    """
     if not isinstance(fn, FunctionType):
         return _entry(fn)
-    code = _CODES.get(fn.__code__)
+    codes = _CODES.setdefault(fn.__code__, {})
+    code = codes.get(variant)
     entry = _entry(fn, None if code is spent else code)
-    _CODES[fn.__code__] = entry.__code__
+    codes[variant] = entry.__code__
     return entry
 
 
@@ -138,7 +173,7 @@ class Compiled:
 
     def __init__(self, fn: Callable[..., Any], bound: Any, in_transform: Callable[[], bool]) -> None:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
-        entry = _shared_entry(fn)
+        entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
         self._whole, self._parts = torch.compile(entry, fullgraph=True), torch.compile(_entry(fn))
         self._way = _WHOLE
@@ -156,7 +191,8 @@ class Compiled:
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
-        for way in range(self._way, _NOT):
+        # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
+        for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
             try:
                 result = self._run(way, *args, **kwargs)
             except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit):
@@ -192,15 +228,18 @@ class Compiled:
                 _State.in_parts -= 1
 
     def _run_whole(self, *args: Any, **kwargs: Any) -> Any:
-        if not selection.is_overridden() or selection.active() is not self._bound:
+        if not selection.is_overridden() or not self._is_active():
             return self._run_versions(*args, **kwargs)
-        if not _OVERRIDING:
-            _traceable(self._bound)
-        before, _WHOLE_CALL.called = _WHOLE_CALL.called, True
+        before, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(self._bound)
         try:
             return self._run_versions(*args, **kwargs)
         finally:
-            _WHOLE_CALL.called = before
+            _WHOLE_CALL.kind = before
+
+    def _is_active(self) -> bool:
+        """Returns whether ops are of the backend and kind for which the function is compiled."""
+        bound = selection.active()
+        return bound.backend is self._bound.backend and bound.variant == self._bound.variant
 
     def _run_versions(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -209,5 +248,8 @@ class Compiled:
             if self._shared is None:
                 raise
         # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
-        self._whole, self._shared = torch.compile(_shared_entry(self._fn, self._shared), fullgraph=True), None
+        self._whole, self._shared = (
+            torch.compile(_shared_entry(self._fn, self._bound.variant, self._shared), fullgraph=True),
+            None,
+        )
         return self._whole(*args, **kwargs)

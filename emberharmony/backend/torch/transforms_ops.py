@@ -13,8 +13,9 @@ from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.torch.compilation import Compiled, whole
+from emberharmony.backend.torch.compilation import Compiled, is_whole, plainly, whole
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
+from emberharmony.core import selection
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER
@@ -162,7 +163,12 @@ class TorchTransformsOps:
         return call(fn, *args, vjp=vjp)
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return Compiled(fn, self.bound, _in_transform)
+        return Compiled(fn, selection.active(), _in_transform)
+
+    def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        if is_whole():
+            return plainly(self.bound, function, args, kwargs)
+        return super().plainly(function, args, kwargs)  # type: ignore[misc]
 
 
 def _is_inexact(x: torch.Tensor) -> bool:
