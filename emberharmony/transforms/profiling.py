@@ -11,8 +11,9 @@ from emberharmony.core.errors import ArgumentError, EmberError
 from emberharmony.core.state.files import replace_text
 from emberharmony.transforms import traces
 from emberharmony.transforms.costs import Cost, cost_of
+from emberharmony.transforms.events import Event
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recording import GROUPS, PEAK, Event, Log, Recorder
+from emberharmony.transforms.recording import GROUPS, Log, Recorder
 from emberharmony.transforms.roofline import Rates, rates
 
 _UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
@@ -217,7 +218,7 @@ class Profiler(Recorder):
                 call.seconds = perf_counter() - call.started
         except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
             self.noted(_UNTIMED)
-        raw = call.kept.get(self)
+        event = call.kept.get(self)
         super().after(call, result)
         if self._memory:
             peak = call.backend.peak_memory(restart=True)
@@ -226,8 +227,8 @@ class Profiler(Recorder):
                 most = max(most, peak[1])
                 if self._open:
                     self._open[-1][1] = max(self._open[-1][1], most)
-                if raw is not None:
-                    raw[PEAK] = most - before
+                if event is not None:
+                    event.peak = most - before
 
     def ended(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""

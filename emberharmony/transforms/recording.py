@@ -1,164 +1,27 @@
 """`ops.record`: a log of the calls of ops."""
 
 import json
-import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from time import perf_counter
-from types import SimpleNamespace
 from typing import Any, overload
 
 from emberharmony.core import selection
-from emberharmony.core.dtypes import ALL
 from emberharmony.core.errors import ArgumentError, suggest
 from emberharmony.core.registry import ALIASES
 from emberharmony.core.state.files import replace_text
 from emberharmony.core.trees.tree import tree_map
+from emberharmony.transforms.events import FIELDS, Event, loaded
+from emberharmony.transforms.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher, values_of
-
-_PACKAGE = str(Path(__file__).parents[1])
-_OF_USERS = ("examples", "demo")
-"""Folders of the package whose lines count as the user's."""
-
-_INSIDE: dict[str, bool] = {}
-"""Whether a file belongs to the package."""
-
-_DISTANCES: dict[tuple[int, int], tuple[Any, ...]] = {}
-"""By the code that calls an op and the place in it: how many frames further out the user's frame is, the code of that
-frame, the place and the line in it, and the calling code itself, so that its number belongs to no other code."""
-
-_MOST = 10_000
-"""So many places are kept."""
+from emberharmony.transforms.traced_tensor import TracedTensor
 
 FORMAT = 1
 """The version of the JSON of a log."""
 
-_FIELDS = (
-    *("op", "path", "depth", "shapes", "dtypes", "results", "result_dtypes", "seconds", "bytes", "frame"),
-    *("gradient_of", "backend", "error", "started", "peak"),
-)
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
-_CALL, _LINE, _ERROR, PEAK, _END, _FIRST = range(6)
-"""The places in what a recorder keeps of a call: the call, the user's line, the error, the peak of memory, the place
-after the arguments; and from there shape and dtype of each tensor among the arguments, then of each in the result."""
-
-_BY_NAME = {dtype.name: dtype for dtype in ALL}
-
-
-class Event:
-    """One call of an op.
-
-    Attributes:
-        outer: the event of the composite around the call, or None.
-    """
-
-    __slots__ = ("_begun", "_raw", "outer")
-
-    def __init__(self, raw: list[Any], begun: float, outer: "Event | None") -> None:
-        self._raw, self._begun, self.outer = raw, begun, outer
-
-    @property
-    def _call(self) -> Any:
-        return self._raw[_CALL]
-
-    @property
-    def error(self) -> str:
-        """The class of the exception that the op raised; "" if it raised none."""
-        return str(self._raw[_ERROR])
-
-    @property
-    def peak(self) -> int | None:
-        """In a profile, the most bytes in use during the call beyond those in use before it; None if not known."""
-        found: int | None = self._raw[PEAK]
-        return found
-
-    @property
-    def _arguments(self) -> list[tuple[Any, Any]]:
-        tensors = self._raw[_FIRST : self._raw[_END]]
-        return list(zip(tensors[::2], tensors[1::2], strict=True))
-
-    @property
-    def _results(self) -> list[tuple[Any, Any]]:
-        tensors = self._raw[self._raw[_END] :]
-        return list(zip(tensors[::2], tensors[1::2], strict=True))
-
-    @property
-    def op(self) -> str:
-        """The name of the op."""
-        return str(self._call.spec.name)
-
-    @property
-    def path(self) -> str:
-        """The module that was running, such as "Net.blocks.0.linear"; "" outside of modules."""
-        return str(self._call.path)
-
-    @property
-    def depth(self) -> int:
-        """The number of composites around the call."""
-        return int(self._call.depth)
-
-    @property
-    def backend(self) -> str:
-        """The name of the backend."""
-        return str(self._call.backend.name)
-
-    @property
-    def seconds(self) -> float:
-        """The time that the call took, with all calls inside of it."""
-        return float(self._call.seconds)
-
-    @property
-    def started(self) -> float:
-        """When the call began, in seconds since the begin of the log."""
-        return max(float(self._call.started) - self._begun, 0.0)
-
-    @property
-    def gradient_of(self) -> str:
-        """In the backward pass of a tape, the op whose gradient was being computed; otherwise ""."""
-        return str(self._call.gradient_of)
-
-    @property
-    def _names(self) -> Any:
-        return self._call.backend.dtypes.neutral
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the tensors among the arguments."""
-        return tuple(tuple(shape) for shape, _ in self._arguments)
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Their dtypes, as names."""
-        return tuple(self._names[dtype].name for _, dtype in self._arguments)
-
-    @property
-    def results(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the tensors in the result."""
-        return tuple(tuple(shape) for shape, _ in self._results)
-
-    @property
-    def result_dtypes(self) -> tuple[str, ...]:
-        """Their dtypes."""
-        return tuple(self._names[dtype].name for _, dtype in self._results)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the tensors in the result."""
-        return sum(math.prod(shape) * self._names[dtype].itemsize for shape, dtype in self._results)
-
-    @property
-    def frame(self) -> str:
-        """The user's line, as "file:line"."""
-        file, line = self._raw[_LINE]
-        return f"{file}:{line}" if file else ""
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
-        made = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True))
-        where = f" in {self.path}" if self.path else ""
-        return f"<{self.op}({given}) -> {made or self.error or None}{where}>"
+_new = object.__new__
 
 
 class Log(Sequence[Event]):
@@ -172,21 +35,9 @@ class Log(Sequence[Event]):
 
     def __init__(self) -> None:
         self._begun = 0.0
-        self._raw: list[list[Any]] = []
-        self._made: list[Event] = []
+        self._events: list[Event] = []
         self._returned: dict[str, Any] = {}
         self.notes: list[str] = []
-
-    @property
-    def _events(self) -> list[Event]:
-        made, raw = self._made, self._raw
-        if len(made) < len(raw):
-            known = {id(event._call): event for event in made}
-            for row in raw[len(made) :]:
-                call = row[_CALL]
-                event = known[id(call)] = Event(row, self._begun, known.get(id(call.outer)))
-                made.append(event)
-        return made
 
     @overload
     def __getitem__(self, key: int) -> Event: ...
@@ -207,7 +58,7 @@ class Log(Sequence[Event]):
         raise ArgumentError(f"the log has no result of a module {key!r}{suggest(key, list(self._returned))}")
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._events)
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)
@@ -277,7 +128,7 @@ class Log(Sequence[Event]):
         places = {event: i for i, event in enumerate(self._events)}
         rows = []
         for event in self._events:
-            row = {name: getattr(event, name) for name in _FIELDS}
+            row = {name: getattr(event, name) for name in FIELDS}
             rows.append(row | {"outer": None if event.outer is None else places[event.outer]})
         return json.dumps({"format": FORMAT, "notes": self.notes, "events": rows}, indent=1)
 
@@ -295,11 +146,7 @@ class Log(Sequence[Event]):
             log = cls()
             log.notes = [str(note) for note in read["notes"]]
             for row in read["events"]:
-                file, _, line = row["frame"].rpartition(":")
-                outer = None if row["outer"] is None else log._raw[row["outer"]][_CALL]
-                arguments = _flat(row["shapes"], row["dtypes"])
-                head = [_loaded(row, outer), (file, int(line or 0)), row["error"], row["peak"], _FIRST + len(arguments)]
-                log._raw.append([*head, *arguments, *_flat(row["results"], row["result_dtypes"])])
+                log._events.append(loaded(row, None if row["outer"] is None else log._events[row["outer"]]))
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ArgumentError(f"the text is no log of ops.record: {type(error).__name__}: {error}") from error
         return log
@@ -330,47 +177,68 @@ class Recorder(Watcher):
 
     def __init__(self, log: Log, backward: bool = False, capture: str | Sequence[str] | None = None) -> None:
         self.log, self.backward = log, backward
-        self._patterns = ("*",) if capture is None else (capture,) if isinstance(capture, str) else tuple(capture)
+        self._patterns = (capture,) if isinstance(capture, str) else None if capture is None else tuple(capture)
+        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         log._begun = perf_counter()
+
+    # An event holds nothing of its own that Python's garbage collection follows, because each such object costs as much
+    # as an op of the recorder: so tuples are shared, and the `Call` is not kept.
 
     def before(self, call: Call) -> None:
         """Adds the event of a call."""
-        kind, outer = call.backend.tensor_type, call.outer
-        around = None if outer is None else outer.kept.get(self)
-        raw = [call, line_of(call.spec.name) if around is None else around[_LINE], "", None, _FIRST]
+        outer = call.outer
+        event: Event = _new(Event)
+        event.outer = around = None if outer is None else outer.kept.get(self)
+        event.op = call.spec.name
+        event.path = call.path
+        event.depth = call.depth
+        event.gradient_of = call.gradient_of
+        event.where = call.backend
+        event.line = line_of(event.op) if around is None else around.line
+        kind = call.backend.tensor_type
+        given: list[Any] = []
         for x in call.args:
             if x.__class__ is kind:
-                raw += (x.shape, x.dtype)
+                given += (x.shape, x.dtype)
             elif x.__class__ not in _PLAIN:
-                _describe(x, kind, raw)
+                _describe(x, kind, given)
         if call.kwargs:
-            _describe(call.kwargs, kind, raw)
-        raw[_END] = len(raw)
-        call.kept[self] = raw
-        self.log._raw.append(raw)
+            _describe(call.kwargs, kind, given)
+        described = tuple(given)
+        event.given = self._known.setdefault(described, described)
+        event.made, event.error, event.peak, event.started, event.seconds = (), "", None, 0.0, 0.0
+        call.kept[self] = event
+        self.log._events.append(event)
 
     def after(self, call: Call, result: Any) -> None:
         """Adds what is known of the result."""
-        raw = call.kept.pop(self, None)  # the two would hold each other
-        if raw is not None:
+        event = call.kept.get(self)
+        if event is not None:
+            event.started = call.started - self.log._begun
+            event.seconds = call.seconds
             kind = call.backend.tensor_type
             if result.__class__ is kind:
-                raw += (result.shape, result.dtype)
-            elif result is not None:
-                _describe(result, kind, raw)
+                made = result.shape, result.dtype
+            else:
+                found: list[Any] = []
+                _describe(result, kind, found)
+                made = tuple(found)
+            event.made = self._known.setdefault(made, made)
 
     def failed(self, call: Call, error: Exception) -> None:
         """Adds the class of the error."""
-        raw = call.kept.get(self)
-        if raw is not None:
-            raw[_ERROR] = type(error).__name__
+        event = call.kept.get(self)
+        if event is not None:
+            event.error = type(error).__name__
         self.after(call, None)
 
     def returned(self, path: str, result: Any) -> None:
         """Keeps what a module returned, as constants."""
-        name = path.partition(".")[2]
-        if any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in self._patterns):
-            self.log._returned[path] = tree_map(_constant, result)
+        patterns, name = self._patterns, path.partition(".")[2]
+        if patterns is None or any(fnmatchcase(path, each) or fnmatchcase(name, each) for each in patterns):
+            # Most modules return one tensor; a tree is opened.
+            alone = result.__class__ is TracedTensor or hasattr(result, "dtype")
+            self.log._returned[path] = _constant(result) if alone else tree_map(_constant, result)
 
     def takes_programs(self, backend: Any) -> bool:
         """Returns True: a log shows which calls took the time."""
@@ -404,58 +272,6 @@ class Recording(Observation):
         return log
 
 
-def line_of(op: str) -> tuple[str, int]:
-    """Returns the file and line of the innermost frame that does not belong to the package, for a `before`.
-
-    A walk over all frames is slow. So the distance of that frame is kept for each place in the package that calls an op
-    (`_DISTANCES`); it holds if that frame is at the same place in the same code as then.
-
-    Args:
-        op: the name of the op.
-    """
-    distance = 4  # inside of the caller are the op, the twin's function, `before` and this function
-    caller: Any = sys._getframe(distance)
-    if caller.f_code.co_name == op:  # the op that looked for the twin
-        distance, caller = 5, sys._getframe(5)
-    code = caller.f_code
-    place = id(code), caller.f_lasti
-    known = _DISTANCES.get(place)
-    if known is not None:
-        further, outer, last, line, _ = known
-        try:
-            frame: Any = sys._getframe(distance + further) if further else caller
-        except ValueError:  # the stack is not so deep
-            frame = None
-        if frame is not None and frame.f_lasti == last and frame.f_code is outer:
-            return line  # type: ignore[no-any-return]
-    further, frame = 0, caller
-    while frame is not None and _is_inside(frame.f_code.co_filename):
-        further, frame = further + 1, frame.f_back
-    if frame is None:
-        return "", 0
-    if len(_DISTANCES) >= _MOST:
-        _DISTANCES.clear()
-    line = frame.f_code.co_filename, frame.f_lineno
-    _DISTANCES[place] = further, frame.f_code, frame.f_lasti, line, code
-    return line
-
-
-def user_line(frame: Any) -> tuple[str, int]:
-    """Returns the file and line of the innermost frame, from one outwards, that does not belong to the package."""
-    while frame is not None and _is_inside(frame.f_code.co_filename):
-        frame = frame.f_back
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def _is_inside(file: str) -> bool:
-    """Returns whether a file belongs to the package."""
-    inside = _INSIDE.get(file)
-    if inside is None:
-        rest = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
-        inside = _INSIDE[file] = file.startswith(_PACKAGE) and rest not in _OF_USERS
-    return inside
-
-
 def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
     """Adds the shape and the native dtype of each tensor in a value to a list."""
     of = value.__class__
@@ -476,19 +292,6 @@ def _constant(x: Any) -> Any:
     x = values_of(x)
     backend = selection.current().unwatched
     return backend.bound.stop_gradient(x) if isinstance(x, backend.tensor_type) else x
-
-
-def _loaded(row: dict[str, Any], outer: Any) -> Any:
-    """Returns what an event reads of a call, from a row of JSON."""
-    backend = SimpleNamespace(name=row["backend"], dtypes=SimpleNamespace(neutral=_BY_NAME))
-    read = {name: row[name] for name in ("path", "depth", "seconds", "started", "gradient_of")}
-    return SimpleNamespace(spec=SimpleNamespace(name=row["op"]), backend=backend, outer=outer, **read)
-
-
-def _flat(shapes: Any, dtypes: Any) -> list[Any]:
-    """Returns shapes and dtypes in turn."""
-    pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return [part for pair in pairs for part in pair]
 
 
 def _op(event: Event) -> str:

@@ -19,8 +19,8 @@ from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
 from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.records import Host, Record, encoded
 from emberharmony.testing.differences.spool import Stored, Writer
+from emberharmony.transforms.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recording import line_of
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
 """What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""

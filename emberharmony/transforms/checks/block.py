@@ -11,8 +11,8 @@ from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, i
 from emberharmony.transforms.checks.drift import Devices, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
 from emberharmony.transforms.checks.nonfinite import READS, NonFinite
+from emberharmony.transforms.lines import user_line
 from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher
-from emberharmony.transforms.recording import user_line
 
 LAZY = 1000
 """So many operations may wait on MLX by default."""
@@ -77,7 +77,7 @@ class Checker(Watcher):
         """Returns whether the numbers of a program may be looked at when it has ended."""
         return self._nonfinite is None or self._nonfinite.takes_programs(backend)
 
-    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
+    def accepts(self, results: Any, backend: Any) -> bool:
         """Returns whether the numbers of a program are finite; otherwise its ops are called, to find the cause."""
         return self._nonfinite is None or self._is_off() or self._nonfinite.accepts(results, backend)
 

@@ -16,8 +16,8 @@ from emberharmony.core.selection import Override
 from emberharmony.transforms.checks.causes import likely_cause
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
+from emberharmony.transforms.lines import user_line
 from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher, values_of
-from emberharmony.transforms.recording import user_line
 from emberharmony.transforms.watchers import THREADS
 
 _MOST = 4096
@@ -97,9 +97,9 @@ class NonFinite:
         """Returns whether the numbers of a program may be looked at when it has ended."""
         return not (self._used or self._is_later(backend))
 
-    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
+    def accepts(self, results: Any, backend: Any) -> bool:
         """Returns whether all numbers that a program has computed are finite."""
-        return all(isfinite(backend.probe(result)) for result in results)
+        return all(isfinite(backend.probe(result)) for result in _inexact(results, backend))
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""

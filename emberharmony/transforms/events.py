@@ -1,0 +1,121 @@
+"""The events of a log: one for each call of an op."""
+
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from emberharmony.core.dtypes import ALL
+
+FIELDS = (
+    *("op", "path", "depth", "shapes", "dtypes", "results", "result_dtypes", "seconds", "bytes", "frame"),
+    *("gradient_of", "backend", "error", "started", "peak"),
+)
+"""The attributes that files have."""
+
+_NEUTRAL = SimpleNamespace(neutral={dtype.name: dtype for dtype in ALL})
+"""The dtypes of an event that was read from a file, by name."""
+
+
+class Event:
+    """One call of an op.
+
+    Attributes:
+        outer: the event of the composite around the call, or None.
+        op: the name of the op.
+        path: the module that was running, such as "Net.blocks.0.linear"; "" outside of modules.
+        depth: the number of composites around the call.
+        gradient_of: in the backward pass of a tape, the op whose gradient was being computed; otherwise "".
+        seconds: the time that the call took, with all calls inside of it.
+        started: when the call began, in seconds since the begin of the log.
+        error: the class of the exception that the op raised; "" if it raised none.
+        peak: in a profile, the most bytes in use during the call beyond those in use before it; None if not known.
+        where: the backend, from which properties take names. A recorder sets it and all other attributes.
+        given: the shape and the native dtype of each tensor among the arguments, in turn.
+        made: those of each tensor in the result.
+        line: the user's file and line.
+    """
+
+    __slots__ = (
+        *("depth", "error", "given", "gradient_of", "line", "made", "op"),
+        *("outer", "path", "peak", "seconds", "started", "where"),
+    )
+
+    depth: int
+    error: str
+    given: tuple[Any, ...]
+    gradient_of: str
+    line: tuple[str, int]
+    made: tuple[Any, ...]
+    op: str
+    outer: "Event | None"
+    path: str
+    peak: int | None
+    seconds: float
+    started: float
+    where: Any
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend."""
+        return str(self.where.name)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the tensors among the arguments."""
+        return tuple(map(tuple, self.given[::2]))
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Their dtypes, as names."""
+        return self._named(self.given)
+
+    @property
+    def results(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the tensors in the result."""
+        return tuple(map(tuple, self.made[::2]))
+
+    @property
+    def result_dtypes(self) -> tuple[str, ...]:
+        """Their dtypes."""
+        return self._named(self.made)
+
+    def _named(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
+        return tuple(self.where.dtypes.neutral[dtype].name for dtype in tensors[1::2])
+
+    @property
+    def bytes(self) -> int:
+        """The size of the tensors in the result."""
+        names = self.where.dtypes.neutral
+        made = zip(self.made[::2], self.made[1::2], strict=True)
+        return sum(math.prod(shape) * names[dtype].itemsize for shape, dtype in made)
+
+    @property
+    def frame(self) -> str:
+        """The user's line, as "file:line"."""
+        file, line = self.line
+        return f"{file}:{line}" if file else ""
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
+        made = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True))
+        where = f" in {self.path}" if self.path else ""
+        return f"<{self.op}({given}) -> {made or self.error or None}{where}>"
+
+
+def loaded(row: Mapping[str, Any], outer: Event | None) -> Event:
+    """Returns the event that a row of JSON describes, which has its `FIELDS`."""
+    event = Event()
+    for name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
+        setattr(event, name, row[name])
+    file, _, line = row["frame"].rpartition(":")
+    event.outer, event.line = outer, (file, int(line or 0))
+    event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
+    event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])
+    return event
+
+
+def _flat(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
+    """Returns shapes and dtypes in turn."""
+    pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    return tuple(part for pair in pairs for part in pair)

@@ -1,0 +1,71 @@
+"""The user's lines: which line outside of the package called an op."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = str(Path(__file__).parents[1])
+_OF_USERS = ("examples", "demo")
+"""Folders of the package whose lines count as the user's."""
+
+_INSIDE: dict[str, bool] = {}
+"""Whether a file belongs to the package."""
+
+_DISTANCES: dict[tuple[int, int], tuple[Any, ...]] = {}
+"""By the code that calls an op and the place in it: how many frames further out the user's frame is, the code of that
+frame, the place and the line in it, and the calling code itself, so that its number belongs to no other code."""
+
+_MOST = 10_000
+"""So many places are kept."""
+
+
+def line_of(op: str) -> tuple[str, int]:
+    """Returns the file and line of the innermost frame that does not belong to the package, for a `before`.
+
+    A walk over all frames is slow. So the distance of that frame is kept for each place in the package that calls an op
+    (`_DISTANCES`); it holds if that frame is at the same place in the same code as then.
+
+    Args:
+        op: the name of the op.
+    """
+    distance = 4  # inside of the caller are the op, the twin's function, `before` and this function
+    caller: Any = sys._getframe(distance)
+    if caller.f_code.co_name == op:  # the op that looked for the twin
+        distance, caller = 5, sys._getframe(5)
+    code = caller.f_code
+    place = id(code), caller.f_lasti
+    known = _DISTANCES.get(place)
+    if known is not None:
+        further, outer, last, line, _ = known
+        try:
+            frame: Any = sys._getframe(distance + further) if further else caller
+        except ValueError:  # the stack is not so deep
+            frame = None
+        if frame is not None and frame.f_lasti == last and frame.f_code is outer:
+            return line  # type: ignore[no-any-return]
+    further, frame = 0, caller
+    while frame is not None and _is_inside(frame.f_code.co_filename):
+        further, frame = further + 1, frame.f_back
+    if frame is None:
+        return "", 0
+    if len(_DISTANCES) >= _MOST:
+        _DISTANCES.clear()
+    line = frame.f_code.co_filename, frame.f_lineno
+    _DISTANCES[place] = further, frame.f_code, frame.f_lasti, line, code
+    return line
+
+
+def user_line(frame: Any) -> tuple[str, int]:
+    """Returns the file and line of the innermost frame, from one outwards, that does not belong to the package."""
+    while frame is not None and _is_inside(frame.f_code.co_filename):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_inside(file: str) -> bool:
+    """Returns whether a file belongs to the package."""
+    inside = _INSIDE.get(file)
+    if inside is None:
+        rest = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
+        inside = _INSIDE[file] = file.startswith(_PACKAGE) and rest not in _OF_USERS
+    return inside
