@@ -137,7 +137,7 @@ class Backend(Probes):
 
     @property
     def runs_programs(self) -> bool:
-        """Whether `evaluated` may run programs; False while watchers want the calls of the single ops."""
+        """Whether `evaluated` and `applied` may stand for many ops; False while watchers want the calls of each."""
         return True
 
     @classmethod
@@ -305,6 +305,10 @@ class Backend(Probes):
             A list of new tensors for each output, or None if the ops have to be called.
         """
         return None
+
+    def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
+        return rule(*arguments)
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.

@@ -227,11 +227,13 @@ class Optimizer(ParameterGroups):
         values = values_of(cells)
         single: Iterable[int] = range(len(cells))
         kinds = self._kinds(gradients, values, cells)
-        if vectors.is_elementwise(self.rule) and len(cells) >= vectors.FEWEST:
+        backend, elementwise = selection.current(), vectors.is_elementwise(self.rule)
+        if elementwise and len(cells) >= vectors.FEWEST:
             single = self._add_alike(plan, place, cells, kinds, gradients, values, hyper)
         for i in single:
             cell, value = cells[i], values[i]
-            after, state = self._applied(gradients[i], value, self._held(cell, value, hyper), hyper)
+            given = gradients[i], value, self._held(cell, value, hyper), hyper
+            after, state = backend.applied(self._applied, *given) if elementwise else self._applied(*given)
             plan.values[cell] = after
             plan.tensors += [after, state]
             plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
@@ -283,7 +285,8 @@ class Optimizer(ParameterGroups):
         likes = [values[i] for i in batch.places]
         value = backend.joined(likes)
         gradient = backend.joined([gradients[i] for i in batch.places])
-        after, new = self._applied(gradient, value, self.initial(value, hyper) if state is None else state, hyper)
+        before = self.initial(value, hyper) if state is None else state
+        after, new = backend.applied(self._applied, gradient, value, before, hyper)
         parts = backend.parted(after, likes)
         plan.values.update(zip(batch.cells, parts, strict=True))
         plan.tensors += [parts, new]

@@ -18,7 +18,6 @@ enter and leave the tape, so that users get dL/da + i dL/db, the direction of st
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
 from heapq import heappop, heappush
 from types import FunctionType
 from typing import Any
@@ -372,7 +371,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
     found: dict[Any, Any] = {}
-    pulled: Any = _pulled if tape.numbers.__class__ is itertools.count else partial(tape.numbers.pulled, _pulled)
+    pulled: Any = _pulled if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pulled)
     nodes: dict[int, _Node] = {}
     numbers: list[int] = []
     reached: list[tuple[Any, Any, Any]] = []

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from types import FunctionType
 from typing import Any, cast
@@ -21,6 +22,8 @@ _OTHERS = ("eval", "synchronize", "host_call")
 _NONE: dict[str, Any] = {}
 
 _LOCK = threading.Lock()
+
+_Pull = Callable[[Any, Any], Any]
 
 
 def _told(
@@ -122,37 +125,58 @@ class Numbers:
 
     def __next__(self) -> int:
         here = THREADS.here
-        outer = here.calls[0].spec.name if here.calls else here.last
         mark = None
-        for watcher in watchers():
+        for watcher in watchers_in(_OVERRIDE.get()):
             if watcher.pulls:
                 mark = watcher.mark()
                 break
-        self._places.append((here.last, here.path, outer, mark))
-        return len(self._places) - 1
+        places = self._places
+        places.append((here.last, here.path, here.calls[0].spec.name if here.calls else here.last, mark))
+        return len(places) - 1
 
-    def pulled(self, pull: Callable[[Any, Any], Any], found: Any, node: Any) -> Any:
+    def passing(self, pull: _Pull) -> _Pull:
+        """Returns a function that computes the gradients of a node, for one backward pass."""
+        told = watchers()
+        asked = [watcher for watcher in told if watcher.pulls]
+        if not asked:
+            return partial(self._placed, pull)
+        return partial(self._pulled, pull, asked, len(asked) == len(told))
+
+    def _placed(self, pull: _Pull, found: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
+        here = THREADS.here
+        op, path = here.gradient_of, here.path
+        here.gradient_of, here.path, _, _ = self._places[node[0]]
+        try:
+            return pull(found, node)
+        finally:
+            here.gradient_of, here.path = op, path
+
+    def _pulled(self, pull: _Pull, watching: Sequence[Any], quiet: bool, found: Any, node: Any) -> Any:
+        """Returns the same, and tells watchers of gradients.
+
+        Args:
+            pull: computes the gradients.
+            watching: the watchers of gradients.
+            quiet: whether there are no others.
+            found: the gradients of results, by the keys of these.
+            node: the node.
+        """
         here = THREADS.here
         number = node[0]
         place = self._places[number]
-        asked, quiet, step = [], True, None
-        for watcher in watchers():
-            if not watcher.pulls:
-                quiet = False
-            elif watcher.wants_pulled(place[0]):
-                asked.append(watcher)
-        if asked and not here.telling:
+        asked = [] if here.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
+        step = None
+        if asked:
             keys = [number] if number in found else [(number, i) for i in range(len(node[3]))]
             step = Pulled(place, self._backend, node, [found[key] for key in keys if key in found])
-        before, telling = (here.gradient_of, here.path), here.telling
-        here.gradient_of, here.path = place[:2]
+        telling = here.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         here.telling = telling or (quiet and not _is_nested(node, found))
         try:
-            pulled = pull(found, node)
+            pulled = self._placed(pull, found, node)
         finally:
-            (here.gradient_of, here.path), here.telling = before, telling
+            here.telling = telling
         if step is not None:
             step.gradients = [gradient for _, _, gradient in pulled]
             tell(asked, "pulled", step)
@@ -170,10 +194,10 @@ def _same(result: Any) -> Any:
 
 
 def program(columns: Any) -> Any:
-    """Stands for `Backend.evaluated`, by which optimizers compute a step, as if it were an op.
+    """Stands for `Backend.evaluated` and `Backend.applied`, by which optimizers compute a step, as if it were an op.
 
     Args:
-        columns: the gradients, the parameters, and the tensors in the states of these by name.
+        columns: the gradients, the parameters, and the tensors in the states of these.
     """
 
 
@@ -247,14 +271,32 @@ class Twin:
     def evaluated(self, program: Any, columns: Sequence[Sequence[Any]], large: bool) -> Any:
         """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
         evaluated = super().evaluated  # type: ignore[misc]
-        found = _told(PROGRAM, self, lambda given: evaluated(program, given, large), _same)(columns)
+        return self._as_program(lambda: evaluated(program, columns, large), columns)
+
+    def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
+        found = None
+        if self.runs_programs and not THREADS.here.telling:
+            found = self._as_program(lambda: rule(*arguments), arguments[:3])
+        return rule(*arguments) if found is None else found
+
+    def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
+        """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""
         here = THREADS.here
+
+        def quietly(_: Any) -> Any:
+            before, here.telling = here.telling, True
+            try:
+                return run()
+            finally:
+                here.telling = before
+
+        found = _told(PROGRAM, self, quietly, _same)(columns)
         if found is None or here.telling:
             return found
-        results = [x for column in found for x in column]
         here.telling = True
         try:
-            return found if all(watcher.accepts(results, self) for watcher in watchers()) else None
+            return found if all(watcher.accepts(found, self) for watcher in watchers()) else None
         finally:
             here.telling = False
 

@@ -114,14 +114,14 @@ class Watcher:
         """Called when an op has raised an error; that of a wrong argument may be raised before the op begins."""
 
     def takes_programs(self, backend: Any) -> bool:
-        """Returns whether the step of an optimizer may be one call `program`, where the backend computes it as one.
+        """Returns whether the step of an optimizer that works element by element may be calls of `program`.
 
-        Otherwise its ops are called one by one, which on PyTorch rounds more often for large parameters.
+        Otherwise its ops are calls, which on PyTorch round more often for large parameters.
         """
         return False
 
-    def accepts(self, results: Sequence[Any], backend: Any) -> bool:
-        """Returns whether tensors that a program has computed may stand; otherwise its ops are called one by one."""
+    def accepts(self, results: Any, backend: Any) -> bool:
+        """Returns whether a tree of tensors that a program has computed may stand; otherwise its ops are called."""
         return True
 
     def mark(self) -> Any:
