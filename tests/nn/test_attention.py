@@ -226,3 +226,12 @@ def test_the_layer_has_the_names_of_both_libraries() -> None:
 @pytest.mark.parametrize("case", [CASES[7], CASES[-1]], ids=str)
 def test_layers_behave_as_layers(backend: str, case: Case) -> None:
     require_behaviours(backend, case)
+
+
+def test_self_attention_is_projected_by_one_product_while_it_is_differentiated(backend: str) -> None:
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    h = ops.ones(BQ)
+    with ops.record(backward=True) as log:
+        ops.grad(lambda h: ops.sum(layer(h, h, h, need_weights=False)[0]))(h)
+    # One product for queries, keys and values, and one for the outputs.
+    assert len([event for event in log if event.op == "linear" and not event.gradient_of and event.depth == 0]) == 2

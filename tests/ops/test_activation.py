@@ -39,6 +39,24 @@ def test_softplus_is_precise_in_float64(backend: str) -> None:
     assert np.allclose(ops.to_numpy(ops.softplus(x)), np.logaddexp(x, 0), rtol=1e-15, atol=0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_of_many_short_rows_is_precise_for_all_values(backend: str, dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal((1024, 8)).astype(dtype)
+    masked = np.where(np.arange(8) % 3 == 0, np.finfo(dtype).min / 2, x)
+    masked[5] = np.finfo(dtype).min / 2
+    for values in (x, x * 30, x + 60, x - 60, x - 900, x + 900, masked, np.where(x < 0, -np.inf, x + 9)):
+        values = values.astype(dtype)
+        values[:, 1] = np.maximum(values[:, 1], np.finfo(dtype).min / 2)
+        wide = values.astype(np.longdouble)
+        powers = np.exp(wide - wide.max(-1, keepdims=True))
+        wanted = powers / powers.sum(-1, keepdims=True)
+        found = ops.to_numpy(ops.softmax(ops.convert_to_tensor(values, dtype)))
+        np.testing.assert_allclose(found, wanted.astype(dtype), rtol=60 * np.finfo(dtype).eps, atol=1e-30)
+    x[7, 3] = np.nan
+    rows = np.isnan(ops.to_numpy(ops.softmax(ops.convert_to_tensor(x)))).all(-1)
+    assert np.flatnonzero(rows).tolist() == [7]
+
+
 def test_softmax_of_long_rows_is_precise(backend: str) -> None:
     x = (np.sin(np.arange(40000.0)) + 1000.0).astype(np.float32).reshape(2, -1)
     wide = x.astype(np.float64)

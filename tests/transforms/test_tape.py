@@ -56,6 +56,21 @@ def test_an_op_with_any_number_of_arguments_has_one_rule_for_all() -> None:
     assert not [name for name in tuples if any(p.variadic for p in OPS[name].parameters)]
 
 
+def test_a_traced_tensor_that_needs_no_conversion_stays_the_same_object() -> None:
+    seen: list[bool] = []
+
+    def loss(x: Any) -> Any:
+        seen.extend(
+            y is x for y in (ops.convert_to_tensor(x), ops.cast(x, "float32"), ops.convert_to_tensor(x, "float32"))
+        )
+        seen.extend(y is not x for y in (ops.copy(x), ops.cast(x, "float64"), ops.convert_to_tensor(x, copy=True)))
+        return ops.sum(ops.square(ops.convert_to_tensor(x)))
+
+    (found,) = gradient(loss, np.array([1.0, 3.0], "float32"))
+    assert found.tolist() == [2.0, 6.0]
+    assert seen == [True] * 6
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_gradients_keep_the_dtype(dtype: str) -> None:
     x = np.array([0.5, 2.0, 1.0], dtype)
