@@ -1,13 +1,14 @@
 """The JAX backend."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import chain
 from typing import Any
 
 import jax
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.jax import programs
 from emberharmony.backend.jax.bitwise_ops import JAXBitwiseOps
 from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
@@ -35,6 +36,7 @@ from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
 from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.writing_ops import JAXWritingOps
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 from emberharmony.core.trees.tree import tree_leaves
 
@@ -77,6 +79,7 @@ class JAXBackend(
     dtypes = DTYPES
     exact_type = False
     joinable = 2**14
+    blocked = 2**14
     # JAX raises TypeError and ValueError for most faults, so the message decides. The first rule that matches counts.
     errors = (
         *((kind, "", errors.TracedTensorError) for kind in READS),
@@ -121,11 +124,20 @@ class JAXBackend(
         """Frees the compiled programs, each of which takes about 1.5 MB."""
         jax.clear_caches()
 
+    def joined(self, tensors: Sequence[jax.Array]) -> jax.Array:
+        """Returns all elements of tensors of one dtype as one vector."""
+        return programs.joined(list(tensors))
+
     def parted(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(accumulate(like.size for like in likes))
-        parts = zip([0, *ends], ends, likes, strict=False)
-        return [vector[start:end].reshape(like.shape) for start, end, like in parts]
+        return programs.parted(vector, [like.shape for like in likes])
+
+    def evaluated(
+        self, program: Program, columns: Sequence[Sequence[jax.Array]], large: bool
+    ) -> list[Sequence[jax.Array]] | None:
+        """Returns what a program computes from large tensors; None for traced ones."""
+        given = chain.from_iterable(columns)
+        return programs.one_by_one(program, columns) if large and all(map(self.may_keep, given)) else None
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""
