@@ -99,7 +99,7 @@ class NonFinite:
 
     def accepts(self, results: Any, backend: Any) -> bool:
         """Returns whether all numbers that a program has computed are finite."""
-        return all(isfinite(backend.probe(result)) for result in _inexact(results, backend))
+        return _are_finite(list(_tensors(results, backend.tensor_type)), backend)
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
@@ -107,6 +107,8 @@ class NonFinite:
 
     def pulled(self, step: Pulled) -> None:
         """Looks at the gradients of an op."""
+        if not self._is_later(step.backend) and _are_finite(step.gradients, step.backend):
+            return
         results = _inexact(step.gradients, step.backend)
         if results:
             arguments = step.arguments, step.result, step.cotangents
@@ -312,6 +314,12 @@ def _tensors(values: Any, kind: type) -> Iterator[Any]:
             yield from _tensors(item, kind)
     elif isinstance(values, dict):
         yield from _tensors(list(values.values()), kind)
+
+
+def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
+    """Returns whether tensors have surely no number that is not finite; false if one of the values is no tensor."""
+    kind, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
+    return all(x.__class__ is kind and (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))) for x in tensors)
 
 
 def _inexact(values: Any, backend: Any) -> list[Any]:

@@ -225,3 +225,12 @@ def test_gradients_of_gradients_and_vmap_are_checked(backend: str) -> None:
         ops.grad(lambda x: ops.sum(ops.grad(curve)(x)))(array(0.0, 1.0))
     with pytest.raises(NonFiniteError, match=r"log\(\)"), ops.checked("nan"):
         ops.eval(ops.vmap(ops.log)(array(1.0, 0.0)))
+
+
+def test_an_array_whose_elements_lie_in_another_order_is_looked_at(backend: str) -> None:
+    for axes in ((0, 2, 1), (1, 0, 2), (2, 1, 0)):
+        x = ops.transpose(ops.reshape(ops.arange(-1.0, 23.0), (2, 3, 4)), axes)
+        with ops.checked("nan", policy="record") as found:
+            ops.eval(ops.sqrt(x))
+            ops.eval(ops.sqrt(ops.add(x, 1.0)))
+        assert [finding.op for finding in found] == ["sqrt"]
