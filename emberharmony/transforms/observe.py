@@ -13,6 +13,8 @@ A watcher sees:
   the rules of gradients. Native operators (`x + y` on native tensors) are no calls of ops.
 - A composite whether its body runs, or a native function of the backend, or a tape opens it: so the calls of depth 0
   are the same on all backends.
+- What an optimizer that works element by element computes, as calls of `program`, or of its ops if a watcher wants
+  these (`Watcher.takes_programs`).
 - On PyTorch and MLX the backward pass is the library's own and calls no ops. A watcher with `backward = True` makes the
   tape differentiate there too, over the same primitives.
 - Functions compiled by `ops.compile`, which run uncompiled; a note (`Watcher.noted`) says so.
