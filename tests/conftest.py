@@ -12,6 +12,9 @@ settings.register_profile("quick", max_examples=25, deadline=None, derandomize=T
 settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+# The JAX backend computes in 64 bits, and warns if it has to switch them on.
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and child processes inherit this. Some tests start programs
     # and interrupt them, so SIGINT must have its default handler.
