@@ -193,7 +193,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             return argument.run(backend, name, arguments)
     spec = OPS[name]
     try:
-        positional, keywords = _converted(backend, spec.parameters, arguments)
+        positional, keywords = converted(backend, spec.parameters, arguments)
         arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
     except Exception as error:
@@ -257,9 +257,14 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     raise typed from (None if typed is error else error)
 
 
-def _converted(
+def converted(
     backend: Any, parameters: Sequence[OpParameter], arguments: tuple[Any, ...]
 ) -> tuple[list[Any], dict[str, Any]]:
+    """Returns the positional arguments and the keywords with which the implementation of an op is called.
+
+    Raises:
+        EmberError: if an argument cannot be converted.
+    """
     rest = len(arguments) - len(parameters) + 1
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
@@ -274,11 +279,11 @@ def _converted(
         for value in arguments[taken : taken + width]:
             if parameter.role == "Operand":
                 operands.append(len(positional))
-            converted = _convert(backend, parameter, value, dtype)
+            given = _convert(backend, parameter, value, dtype)
             if parameter.keyword_only:
-                keywords[parameter.name] = converted
+                keywords[parameter.name] = given
             else:
-                positional.append(converted)
+                positional.append(given)
         taken += width
     alone = operands[:1] == [0] and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters)
     if alone and all(isinstance(positional[i], _NUMBERS) for i in operands):

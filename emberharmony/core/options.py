@@ -5,7 +5,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedOpError, brief
-from emberharmony.core.tracing import is_traced
+from emberharmony.core.tracing import TensorProxy, is_traced
 
 T = TypeVar("T")
 
@@ -87,5 +87,7 @@ def holds_traced(value: Any) -> bool:
         return False
     if is_traced(value):  # by any backend: a namespace may run an op while another backend is active
         return True
+    if isinstance(value, TensorProxy):
+        return False
     backend = selection.current()
     return bool(backend.is_tensor(value) and backend.is_traced(value))

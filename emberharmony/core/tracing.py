@@ -49,6 +49,11 @@ class TensorProxy(Substitute):
     __slots__ = ()
 
     @property
+    def differentiated(self) -> bool:
+        """Whether the ops are recorded for a derivative."""
+        return True
+
+    @property
     def backend(self) -> Any:
         """The backend of the native tensor."""
         raise NotImplementedError
@@ -63,7 +68,9 @@ A backend whose library differentiates adds its type here, so that other backend
 
 def is_traced(x: Any) -> bool:
     """Returns whether a tensor, of any backend, is being differentiated."""
-    return isinstance(x, TensorProxy) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items())
+    if isinstance(x, TensorProxy):
+        return x.differentiated
+    return any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items())
 
 
 def require_untraced(x: Any) -> None:

@@ -346,12 +346,12 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @op
 def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, and on NumPy `fn` itself.
+    """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, on NumPy as a list of its calls.
 
-    Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On MLX
-    that is a function that reads a value or draws a random number. Calls from other threads than the main thread run
-    uncompiled there too, because compiled they could abort the process. The compiler may treat a tensor that `fn`
-    closes over as a constant, so pass it as an argument; a closed-over `Parameter` is not affected.
+    Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On
+    NumPy and MLX that is a function that reads a value or draws a random number. Calls from other threads than the main
+    thread run uncompiled on MLX too, because compiled they could abort the process. The compiler may treat a tensor
+    that `fn` closes over as a constant, so pass it as an argument; a closed-over `Parameter` is not affected.
 
     Example:
         >>> step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.matmul(x, w)))))

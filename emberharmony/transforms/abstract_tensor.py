@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.transforms.shared_methods import SharedMethods, operator, reflected
+from emberharmony.transforms.shared_methods import SharedMethods
 from emberharmony.transforms.traced_tensor import UFUNCS
 
 
@@ -71,15 +71,6 @@ class AbstractTensor(SharedMethods):
 
     def __repr__(self) -> str:
         return f"<abstract tensor of shape {self.shape} and dtype {self.backend.dtypes.neutral[self.dtype].name}>"
-
-    __and__, __rand__ = operator("bitwise_and"), reflected("bitwise_and")
-    __or__, __ror__ = operator("bitwise_or"), reflected("bitwise_or")
-    __xor__, __rxor__ = operator("bitwise_xor"), reflected("bitwise_xor")
-    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected("bitwise_left_shift")
-    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
-
-    def __invert__(self) -> Any:
-        return self.run(self.backend, "bitwise_not", (self,))
 
     def __bool__(self) -> bool:
         return bool(self.value("an `if`, a `while` or bool()"))

@@ -17,7 +17,7 @@ def compiled(op: str, fn: Function) -> Function:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         bound = selection.active()
-        variant = f"{bound.backend.prefix}{bound.variant}"
+        variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
         native = made.get(variant)
         if native is None:
             native = made[variant] = bound.backend.compiled(fn)

@@ -38,11 +38,15 @@ class SharedMethods:
         # Imported here, because only unknown names need it.
         from emberharmony.core.names.spellings import method_hint
 
+        self.lacks(name)
         hint = method_hint(name, self.has_value)
         raise AttributeError(
             f"{self.kind} has no attribute {name!r}, because native tensors differ in it: {hint}",
             name=name,
         )
+
+    def lacks(self, name: str) -> None:
+        """Is told that an attribute was read which the tensors of the libraries do not share."""
 
     @property
     def backend(self) -> Any:
@@ -189,6 +193,11 @@ class SharedMethods:
     __mod__, __rmod__ = operator("mod"), reflected("mod")
     __pow__, __rpow__ = operator("power"), reflected("power")
     __matmul__, __rmatmul__ = operator("matmul"), reflected("matmul")
+    __and__, __rand__ = operator("bitwise_and"), reflected("bitwise_and")
+    __or__, __ror__ = operator("bitwise_or"), reflected("bitwise_or")
+    __xor__, __rxor__ = operator("bitwise_xor"), reflected("bitwise_xor")
+    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected("bitwise_left_shift")
+    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
     __lt__, __le__ = operator("less"), operator("less_equal")
     __gt__, __ge__ = operator("greater"), operator("greater_equal")
     __eq__ = operator("equal")
@@ -199,6 +208,9 @@ class SharedMethods:
 
     def __pos__(self) -> Any:
         return self
+
+    def __invert__(self) -> Any:
+        return self.run(self.backend, "bitwise_not", (self,))
 
     def __abs__(self) -> Any:
         return self.run(self.backend, "absolute", (self,))

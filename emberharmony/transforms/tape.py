@@ -62,11 +62,18 @@ class Tape:
     """
 
     __slots__ = ("backend", "level", "neutral", "numbers", "tensor_type")
+    differentiates = True
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
         self.neutral, self.tensor_type = backend.dtypes.neutral, backend.tensor_type
+
+    def read(self, what: str) -> None:
+        """Is told that the function reads a value, such as that of a condition, which a derivative may depend on."""
+
+    def lack(self, name: str) -> None:
+        """Is told that the function looks for an attribute that native tensors have and traced ones lack."""
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
         """Runs an op on arguments that contain traced tensors, and records it on the innermost of their tapes.
@@ -80,7 +87,7 @@ class Tape:
             backend is not self.backend and backend.unwatched is not self.backend.unwatched
         ):  # a twin may watch in its place
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
-                return _call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"
@@ -109,7 +116,7 @@ class Tape:
             return self._found(backend, op, rule, arguments)
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
-        result = _call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
+        result = call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
         if result is values[0] and rule[0] is same:
             return arguments[0]
         kept = result
@@ -142,8 +149,8 @@ class Tape:
             elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
                 return self.run(argument.backend, op, arguments)
             elif kind is not self.tensor_type and kind not in _PLAIN:
-                arguments = _prepared(backend, OPS[op], arguments)
-                innermost = max((x.tape for x in _traced_in(arguments)), key=_level, default=None)
+                arguments = prepared(backend, OPS[op], arguments)
+                innermost = max((x.tape for x in traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
             raise _unfollowed(op, backend)
@@ -179,7 +186,7 @@ class Tape:
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        result = _call(getattr(backend.bound, spec.name), spec, values)
+        result = call(getattr(backend.bound, spec.name), spec, values)
         return result if rule is None else self.traced(result, (next(self.numbers), rule, values, result, parents))
 
     def traced(self, result: Any, node: _Node) -> Any:
@@ -251,18 +258,19 @@ def _level(tape: Tape) -> int:
     return tape.level
 
 
-def _traced_in(arguments: Sequence[Any]) -> list[Any]:
+def traced_in(arguments: Sequence[Any]) -> list[Any]:
+    """Returns the traced tensors among arguments, at any depth of lists and tuples."""
     found: list[Any] = []
     for argument in arguments:
         if argument.__class__ is TracedTensor:
             found.append(argument)
         elif argument.__class__ is list or argument.__class__ is tuple:
-            found += _traced_in(argument)
+            found += traced_in(argument)
     return found
 
 
-def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
-    """Returns the arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
+def prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
+    """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
     given: list[Any] = opened(backend.bound, list(arguments))
     for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
         if argument is None or argument.__class__ is TracedTensor:
@@ -278,7 +286,7 @@ def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]
 def _tensor(backend: Any, value: Any) -> Any:
     if value.__class__ is TracedTensor:
         return value
-    if isinstance(value, (list, tuple)) and _traced_in(value):
+    if isinstance(value, (list, tuple)) and traced_in(value):
         return backend.bound.stack([_tensor(backend, item) for item in value])
     return backend.convert(value)
 
@@ -300,19 +308,25 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
             f"{op}() on backend {backend.name!r} has no rule for its gradient: register one with "
             f"emberharmony.register_vjp({op!r}), or pass it ops.stop_gradient(x)"
         )
-    given = _prepared(backend, spec, arguments)
     try:
-        if is_active(backend.bound):
-            return _call(backend.opened(spec), spec, given)
-        with Override(backend):
-            return _call(backend.opened(spec), spec, given)
+        return run_body(backend, spec, arguments)
     except UnsupportedOpError as error:
         if "() on backend" in str(error):  # an op inside the body has named itself
             raise
         raise UnsupportedOpError(f"{op}() on backend {backend.name!r}: {error}") from error
 
 
-def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
+def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
+    """Returns the result of a composite's body on arguments that contain traced tensors."""
+    given = prepared(backend, spec, arguments)
+    if is_active(backend.bound):
+        return call(backend.opened(spec), spec, given)
+    with Override(backend):
+        return call(backend.opened(spec), spec, given)
+
+
+def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
+    """Calls an op, or a function with its parameters, with arguments in the order in which dispatch packs them."""
     # Dispatch packs keyword-only arguments last; the function takes them by name.
     keywords = spec.declared.__kwdefaults__
     if not keywords:

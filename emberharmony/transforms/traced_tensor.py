@@ -17,6 +17,11 @@ UFUNCS = {
     "remainder": "mod",
     "power": "power",
     "matmul": "matmul",
+    "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
     "equal": "equal",
     "not_equal": "not_equal",
     "less": "less",
@@ -52,6 +57,11 @@ class TracedTensor(SharedMethods, TensorProxy):
         return self.tape.backend
 
     @property
+    def differentiated(self) -> bool:
+        """Whether the tape computes gradients."""
+        return bool(self.tape.differentiates)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value."""
         return self.value.shape  # type: ignore[no-any-return]
@@ -71,6 +81,11 @@ class TracedTensor(SharedMethods, TensorProxy):
         """The native device of the value, if native tensors have that attribute."""
         return self.value.device
 
+    def lacks(self, name: str) -> None:
+        """Tells the tape that the function looks for an attribute, if native tensors have it."""
+        if hasattr(self.value, name):
+            self.tape.lack(name)
+
     def item(self) -> NoReturn:
         """Raises `TracedTensorError`, because a Python number has no gradient."""
         self._refuse("item()")
@@ -87,6 +102,7 @@ class TracedTensor(SharedMethods, TensorProxy):
 
     def __bool__(self) -> bool:
         # Allowed, so that Python code may branch on a value: the gradient is that of the branch that runs.
+        self.tape.read("bool()")
         return bool(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

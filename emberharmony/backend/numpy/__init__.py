@@ -1,6 +1,6 @@
 """The NumPy backend."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,13 @@ class NumpyBackend(
         if restart:
             tracemalloc.reset_peak()
         return found
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""
+        # Imported here, because only programs that compile need it.
+        from emberharmony.backend.numpy.compilation import Compiled
+
+        return Compiled(fn, self)
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from emberharmony.backend.promote import normalized
 
-_FEW = 4096
+FEW = 4096
 """Up to this number of elements, folding gains nothing."""
 _FEW_ROWS, _ROWS = 64, 32
 """Up to the first number of rows, NumPy adds row by row; more rows are folded to the second number of rows."""
@@ -33,7 +33,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
         axis: the axes to reduce; None for all.
         keepdims: whether the reduced axes stay, with length 1.
     """
-    if x.size <= _FEW:
+    if x.size <= FEW:
         return ufunc.reduce(x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims)
     axes = normalized(axis, x.ndim)
     wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype

@@ -123,7 +123,7 @@ def _running(ufunc: np.ufunc) -> Any:
     return running
 
 
-def _logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
     """Returns the logarithm of the sum of exponentials of float32 or float64."""
     top = np.maximum.reduce(x, axis, None, None, True, -np.inf)
     # Do not shift by infinities: inf - inf is NaN.
@@ -185,8 +185,8 @@ class NumpyReductionOps:
         return x.argmin(axis, keepdims=keepdims)
 
     @staticmethod
-    @fast(_logsumexp, _ALONG)
+    @fast(logsumexp, _ALONG)
     def logsumexp(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
-        return _logsumexp(widened(x), normalized(axis, x.ndim), keepdims).astype(x.dtype, copy=False)
+        return logsumexp(widened(x), normalized(axis, x.ndim), keepdims).astype(x.dtype, copy=False)

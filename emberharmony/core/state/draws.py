@@ -112,6 +112,14 @@ def refuse_effect(what: str, holder: Any = None) -> None:
         watcher = watcher.outer
 
 
+def is_without_draws() -> bool:
+    """Returns whether this thread or task is inside of a `WithoutDraws` block."""
+    watcher = _watcher() if WithoutDraws.entered else None
+    while watcher is not None and not isinstance(watcher, WithoutDraws):
+        watcher = watcher.outer
+    return watcher is not None
+
+
 class Draws:
     """The random streams that a function drew from, in the state before the draws.
 

@@ -1,0 +1,289 @@
+"""`ops.compile` on NumPy: a function is recorded once for each kind of arguments, and then only its NumPy calls run.
+
+Cells that the function reads are further inputs, and those that it assigns are further outputs: each call reads and
+assigns them again. A call whose arguments no program takes is recorded while it runs, so that the function runs once.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.lowering import LOWERED
+from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
+from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated, newly_held
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws, is_without_draws
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
+from emberharmony.transforms.replay import Recorder, Register, UnrecordableError
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+MOST = 64
+"""A function has at most so many programs; calls with further kinds of arguments run it as it is."""
+
+_TRIES = 4
+"""So often a function may read cells that no earlier run has read, as by other threads, before it is given up."""
+
+_OPTIONS = np.dtype, np.generic
+
+
+class Compiled:
+    """A function that is recorded once for each structure, shape, dtype and number among its arguments.
+
+    Args:
+        fn: the function.
+        backend: the backend.
+    """
+
+    def __init__(self, fn: Callable[..., Any], backend: Any) -> None:
+        self._fn, self._backend = fn, backend
+        self._made: dict[Any, _Program | None] = {}
+        self._cells: dict[Any, list[Cell]] = {}
+        self._tries: dict[Any, int] = {}
+        self._last: _Program | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the result of the function."""
+        if checking():
+            return self._fn(*args, **kwargs)
+        last = self._last
+        if last is not None and last.flat and not kwargs and last.fits(args):
+            return self._replayed(last, args, [], args, kwargs)
+        leaves, structure = tree_flatten((args, kwargs))
+        try:
+            frame = _hashable(structure)
+            if last is not None and frame == last.frame and last.fits(leaves):
+                held = [cell.value for cell in last.cells]
+                if last.holds(held):
+                    return self._replayed(last, leaves, held, args, kwargs)
+            key = (default_float(), frame, *map(_kind, leaves))
+            cells = self._cells.get(key)
+        except TypeError:  # what is not hashable cannot be part of the key
+            return self._fn(*args, **kwargs)
+        if cells is None:
+            cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
+        held = [cell.value for cell in cells]
+        inner = (key, *map(_kind, held))
+        if inner not in self._made:
+            return self._recorded(key, inner, leaves, structure, cells, held, args, kwargs)
+        program = self._made[inner]
+        if program is None:
+            return self._fn(*args, **kwargs)
+        self._last = program
+        return self._replayed(program, leaves, held, args, kwargs)
+
+    def _replayed(
+        self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Returns the result of a program; of the function itself, if the program cannot compute it."""
+        try:
+            return program(leaves, held)
+        except ShapeChangedError:
+            self._made[program.key] = None
+            self._last = None
+        except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
+            pass
+        return self._fn(*args, **kwargs)
+
+    def _recorded(
+        self,
+        key: Any,
+        inner: Any,
+        leaves: list[Any],
+        structure: TreeDef,
+        cells: list[Cell],
+        held: list[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Runs the function while its calls are recorded; returns the result."""
+        inside = is_without_draws() or bool(differentiated())
+        if inside or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
+            return self._fn(*args, **kwargs)
+        places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
+        given = [*(leaves[i] for i in places), *held]
+        # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
+        recorder = Recorder(self._backend, [x.view() for x in given], _OPTIONS, LOWERED)
+        filled = list(leaves)
+        for register, place in enumerate(places):
+            filled[place] = recorder.tensor(register)
+        traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
+        args_traced, kwargs_traced = tree_unflatten(structure, filled)
+        try:
+            with WithoutDraws(), ReadCells() as read, Assignments(traced) as assigned:
+                before = dict(assigned)
+                returned = self._fn(*args_traced, **kwargs_traced)
+                changed = newly_held(assigned, before)
+            if recorder.lost:
+                raise UnrecordableError(recorder.obstacle)
+            result = _Result(recorder, returned, changed, {*cells, *read, *(x for x in leaves if isinstance(x, Cell))})
+        except Exception as error:
+            if not _is_of_recorder(error):
+                raise
+            self._made[inner] = None
+            return self._fn(*args, **kwargs)
+        finally:
+            recorder.closed = True
+        fresh = [cell for cell in read if cell not in traced and not isinstance(cell.held()[0], TensorProxy)]
+        if recorder.obstacle or (fresh and self._tries.get(key, 0) == _TRIES):
+            self._made[inner] = None
+        elif fresh:  # their values were constants; the next call has them as inputs
+            self._cells[key] = [*cells, *fresh]
+            self._tries[key] = self._tries.get(key, 0) + 1
+        else:
+            replay = replaying(recorder, len(given), result.outputs)
+            self._made[inner] = self._last = _Program(replay, inner, structure, leaves, places, cells, held, result)
+        values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
+        return result.filled([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
+
+    def _is_known(self, leaf: Any) -> bool:
+        """Returns whether a leaf is no traced tensor and no array of a dtype that the backend lacks."""
+        if leaf.__class__ is np.ndarray:
+            return leaf.dtype in self._backend.dtypes.neutral
+        return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_passing)
+
+
+def _is_of_recorder(error: Exception) -> bool:
+    """Returns whether an error means that the function cannot be recorded, and that it may be right otherwise."""
+    if isinstance(error, (UnrecordableError, TracedTensorError, HostDrawError)):
+        return True
+    # Python's own error for an operator or an attribute that traced tensors lack, but arrays have.
+    return isinstance(error, (TypeError, AttributeError)) and re.search("(?i)traced ?tensor", str(error)) is not None
+
+
+class _Result:
+    """What a recorded function returns and assigns, with places for the arrays.
+
+    Args:
+        recorder: the record of its calls.
+        returned: what it returned.
+        changed: the tensor that each cell got.
+        known: the cells that may be in the result as they are.
+
+    Raises:
+        UnrecordableError: if the result has something that each call must make anew.
+
+    Attributes:
+        outputs: the registers or constant arrays in the result, then those for the cells.
+    """
+
+    def __init__(self, recorder: Recorder, returned: Any, changed: dict[Cell, Any], known: set[Cell]) -> None:
+        self._recorder = recorder
+        leaves, self._structure = tree_flatten(returned)
+        self.outputs: list[Any] = []
+        self._leaves = [self._template(leaf, known) for leaf in leaves]
+        self._cells = list(changed)
+        for tensor in changed.values():
+            self._added(tensor)
+        self._whole = not self._cells and all(leaf.__class__ is _Place for leaf in self._leaves)
+        self._alone = self._whole and self._structure is LEAF
+        del self._recorder
+
+    def _template(self, leaf: Any, known: set[Cell]) -> Any:
+        if leaf.__class__ is np.ndarray or isinstance(leaf, TensorProxy):
+            return _Place(self._added(leaf))
+        if not isinstance(leaf, Cell):
+            return leaf
+        tensor = leaf.held()[0]
+        if isinstance(tensor, TensorProxy):
+            return _Place(self._added(tensor), leaf.holding(None))
+        if leaf not in known:
+            raise UnrecordableError("it returns a new cell")
+        return leaf
+
+    def _added(self, tensor: Any) -> int:
+        if isinstance(tensor, TensorProxy):
+            if tensor.__class__ is not TracedTensor or tensor.tape is not self._recorder:
+                raise UnrecordableError("it closes over a tensor that is being differentiated")
+            tensor = tensor.key
+        self.outputs.append(tensor)
+        return len(self.outputs) - 1
+
+    def filled(self, arrays: list[Any]) -> Any:
+        """Returns the result with arrays in the places, after the cells have got theirs."""
+        if self._alone:
+            return arrays[0]
+        if self._whole:
+            return tree_unflatten(self._structure, arrays)
+        leaves = [leaf.filled(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
+        for cell, array in zip(self._cells, arrays[len(arrays) - len(self._cells) :], strict=True):
+            cell.value = array
+        return tree_unflatten(self._structure, leaves)
+
+
+class _Place:
+    """The place of an array in a result, perhaps inside of a cell like another one."""
+
+    def __init__(self, place: int, cell: Cell | None = None) -> None:
+        self._place, self._cell = place, cell
+
+    def filled(self, arrays: list[Any]) -> Any:
+        """Returns the array, or a new cell that holds it."""
+        array = arrays[self._place]
+        return array if self._cell is None else self._cell.with_tensor(array)
+
+
+class _Program:
+    """The calls of a function for the calls whose arguments differ in the values of their arrays only.
+
+    Attributes:
+        key: its place among the programs of the function.
+        frame: the structure of the arguments in a hashable form.
+        flat: whether the arguments are nothing but arrays, each of which is an input.
+        cells: the cells whose arrays are further inputs.
+    """
+
+    def __init__(
+        self,
+        replay: Callable[..., list[Any]],
+        key: Any,
+        structure: TreeDef,
+        leaves: list[Any],
+        places: list[int],
+        cells: list[Cell],
+        held: list[Any],
+        result: _Result,
+    ) -> None:
+        self._replay, self._places, self._result = replay, places, result
+        self.key, self.frame, self.cells, self._float = key, _hashable(structure), cells, default_float()
+        self._fits, self.holds = guarding(leaves, _kind), guarding(held, _kind)
+        self._whole = len(places) == len(leaves)
+        positional, named = structure.children
+        self.flat = self._whole and not cells and not named.leaves and positional.children == (LEAF,) * len(leaves)
+
+    def fits(self, leaves: Sequence[Any]) -> bool:
+        """Returns whether the program surely takes these leaves of arguments of its structure."""
+        return self._float is default_float() and self._fits(leaves)
+
+    def __call__(self, leaves: Sequence[Any], held: list[Any]) -> Any:
+        inputs = leaves if self._whole else [leaves[i] for i in self._places]
+        return self._result.filled(self._replay([*inputs, *held] if held else inputs))
+
+
+def _hashable(value: Any) -> Any:
+    """Returns a static value, such as the structure of a tree, in a hashable form that no later change reaches.
+
+    Raises:
+        TypeError: if it has none.
+    """
+    try:
+        hash(value)
+        return value
+    except TypeError:
+        if isinstance(value, dict):
+            return type(value), tuple((name, _hashable(item)) for name, item in value.items())
+        if isinstance(value, (list, tuple, set)):
+            return type(value), tuple(map(_hashable, value))
+        raise
+
+
+def _kind(leaf: Any) -> Any:
+    """Returns the part of a leaf that a program depends on: an array's shape, dtype and layout, else leaf and class."""
+    if leaf.__class__ is np.ndarray:
+        return leaf.shape, leaf.dtype, None if leaf.flags.c_contiguous else leaf.strides
+    # The class tells 1, 1.0 and True apart, and the text 0.0 and -0.0, which are equal.
+    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
