@@ -2,7 +2,7 @@
 
 `make bench-check` fails if a row takes 5 % more instructions than recorded; `make bench-record` writes the counts into
 `benchmarks/instructions.json`. No time is measured, so the load of the machine does not matter. A row of a call is the
-difference to the native call as a user writes it.
+difference to the native call as a user writes it; for the compiled gradient that is a backward pass written by hand.
 
 One process for each backend imports it, and a copy of this process (`os.fork`) runs each row: 500 calls that are not
 counted, then 1,000 that are. The counts repeat exactly on NumPy and MLX, but for `sum`, which varies by 50
@@ -39,6 +39,7 @@ SHARE, FLOOR = 0.05, 30
 
 WARM, COUNTED = 500, 1000
 LOOKED_UP = ("sin(x)", "add(x, y)")
+COMPILED = "value_and_grad of mlp small, compiled, over that by hand"
 IMPORTS = {
     "import emberharmony.ops": ("import emberharmony.ops", ""),
     "import emberharmony.ops, backend named": ("import emberharmony.ops", "numpy"),
@@ -70,12 +71,20 @@ def block(backend: str) -> Callable[[int], None]:
     return dispatch.function(f"with use_backend({backend!r}): pass", {"use_backend": ops.use_backend})
 
 
-def trained() -> Callable[[int], None]:
+def trained(compiled: bool) -> Callable[[int], None]:
     """Returns a function that takes value and gradient of the small multilayer perceptron on NumPy `n` times."""
     import gradients
 
     arrays = gradients.mlp_parameters(*gradients.SIZES["mlp small"][1])
-    return dispatch.function("call()", {"call": gradients.ours("numpy", gradients.mlp_ops, arrays, 2)})
+    return dispatch.function("call()", {"call": gradients.ours("numpy", gradients.mlp_ops, arrays, 2, compiled)})
+
+
+def by_hand() -> Callable[[int], None]:
+    """Returns a function that makes the same computation in NumPy, written by hand, `n` times."""
+    import gradients
+
+    arrays = gradients.mlp_parameters(*gradients.SIZES["mlp small"][1])
+    return dispatch.function("call()", {"call": lambda: gradients.mlp_by_hand(*arrays)})
 
 
 def look_up() -> None:
@@ -91,7 +100,8 @@ def rows(backend: str) -> list[Row]:
     """Returns the rows of a backend."""
     both = [(call, dispatcher, COUNTED) for call in dispatch.CALLS for dispatcher in ("native", "ours")]
     found = [*both, *((f"{call} looked up", "ours", COUNTED) for call in LOOKED_UP), ("use_backend", "ours", COUNTED)]
-    return [*found, ("value_and_grad of mlp small", "ours", 20)] if backend == "numpy" else found
+    gradients = [("value_and_grad of mlp small", "ours", 20), (COMPILED, "ours", 20), (COMPILED, "native", 20)]
+    return [*found, *gradients] if backend == "numpy" else found
 
 
 def runner(backend: str, row: Row) -> Callable[[int], None]:
@@ -100,7 +110,7 @@ def runner(backend: str, row: Row) -> Callable[[int], None]:
     if name == "use_backend":
         return block(backend)
     if name.startswith("value_and_grad"):
-        return trained()
+        return trained(name == COMPILED) if dispatcher == "ours" else by_hand()
     call = name.removesuffix(" looked up")
     run = dispatch.function(dispatch.statement_of(call, dispatcher), dispatch.setup(backend, dispatcher))
     if name != call:

@@ -2,8 +2,12 @@
 
 The functions are the loss of a multilayer perceptron and a transformer block, each in a small and a medium size. The
 result is the time of value and gradient together, divided by the time of the forward pass in NumPy; both are minima of
-many interleaved rounds in the same run. It is measured for `ops.value_and_grad` on NumPy, PyTorch and MLX, for PyTorch
+many interleaved rounds in the same run. It is measured for `ops.value_and_grad` on NumPy, PyTorch and MLX, for the same
+compiled by `ops.compile` on NumPy, for a backward pass of the perceptron that is written by hand in NumPy, for PyTorch
 and MLX themselves, and for HIPS autograd if it is installed. Each library uses one thread.
+
+The last rows are training steps of the perceptron with AdamW on NumPy: loss, gradients and new parameters, over the
+same step written by hand.
 """
 
 import argparse
@@ -19,7 +23,7 @@ from typing import Any
 import numpy as np
 from pairs import alone
 
-from emberharmony import ops
+from emberharmony import ops, optim
 
 Namespace = Any
 SIZES = {
@@ -70,6 +74,66 @@ def mlp_in(n: Namespace) -> Callable[..., Any]:
         return n.mean(log_total - n.sum(x * targets, axis=-1))
 
     return loss
+
+
+def mlp_by_hand(*tensors: Any) -> Any:
+    """Returns the same loss and its gradients by the parameters, by a backward pass written by hand."""
+    *layers, x, targets = tensors
+    inputs = []
+    for i in range(0, len(layers), 2):
+        inputs.append(x)
+        x = x @ layers[i] + layers[i + 1]
+        if i + 2 < len(layers):
+            x = np.tanh(x)
+    top = x.max(-1, keepdims=True)
+    powers = np.exp(x - top)
+    total = powers.sum(-1, keepdims=True)
+    loss = np.mean(np.log(total)[:, 0] + top[:, 0] - (x * targets).sum(-1))
+    pulled = (powers / total - targets) / np.float32(len(x))
+    found = list(layers)
+    for i in reversed(range(0, len(layers), 2)):
+        entered = inputs[i // 2]
+        found[i], found[i + 1] = entered.T @ pulled, pulled.sum(0)
+        if i:
+            pulled = pulled @ layers[i].T * (1 - entered * entered)
+    return loss, found
+
+
+def step_by_hand(rate: float, weights: Any, state: Any, x: Any, targets: Any) -> Any:
+    """Returns the loss, and parameters and state after a step of AdamW, written in NumPy."""
+    loss, gradients = mlp_by_hand(*weights, x, targets)
+    first, second, count = state
+    count += 1
+    below, share = math.sqrt(1 - 0.999**count), rate / (1 - 0.9**count)
+    made: tuple[list[Any], ...] = [], [], []
+    for w, g, m, v in zip(weights, gradients, first, second, strict=True):
+        m = m + (g - m) * np.float32(0.1)
+        v = v * np.float32(0.999) + g * g * np.float32(0.001)
+        w = w * np.float32(1 - rate * 0.01) - np.float32(share) * m / (
+            np.sqrt(v) / np.float32(below) + np.float32(1e-8)
+        )
+        for column, array in zip(made, (w, m, v), strict=True):
+            column.append(array)
+    return loss, made[0], (made[1], made[2], count)
+
+
+def steps(size: tuple[int, ...]) -> dict[str, tuple[str, Callable[[], Any]]]:
+    """Returns the contenders of a training step on NumPy: by hand, plain and compiled."""
+    *weights, x, targets = mlp_parameters(*size)
+    adam = optim.AdamW(lr=1e-3, weight_decay=0.01)
+
+    def step(weights: Any, state: Any, x: Any, targets: Any) -> Any:
+        loss, gradients = ops.value_and_grad(lambda layers: mlp_ops(*layers, x, targets))(weights)
+        return loss, *adam.update(gradients, state, weights)
+
+    ops.set_backend("numpy")
+    compiled, state = ops.compile(step), adam.init(weights)
+    zeros = [np.zeros_like(w) for w in weights]
+    return {
+        "by hand": ("numpy", lambda: step_by_hand(1e-3, weights, (zeros, zeros, 0), x, targets)),
+        "ours": ("numpy", lambda: step(weights, state, x, targets)),
+        "compiled": ("numpy", lambda: compiled(weights, state, x, targets)),
+    }
 
 
 def mlp_torch(*tensors: Any) -> Any:
@@ -162,11 +226,15 @@ def block_in(n: Namespace, heads: int) -> Callable[..., Any]:
     return loss
 
 
-def ours(backend: str, loss: Callable[..., Any], arrays: list[Any], constants: int) -> Callable[[], Any]:
+def ours(
+    backend: str, loss: Callable[..., Any], arrays: list[Any], constants: int, compiled: bool = False
+) -> Callable[[], Any]:
     """Returns a function that calls `ops.value_and_grad`; `backend` must be active when it is called."""
     ops.set_backend(backend)
     tensors = [ops.convert_to_tensor(array) for array in arrays]
     function = ops.value_and_grad(loss, argnums=tuple(range(len(arrays) - constants)))
+    if compiled:
+        function = ops.compile(function)
 
     def call() -> Any:
         result = function(*tensors)
@@ -186,6 +254,9 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
     numbers = tuple(range(len(arrays) - constants))
     found: dict[str, tuple[str, Callable[[], Any]]] = {"forward in NumPy": ("numpy", lambda: in_numpy(*arrays))}
     found["ours on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants))
+    found["compiled on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants, compiled=True))
+    if kind == "mlp":
+        found["by hand"] = ("numpy", lambda: mlp_by_hand(*arrays))
     if importlib.util.find_spec("autograd") is not None:
         import autograd.numpy as anp
         from autograd import value_and_grad
@@ -255,6 +326,11 @@ def main() -> None:
         forward = row["forward in NumPy"]
         ratios = ", ".join(f"{who} {t / forward:.1f}" for who, t in row.items() if who != "forward in NumPy")
         print(f"{name:13} forward {forward * 1e6:7.0f} us; value and gradient over it: {ratios}", flush=True)
+    for name in ("mlp small", "mlp medium"):
+        times[f"step of {name}"] = row = measured(steps(SIZES[name][1]), options.rounds)
+        hand = row["by hand"]
+        ratios = ", ".join(f"{who} {t / hand:.2f}" for who, t in row.items() if who != "by hand")
+        print(f"AdamW step of {name}: by hand {hand * 1e6:.0f} us; over it: {ratios}", flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(times, indent=1) + "\n")
 
