@@ -291,7 +291,7 @@ class TensorBackend(Protocol):
         ...
 
     def compile(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, on NumPy as a list of its calls."""
+        """Returns `fn` compiled by the active backend: by `torch.compile` or `mx.compile`, on NumPy as a list of its calls."""
         ...
 
     def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:

@@ -346,7 +346,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @op
 def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, on NumPy as a list of its calls.
+    """Returns `fn` compiled by the active backend: by `torch.compile` or `mx.compile`, on NumPy as a list of its calls.
 
     Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On
     NumPy and MLX that is a function that reads a value or draws a random number. Calls from other threads than the main
