@@ -317,7 +317,7 @@ def _tensors(values: Any, kind: type) -> Iterator[Any]:
 
 
 def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
-    """Returns whether tensors have surely no number that is not finite; false if one of the values is no tensor."""
+    """Returns whether the elements of tensors are surely finite; false if one of the values is of another type."""
     kind, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
     return all(x.__class__ is kind and (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))) for x in tensors)
 
