@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -32,6 +32,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
+from emberharmony.core.state.commits import Step
 from emberharmony.core.state.locations import located
 from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
 
@@ -104,6 +105,8 @@ class Backend(Probes):
     """The most steps of a program that `evaluated` computes faster from lists of small tensors than from a vector."""
     blocked: ClassVar[int] = 0
     """The fewest elements of a tensor that `evaluated` computes faster than the ops; 0 if it computes nothing."""
+    overwrites: ClassVar[bool] = False
+    """Whether `overwriting` can write the results of a program over its inputs."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
@@ -309,6 +312,34 @@ class Backend(Probes):
     def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
         return rule(*arguments)
+
+    def owns(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
+
+        References to the tensors themselves do not count.
+        """
+        return False
+
+    def overwriting(
+        self, program: Program, columns: Sequence[Sequence[Any]], large: bool
+    ) -> Sequence[Iterable[Step]] | None:
+        """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
+
+        The first output takes the place of the second input, the next one that of the third, and so on.
+
+        Args:
+            program: the program.
+            columns: the inputs; see `evaluated`.
+            large: as for `evaluated`.
+
+        Returns:
+            Calls of C functions, which `commit` makes; None if the program has to be evaluated.
+        """
+        return None
+
+    def writing(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context manager in which the calls of `overwriting` are made."""
+        return contextlib.nullcontext()
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.

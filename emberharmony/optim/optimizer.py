@@ -9,13 +9,14 @@ from weakref import WeakKeyDictionary
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, gradients_of, replacing, values_of
+from emberharmony.core.cells.overwriting import COUNTED, Overwriting
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, vectors
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.recording import recorded
-from emberharmony.optim.rows import Rows, together
+from emberharmony.optim.rows import Overwritten, Rows, together
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
@@ -24,7 +25,8 @@ Hyper: TypeAlias = Mapping[str, Any]
 _LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, vectors.Layout]] = WeakKeyDictionary()
 """The layouts of the groups of each optimizer, which are no part of its state."""
 
-_KIND = operator.attrgetter("shape", "dtype")
+_SHAPE = operator.attrgetter("shape")
+_DTYPE = operator.attrgetter("dtype")
 _SPARSE = operator.attrgetter("is_sparse")
 _DEVICE = operator.attrgetter("device")
 
@@ -41,17 +43,35 @@ class Plan:
         tensors: a tree of all new tensors.
         steps: what makes the step.
         counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
+        overwritten: what writes the rest of the step over tensors; None if everything is computed.
     """
 
     values: dict[Parameter, Any]
     tensors: list[Any]
     steps: list[Step]
     counted: bool = False
+    overwritten: list[Overwritten] | None = None
 
-    def make(self) -> None:
-        """Makes the step."""
+    def make(self) -> bool:
+        """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
         ops.eval(self.tensors)
-        commit(self.steps)
+        if not self.overwritten:
+            commit(self.steps)
+            return True
+        cells = [cell for each in self.overwritten for cell in each.cells]
+        return Overwriting(cells).make(self._calls, self.steps)
+
+    def _calls(self, tensors: list[Any]) -> list[Iterable[Step]] | None:
+        """Returns the calls that write over the tensors of all cells."""
+        found: list[Iterable[Step]] = []
+        start = 0
+        for cells, calls in self.overwritten or ():
+            made = calls(tensors[start : start + len(cells)])
+            if made is None:
+                return None
+            found += made
+            start += len(cells)
+        return found
 
 
 class Optimizer(ParameterGroups):
@@ -107,7 +127,8 @@ class Optimizer(ParameterGroups):
         """Changes all parameters that have a gradient.
 
         Everything is computed, then all tensors are exchanged in one step: after an error or an interruption all
-        parameters and the whole state are as before.
+        parameters and the whole state are as before. Where nothing but a parameter refers to its tensor, the step
+        writes the new value into its memory, which no one can tell from an exchange.
 
         Args:
             grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
@@ -120,7 +141,9 @@ class Optimizer(ParameterGroups):
             DTypeError: if a gradient does not have the dtype of its parameter.
             TracedTensorError: inside of a transform; use `update` there.
         """
-        self.planned(self.gradients(grads), clear=clear).make()
+        given = self.gradients(grads)
+        if not self._planned(given, clear, [] if COUNTED else None).make():
+            self.planned(given, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
         """Returns the gradients that the next step takes, by parameter.
@@ -153,7 +176,11 @@ class Optimizer(ParameterGroups):
 
     def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `step`."""
-        plan = Plan({}, [], [], counted=True)
+        return self._planned(gradients, clear, None)
+
+    def _planned(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> Plan:
+        """Returns the step with these gradients; without a list for it, nothing is written over."""
+        plan = Plan({}, [], [], True, overwritten)
         for place, group in enumerate(self.param_groups):
             cells = [cell for cell in group["params"] if cell in gradients]
             if cells:
@@ -303,6 +330,14 @@ class Optimizer(ParameterGroups):
         """Adds parameters that a program computes to a plan; returns whether the backend has computed them."""
         if not state and rows.cells[0] not in self.state:
             state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
+        elif plan.overwritten is not None:
+            over = rows.overwriting(self.rule, state, hyper, gradients, self.state)
+            if over is not None:
+                # This raises an error if a running transform holds the values.
+                rows.cells[0].replacing(values[rows.places[0]])
+                plan.overwritten.append(over[0])
+                plan.steps += over[1]
+                return True
         found = rows.computed(self.rule, state, hyper, gradients, values)
         if found is None:
             return False
@@ -320,14 +355,14 @@ class Optimizer(ParameterGroups):
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        kinds, given = (list(map(_KIND, tensors)) for tensors in (values, gradients))
+        kinds, given = ([list(map(each, tensors)) for each in (_SHAPE, _DTYPE)] for tensors in (values, gradients))
         sparse = hasattr(gradients[0], "is_sparse") and any(map(_SPARSE, gradients))
-        dtypes = dict(zip([dtype for _, dtype in kinds], values, strict=True))
+        dtypes = dict(zip(kinds[1], values, strict=True))
         if kinds != given or sparse or not all(ops.dtype(value).is_floating for value in dtypes.values()):
             for gradient, value, cell in zip(gradients, values, cells, strict=True):
                 require_gradient(self._head, gradient, value, cell)
         devices = list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)
-        return kinds, devices
+        return [*kinds, devices]
 
     def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
         """Returns the state of a parameter as tensors of the active backend and numbers."""

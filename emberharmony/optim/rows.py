@@ -4,9 +4,9 @@
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
@@ -19,6 +19,18 @@ from emberharmony.optim.recording import Recorded, recorded
 _SHAPE = operator.attrgetter("shape")
 
 
+class Overwritten(NamedTuple):
+    """What writes a step over the tensors of cells.
+
+    Attributes:
+        cells: the parameters, and the buffers of their states.
+        calls: returns the calls that write into a list of their tensors, as `Backend.overwriting` does.
+    """
+
+    cells: list[Cell]
+    calls: Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]
+
+
 class Rows:
     """Parameters with equal options and equal numbers in their states, which one program computes.
 
@@ -29,10 +41,11 @@ class Rows:
         large: whether they are computed in blocks.
     """
 
-    __slots__ = ("_known", "_last", "cells", "large", "places", "shapes")
+    __slots__ = ("_known", "_last", "cells", "large", "overwrites", "places", "shapes")
 
     def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: list[Any], large: bool) -> None:
         self.cells, self.places, self.shapes, self.large = cells, places, shapes, large
+        self.overwrites = True
         self._last: Recorded | None = None
         self._known: Any = None
 
@@ -77,22 +90,61 @@ class Rows:
             gradients: the gradients of all parameters that change.
             values: the values of all of them.
         """
+        found, backend = self._program(rule, state, hyper), selection.current()
+        if found is None:
+            return None
+        inputs = [gradients, values]
+        if len(self.cells) < len(values):
+            inputs = [[column[i] for i in self.places] for column in inputs]
+        inputs += [x for x in state.values() if not numbers.is_python(x)]
+        made = backend.evaluated(found.program, inputs, self.large)
+        if made is None:
+            return None
+        return list(made[0]), dict(zip(found.tensors, made[1:], strict=True)), found.numbers
+
+    def overwriting(
+        self,
+        rule: Callable[..., Any],
+        state: State,
+        hyper: Mapping[str, Any],
+        gradients: list[Any],
+        held: Mapping[Parameter, State],
+    ) -> tuple[Overwritten, list[Step]] | None:
+        """Returns what writes a step over tensors, and the steps that exchange the numbers; None if nothing can.
+
+        Args:
+            rule: the rule of the optimizer.
+            state: what `state` returned, which is not that before the first step.
+            hyper: the options for this step.
+            gradients: the gradients of all parameters that change.
+            held: the states of parameters.
+        """
+        found, backend = self._program(rule, state, hyper), selection.current()
+        names = [name for name, x in state.items() if not numbers.is_python(x)]
+        if found is None or found.tensors != names or not (self.overwrites and backend.overwrites):
+            return None
+        given, count = [gradients[i] for i in self.places], len(self.cells)
+        buffers = [held[cell][name] for name in names for cell in self.cells]
+
+        def calls(tensors: Sequence[Any]) -> Sequence[Iterable[Step]] | None:
+            columns = [given, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
+            made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large)
+            self.overwrites = made is not None
+            return made
+
+        exchanged = found.numbers.items()
+        steps: list[Step] = [(operator.setitem, held[cell], name, x) for name, x in exchanged for cell in self.cells]
+        return Overwritten([*self.cells, *buffers], calls), steps
+
+    def _program(self, rule: Callable[..., Any], state: State, hyper: Mapping[str, Any]) -> Recorded | None:
+        """Returns the program of a rule; None without one."""
         backend = selection.current()
         if not backend.runs_programs:
             return None
         known = rule, hyper, {name: x if numbers.is_python(x) else None for name, x in state.items()}
         if known != self._known:
             self._last, self._known = recorded(rule, state, hyper), known
-        if self._last is None:
-            return None
-        inputs = [gradients, values]
-        if len(self.cells) < len(values):
-            inputs = [[column[i] for i in self.places] for column in inputs]
-        inputs += [x for x in state.values() if not numbers.is_python(x)]
-        found = backend.evaluated(self._last.program, inputs, self.large)
-        if found is None:
-            return None
-        return list(found[0]), dict(zip(self._last.tensors, found[1:], strict=True)), self._last.numbers
+        return self._last
 
     def exchange(
         self, held: dict[Parameter, State], before: State, tensors: Mapping[str, Sequence[Any]], new: State

@@ -26,7 +26,7 @@ LONGEST = 2**18
 FEWEST = 4
 """The fewest parameters in a vector."""
 
-LISTED = 2**16
+LISTED = 2**18
 """The most elements in the tensors of a list, of which an op makes new ones that the next op reads."""
 
 WORTH = 2**17
@@ -236,9 +236,9 @@ def arranged(
     groups: dict[Any, list[int]] = {}
     single = []
     states = []
-    shapes = [tuple(shape) for shape, _ in kinds[0]]
+    shapes = list(map(tuple, kinds[0]))
     sizes = list(map(math.prod, shapes))
-    for place, (cell, (_, dtype), device) in enumerate(zip(cells, *kinds, strict=True)):
+    for place, (cell, dtype, device) in enumerate(zip(cells, *kinds[1:], strict=True)):
         entry = held.get(cell)
         state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
         states.append(state)

@@ -221,6 +221,7 @@ class Twin:
 
     wrapped: Any
     taped: bool
+    overwrites = False  # a watcher may keep what it sees, and sees results
     _implementations: dict[OpSpec, Callable[..., Any]]
     _opened: dict[OpSpec, Callable[..., Any]]
     wrap: Any

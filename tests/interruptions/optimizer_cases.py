@@ -23,7 +23,7 @@ def everything(optimizer: Any) -> list[Any]:
     return [optimizer.count, shown, [(cell.value.tolist(), cell.grad is None) for cell in cells]]
 
 
-@cases_of(["first", "second", "second of many"])
+@cases_of(["first", "second", "second of many", "written into tensors"])
 def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
     made: list[optim.Optimizer] = []
 
@@ -33,6 +33,10 @@ def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> C
         if which == "second of many":  # enough for a vector
             cells += [Parameter([4.0]), Parameter([5.0, 6.0]), Parameter([7.0])]
         made[:] = [optim.Adam(cells, lr=0.1)]
+        if which == "written into tensors":  # a rule of few ops, whose parameters are computed in a list
+            made[:] = [optim.SGD([*cells, Parameter(4.0), Parameter(5.0)], lr=0.1)]
+            for cell in made[0].param_groups[0]["params"]:
+                cell.grad = ops.ones_like(cell.value)
         for _ in range(1 if which == "first" else 2):
             if cells[0].grad is not None:
                 made[0].step()

@@ -1,11 +1,10 @@
-"""Parameters that a program computes: in lists with the bits of the rule, and large ones with at most its rounding."""
+"""Parameters that a program computes, in lists and in blocks: with the bits of the rule, or with less rounding."""
 
 import math
 import pickle
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from emberharmony import Parameter, errors, ops, optim
@@ -14,7 +13,7 @@ from emberharmony.core import selection
 from emberharmony.optim import vectors
 from emberharmony.optim.recording import recorded
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from tests.optim.test_vectors import KINDS, bits, cells_of, kinds, rows_of, shares, states_of, trained
+from tests.optim.test_vectors import KINDS, assert_same, bits, cells_of, kinds, rows_of, shares, states_of, trained
 
 LARGE = [(2500,), (300, 7), (), (40, 3), (0, 3), (123,)]
 
@@ -30,15 +29,20 @@ def ruled(kind: str, rows: list[list[Any]], dtype: str) -> tuple[list[Any], list
 def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Returns a list that gets whether tensors are large for each program that the active backend runs."""
     kind, found = type(selection.current()), []
-    evaluated = kind.evaluated
 
-    def counted(self: Any, program: Any, columns: Any, large: bool) -> Any:
-        result = evaluated(self, program, columns, large)
-        if result is not None:
-            found.append(large)
-        return result
+    def count(name: str) -> None:
+        native = getattr(kind, name)
 
-    monkeypatch.setattr(kind, "evaluated", counted)
+        def counted(self: Any, program: Any, columns: Any, large: bool) -> Any:
+            result = native(self, program, columns, large)
+            if result is not None:
+                found.append(large)
+            return result
+
+        monkeypatch.setattr(kind, name, counted)
+
+    count("evaluated")
+    count("overwriting")
     return found
 
 
@@ -60,7 +64,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", pytest.param("float64", marks=pytest.mark.slow)])
 @kinds
-def test_lists_give_the_bits_of_the_rule(
+def test_lists_give_what_the_rule_gives(
     kind: str, dtype: str, backend: str, lists: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if (backend, dtype) == ("mlx", "float64"):
@@ -69,7 +73,7 @@ def test_lists_give_the_bits_of_the_rule(
     optimizer = KINDS[kind](cells_of(dtype))
     found = trained(optimizer, rows)
     assert bool(ran) is (backend != "mlx" and kind != "Rprop")
-    assert (found, states_of(optimizer)) == ruled(kind, rows, dtype)
+    assert_same((found, states_of(optimizer)), ruled(kind, rows, dtype), dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
@@ -85,13 +89,7 @@ def test_blocks_give_what_the_rule_gives(
     found = trained(optimizer, rows)
     assert ran == ([True] * 3 if kind != "Rprop" else [])
     assert not shares(optimizer) or kind == "Rprop"
-    expected = ruled(kind, rows, dtype)
-    if backend == "numpy":
-        assert (found, states_of(optimizer)) == expected
-    limit = 2e-6 if dtype == "float32" else 1e-14
-    for (_, ours), (_, wanted) in zip(found, expected[0], strict=True):
-        pair = (np.frombuffer(each, dtype) for each in (ours, wanted))
-        np.testing.assert_allclose(*pair, rtol=limit, atol=limit)
+    assert_same(found, ruled(kind, rows, dtype)[0], dtype)
 
 
 def test_a_tensor_from_before_a_step_stays_as_it_was(backend: str, blocks: None) -> None:
@@ -134,7 +132,7 @@ def test_a_state_that_somebody_changed_is_used(change: str, backend: str, lists:
             else:
                 entry["momentum_buffer"].value = ops.ones((1,))
             found.append((trained(optimizer, rows_of()[2:4]), states_of(optimizer)))
-    assert found[0] == found[1]
+    assert_same(*found)
 
 
 def test_options_may_change_between_steps(backend: str, lists: None) -> None:
@@ -148,7 +146,7 @@ def test_options_may_change_between_steps(backend: str, lists: None) -> None:
             trained(optimizer, rows_of()[1:2])
             optimizer.param_groups[0]["weight_decay"] = 0.5
             found.append(trained(optimizer, rows_of()[2:4]))
-    assert found[0] == found[1]
+    assert_same(*found)
 
 
 RULES: dict[str, Callable[[Any, Any], Any]] = {
@@ -180,6 +178,8 @@ def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
         Step("add_multiple", 0, 2, 0.5),
         Step("add_multiple", 1, 3, -1e-3),
     )
+    assert found.program.shifted().steps == (*steps[:2], Step("add_multiple", 1, 4, -1e-3))
+    assert found.program.shifted().places() == {3: 2, 4: 2, 5: 1}
     assert found.program.added().steps[2:] == (Step("multiply", 4, number=-1e-3), Step("add", 5, 1))
 
 

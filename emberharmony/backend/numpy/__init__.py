@@ -1,6 +1,7 @@
 """The NumPy backend."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
+from emberharmony.core.state.commits import Step
 
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
@@ -87,6 +89,7 @@ class NumpyBackend(
     tensor_type = np.ndarray
     dtypes = DTYPES
     listed, blocked = 2, 2**14
+    overwrites = True
     wraps = True
     errors = (
         (np.exceptions.AxisError, "", errors.AxisError),
@@ -184,10 +187,22 @@ class NumpyBackend(
         self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
     ) -> list[Sequence[np.ndarray]] | None:
         """Returns what a program computes from lists of arrays; None if a tensor is traced or of another dtype."""
-        kinds = {(x.__class__, x.dtype.char) for column in columns for x in column}
-        if len(kinds) > 1 or not kinds <= {(np.ndarray, "e"), (np.ndarray, "f"), (np.ndarray, "d")}:
+        return (programs.blocked if large else programs.listed)(program, columns) if _alike(columns) else None
+
+    def owns(self, tensors: Sequence[np.ndarray]) -> bool:
+        """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
+        if {*map(type, tensors)} != {np.ndarray} or {*map(type, map(attrgetter("base"), tensors))} != {type(None)}:
+            return False
+        flags = list(map(attrgetter("flags"), tensors))
+        return all(map(attrgetter("owndata"), flags)) and all(map(attrgetter("carray"), flags))
+
+    def overwriting(
+        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+    ) -> Sequence[Iterable[Step]] | None:
+        """Returns what writes the results of a program over its inputs; None for other dtypes than floats."""
+        if {*map(type, columns[0])} != {np.ndarray} or columns[0][0].dtype.char not in "efd":
             return None
-        return (programs.blocked if large else programs.listed)(program, columns)
+        return programs.overwriting(program, columns, large)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""
@@ -216,6 +231,12 @@ class NumpyBackend(
             items = [self.wrap(item) for item in result]
             return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
         return result
+
+
+def _alike(columns: Sequence[Sequence[np.ndarray]]) -> bool:
+    """Returns whether all are arrays of one floating dtype, and none is traced."""
+    kinds = {(x.__class__, x.dtype.char) for column in columns for x in column}
+    return len(kinds) == 1 and kinds <= {(np.ndarray, "e"), (np.ndarray, "f"), (np.ndarray, "d")}
 
 
 BACKEND = NumpyBackend

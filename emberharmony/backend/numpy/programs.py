@@ -1,15 +1,15 @@
 """Runs programs of elementwise ops on NumPy."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.programs import BINARY, UNARY, Program, Step, in_blocks, run
+from emberharmony.backend.shared.programs import BINARY, UNARY, Blocks, Program, Step, in_blocks, run
 
-BLOCK = 2**15
+BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
 
 _NEW = {op: functools.partial(getattr(np, op), out=...) for op in (*UNARY, *BINARY)}
@@ -19,16 +19,17 @@ _NATIVES = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out: np.maximum(x, y, out=out),
     "minimum": lambda x, y, out: np.minimum(x, y, out=out),
 }
+_NAMED = ("maximum", "minimum")
 """The functions that write into the array that is their last argument, which NumPy 2.4 wants by name for two."""
 
 
 def listed(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]]:
     """Runs a program over lists of arrays; see `Backend.evaluated`."""
-    dtype = columns[0][0].dtype
+    number = _number(columns)
 
     def operands(step: Step, registers: Sequence[Any]) -> list[Any]:
         found = [registers[register] for register in step.operands]
-        return found if step.number is None else [*found, repeat(np.asarray(step.number, dtype))]
+        return found if step.number is None else [*found, repeat(number(step))]
 
     def new(step: Step, registers: Sequence[Any]) -> list[np.ndarray]:
         return list(map(_NEW[step.op], *operands(step, registers)))
@@ -42,30 +43,64 @@ def listed(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[Se
 
 def blocked(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]]:
     """Runs a program over large arrays in blocks; see `Backend.evaluated`."""
+    blocks = in_blocks(program, _NATIVES, _number(columns))
+    made = [[np.empty(x.shape, x.dtype) for x in columns[0]] for _ in blocks.written]
+    for native, *arrays in _calls(program, blocks, columns, made):
+        native(*arrays)
+    return [columns[x] if x < program.inputs else made[blocks.written[x]] for x in program.outputs]
+
+
+def overwriting(
+    program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+) -> list[Iterable[tuple[Any, ...]]] | None:
+    """Returns the calls that write the outputs of a program over its inputs; see `Backend.overwriting`."""
+    places = program.places()
+    if places is None or any(step.op in _NAMED for step in program.steps):
+        return None
+    if large:
+        blocks = in_blocks(program, _NATIVES, _number(columns))
+        return [list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))]
+    number = _number(columns)
+    registers: list[Any] = list(columns)
+    calls: list[Iterable[tuple[Any, ...]]] = []
+    for i, step in enumerate(program.steps):
+        operands = [registers[register] for register in step.operands]
+        operands += [] if step.number is None else [repeat(number(step))]
+        place = places.get(program.inputs + i)
+        if place is None and not calls:
+            registers.append(list(map(_NEW[step.op], *operands)))
+            continue
+        registers.append(list(map(np.empty_like, columns[1])) if place is None else columns[place])
+        calls.append(zip(repeat(_NATIVES[step.op]), *operands, registers[-1]))
+    return calls
+
+
+def _number(columns: Sequence[Sequence[np.ndarray]]) -> Callable[[Step], np.ndarray]:
+    """Returns the function that gives the number of a step the dtype of the arrays."""
     dtype = columns[0][0].dtype
-    blocks = in_blocks(program, _NATIVES, lambda step: np.asarray(step.number, dtype))
-    memory = [np.empty(BLOCK, dtype) for _ in {*blocks.scratch.values()}]
+    return lambda step: np.asarray(step.number, dtype)
+
+
+def _calls(
+    program: Program, blocks: Blocks, columns: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yields the calls that run a program over arrays in blocks, and write into the outputs that steps compute."""
+    memory = [np.empty(BLOCK, columns[0][0].dtype) for _ in {*blocks.scratch.values()}]
     registers: list[Any] = [None] * (program.inputs + len(program.steps))
     registers += blocks.numbers.values()
-    found: list[list[np.ndarray]] = [[] for _ in blocks.written]
-    for arrays in zip(*columns, strict=True):
-        made = [np.empty(arrays[0].shape, dtype) for _ in found]
-        for column, array in zip(found, made, strict=True):
-            column.append(array)
-        sources = [array.reshape(-1) for array in arrays]
-        targets = [array.reshape(-1) for array in made]
-        length = sources[0].size
+    for arrays in zip(*columns, *outputs, strict=True):
+        flat = [array.reshape(-1) for array in arrays]
+        length = flat[0].size
         for start in range(0, length, BLOCK):
             block = slice(start, start + BLOCK)
-            registers[: program.inputs] = [source[block] for source in sources]
+            registers[: program.inputs] = [source[block] for source in flat[: program.inputs]]
             for register, place in blocks.written.items():
-                registers[register] = targets[place][block]
+                registers[register] = flat[program.inputs + place][block]
             if start == 0 or start + BLOCK > length:
                 for register, place in blocks.scratch.items():
                     registers[register] = memory[place][: length - start]
             for native, used in blocks.moves:
                 if len(used) == 3:
-                    native(registers[used[0]], registers[used[1]], registers[used[2]])
+                    yield native, registers[used[0]], registers[used[1]], registers[used[2]]
                 else:
-                    native(registers[used[0]], registers[used[1]])
-    return [columns[x] if x < program.inputs else found[blocks.written[x]] for x in program.outputs]
+                    yield native, registers[used[0]], registers[used[1]]

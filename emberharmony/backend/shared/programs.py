@@ -20,6 +20,10 @@ WEAK = ("add", "subtract", "multiply", "divide")
 """Those whose second operand may be a number of Python."""
 
 
+FUSED = ("add_multiple", "lerp", "addcmul", "addcdiv")
+"""The ops that stand for several."""
+
+
 class Step(NamedTuple):
     """An op of a program; its result is the register after all that were there before it.
 
@@ -76,16 +80,24 @@ class Program(NamedTuple):
                 steps[i] = Step("add", second, first)
         return self._replace(steps=tuple(steps))
 
+    def shifted(self) -> "Program":
+        """Returns the program with one op, `add_multiple`, wherever a multiple is subtracted; it rounds less often."""
+        return self._with_fused(lambda step: step.op == "subtract", ("add_multiple",))
+
     def fused(self) -> "Program":
         """Returns the program with one op for several, where a sum has a multiple as operand; it rounds less often.
 
         `add_multiple` is `x + c * y`, `lerp` is `x + c * (y - x)`, `addcmul` is `x + c * y * z`, and `addcdiv` is
         `x + c * y / z`.
         """
+        return self._with_fused(lambda step: True)
+
+    def _with_fused(self, chosen: Callable[[Step], bool], names: Sequence[str] = FUSED) -> "Program":
+        """Returns the program with ops of these names for the chosen steps and earlier ones, where they fit."""
         steps: list[Step | None] = list(self.steps)
         for i, step in enumerate(self.steps):
-            found = self._fused(i, step)
-            if found is not None:
+            found = self._fused(i, step) if chosen(step) else None
+            if found is not None and found[0].op in names:
                 steps[i], gone = found
                 for register in gone:
                     steps[register - self.inputs] = None
@@ -125,6 +137,29 @@ class Program(NamedTuple):
         """Returns the place of the only step that reads a register that is no output; -1 if there is none such."""
         found = [i for i, step in enumerate(self.steps) if register in step.operands]
         return found[0] if len(found) == 1 and register not in self.outputs else -1
+
+    def places(self) -> dict[int, int] | None:
+        """Returns the inputs whose memory results may take, by register; None if the outputs cannot take it.
+
+        The first output takes the second input, the next one the third, and so on. A result that the next step turns
+        into an output takes the memory of that too.
+        """
+        found = {register: i for i, register in enumerate(self.outputs, 1)}
+        if len(found) < len(self.outputs) or min(found) < self.inputs or len(found) >= self.inputs:
+            return None
+        for i in range(len(self.steps) - 1, -1, -1):
+            place = found.get(self.inputs + i)
+            if place is None:
+                continue
+            if any(place in step.operands for step in self.steps[i + 1 :]):
+                return None
+            for register in self.steps[i].operands[: 2 if self.steps[i].op in COMMUTATIVE else 1]:
+                between = self.steps[max(register - self.inputs, -1) + 1 : i + 1]
+                free = register not in found and register >= self.inputs and self.last(register) == i
+                if free and not any(place in step.operands for step in between):
+                    found[register] = place
+                    break
+        return found
 
     def dying(self) -> list[list[int]]:
         """Returns for each step the results of earlier ones that nothing reads after it."""

@@ -1,6 +1,8 @@
 """The PyTorch backend."""
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -52,6 +54,7 @@ from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
+from emberharmony.core.state.commits import Step
 from emberharmony.core.trees.tree import tree_leaves
 
 
@@ -108,6 +111,7 @@ class TorchBackend(
     exact_type = False
     joinable = 2**14
     listed, blocked = 6, 2**15
+    overwrites = True
     eager = True
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
     # patterns come before general ones.
@@ -235,13 +239,41 @@ class TorchBackend(
         self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool
     ) -> list[Sequence[torch.Tensor]] | None:
         """Returns what a program computes from lists of tensors; None for subclasses and tensors of several dtypes."""
-        if {*map(type, chain.from_iterable(columns))} != {torch.Tensor}:
-            return None
-        if len({*map(attrgetter("dtype"), chain.from_iterable(columns))}) > 1:
+        if not _alike(columns):
             return None
         if large and is_unwatched(*chain.from_iterable(columns)):
             return programs.one_by_one(program, columns)
         return programs.listed(program, columns)
+
+    def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
+        storages = list(map(torch.Tensor.untyped_storage, tensors))
+        addresses = map(attrgetter("_cdata"), storages)
+        # The list, the tensor and the call refer to a storage; a user's reference to it would be one more.
+        return (
+            {*map(type, tensors)} == {torch.Tensor}
+            and max(map(torch.Tensor._use_count, tensors)) == 1  # type: ignore[attr-defined]
+            and max(map(torch._C._storage_Use_Count, addresses)) == 2
+            and max(map(sys.getrefcount, storages)) <= 3
+            and all(map(torch.UntypedStorage.resizable, storages))
+            and not any(map(torch.UntypedStorage.is_shared, storages))
+        )
+
+    def overwriting(
+        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool
+    ) -> Sequence[Iterable[Step]] | None:
+        """Returns what writes the results of a program over its inputs; None while anything records it.
+
+        Tensors that are owned are of the class itself, and the gradients have their dtypes.
+        """
+        if {*map(type, columns[0])} != {torch.Tensor} or not is_unwatched():
+            return None
+        called = (programs.overwriting_one_by_one if large else programs.overwriting_lists)(program, columns)
+        return None if called is None else [called]
+
+    def writing(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context manager in which no graph is recorded, and all tensors can be written to."""
+        return torch.inference_mode()
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
         """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.
@@ -253,6 +285,12 @@ class TorchBackend(
         with torch._C._DisableFuncTorch(), torch.inference_mode(False):
             made: torch.Tensor = super().unpacked(packed, device)
         return made
+
+
+def _alike(columns: Sequence[Sequence[torch.Tensor]]) -> bool:
+    """Returns whether all are tensors of one dtype, and none is of a subclass."""
+    kinds, dtypes = (map(found, chain.from_iterable(columns)) for found in (type, attrgetter("dtype")))
+    return {*kinds} == {torch.Tensor} and len({*dtypes}) == 1
 
 
 BACKEND = TorchBackend

@@ -16,6 +16,8 @@ from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from emberharmony.core import op_globals, selection
+from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
+from emberharmony.core.cells.overwriting import WATCHES as _WATCHES
 from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
@@ -43,9 +45,6 @@ class HostBits(NamedTuple):
 
 _OBSERVED: "list[dict[Cell, Any]]" = []
 """The dicts of all `ReadCells` blocks that are open."""
-
-_WATCHES: list[Any] = []
-"""Not empty while reads must look further than into the cell, because a block is open, perhaps in another thread."""
 
 
 class ReadCells:
@@ -158,6 +157,8 @@ class Cell(Substitute):
         """The current tensor, as one of the active backend."""
         held = self._held
         if _WATCHES:
+            if OVERWRITINGS:
+                await_end([self])
             held = _THREAD.values.get(self, held)
         if not _OBSERVED:
             if not _PROCESS.overridden:
@@ -203,7 +204,7 @@ class Cell(Substitute):
         if held is not None:
             tensor = self.converted(held, bound.backend.home)
         else:
-            tensor = self._following("_held", self._held, bound)
+            tensor = self._following("_held", self._settled(), bound)
         for read in _OBSERVED:
             read[self] = tensor
         return tensor
@@ -279,7 +280,14 @@ class Cell(Substitute):
 
     def held(self) -> "Held":
         """Returns the tensor with its backend, without a move."""
-        return self._held
+        return self._settled()
+
+    def _settled(self) -> "Held":
+        """Returns what the cell holds, when no step is writing into the tensor."""
+        held = self._held
+        if OVERWRITINGS:
+            await_end([self])
+        return held
 
     def _alike(self: C) -> C:
         """Returns a cell of the same class and attributes that holds nothing yet."""
@@ -360,7 +368,7 @@ class Cell(Substitute):
 
     def __getstate__(self) -> dict[str, Any]:
         grad = None if self._grad is None else _on_host(self._grad)
-        return {"value": _on_host(self._held), "grad": grad, "attributes": self._attributes()}
+        return {"value": _on_host(self._settled()), "grad": grad, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._journey = Journey()
@@ -372,7 +380,7 @@ class Cell(Substitute):
         made = memo[id(self)] = self._alike()
         made._journey = Journey()
         made._journey.devices.update((self._journey or made._journey).devices)
-        made._held = _copied(self._held)
+        made._held = _copied(self._settled())
         made._grad = None if self._grad is None else _copied(self._grad)
         made._restore(copy.deepcopy(self._attributes(), memo))
         return made
@@ -396,7 +404,10 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     if _WATCHES:
         return [cell.value for cell in cells]
     home = selection.active().backend.home
-    return [held[0] if (held := cell._held)[1] is home else cell.value for cell in cells]
+    found = [held[0] if (held := cell._held)[1] is home else cell.value for cell in cells]
+    if OVERWRITINGS:
+        await_end(cells)
+    return found
 
 
 def gradients_of(cells: "Sequence[C]") -> dict[C, Any]:
@@ -455,7 +466,7 @@ def moved(cell: Cell, home: Any) -> list[Iterable[Step]]:
         raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
     found: list[Iterable[Step]] = []
     for slot in ("_held", "_grad"):
-        held = getattr(cell, slot)
+        held = cell._settled() if slot == "_held" else cell._grad
         if held is not None and held[1] is not home:
             tensor = cell.converted(held, home)
             found.append(when(cell, slot, held, [assigned(cell, slot, (tensor, home))]))

@@ -1,0 +1,99 @@
+"""Writes into the tensors of cells, where nobody else can see them, in the place of giving the cells new ones.
+
+A cell alone holds its tensor if the counts of references to it and to its memory say so. Whoever reads a cell loads
+what it holds, and then looks whether somebody is writing into the tensor. So either the writer finds the reference
+that the reader has, and writes nothing, or the reader finds the writer, and waits until it has finished.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, itemgetter
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core import selection
+from emberharmony.core.state.commits import Step, commit
+
+if TYPE_CHECKING:
+    from emberharmony.core.cells.cell import Cell
+
+WATCHES: list[Any] = []
+"""Not empty while reads of cells must look further than into the cell: for a block that is open, or for a writer."""
+
+OVERWRITINGS: "list[Overwriting]" = []
+"""Those that write at this moment, which are in `WATCHES` too."""
+
+COUNTED = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether counts of references are exact: without the global interpreter lock, each thread has a count of its own."""
+
+
+def _most(objects: Sequence[Any]) -> int:
+    """Returns the largest number of references to any of the objects in a list."""
+    return max(map(sys.getrefcount, objects))
+
+
+_TWICE = _most([object()]) + 1
+"""What `_most` returns if one thing beside the list holds each of the objects."""
+
+
+class Overwriting:
+    """Writes into the tensors of cells, if they alone hold them.
+
+    Args:
+        cells: the cells.
+    """
+
+    def __init__(self, cells: "Sequence[Cell]") -> None:
+        self._cells = cells
+        self._lock = RLock()
+        self._permit: list[None] = [None]
+        self._withdrawn = False
+
+    def make(self, writes: Callable[[list[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]) -> bool:
+        """Makes all steps together, and returns whether it has; it has not if the tensors cannot be written to.
+
+        Args:
+            writes: returns the steps that write into the tensors, which are its argument; None if there are none.
+            steps: what to do after them.
+        """
+        backend = selection.current()
+        with self._lock:
+            commit([(WATCHES.append, self), (OVERWRITINGS.append, self)])
+            try:
+                held = list(map(attrgetter("_held"), self._cells))
+                tensors = list(map(itemgetter(0), held))
+                alone = _most(held) <= _TWICE and {home for _, home in held} == {backend.home}
+                if not (alone and _most(tensors) <= _TWICE and backend.owns(tensors)):
+                    return False
+                found = writes(tensors)
+                if found is None:
+                    return False
+                with backend.writing():
+                    commit([(self._permit.pop,)], *found, steps)
+            except IndexError:
+                if not self._withdrawn:
+                    raise
+                return False
+            finally:
+                self._close()
+        return True
+
+    def _close(self) -> None:
+        commit([(each.remove, self) for each in (OVERWRITINGS, WATCHES) if self in each])
+
+    def await_end(self, cells: "Iterable[Cell]") -> None:
+        """Waits for the end, for whoever reads one of these cells.
+
+        A signal handler that reads one in the thread of the writer cannot wait. It withdraws the permit to write.
+        """
+        if not {*self._cells}.isdisjoint(cells):
+            with self._lock:
+                self._withdrawn = True
+                self._permit.clear()
+                self._close()
+
+
+def await_end(cells: "Sequence[Cell]") -> None:
+    """Waits until nobody writes into the tensors of these cells."""
+    for each in tuple(OVERWRITINGS):
+        each.await_end(cells)
