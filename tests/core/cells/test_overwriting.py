@@ -209,15 +209,15 @@ def test_a_signal_handler_that_reads_withdraws_the_permit(way: str, monkeypatch:
     native = kind.writing
 
     def interrupted(self: Any) -> Any:
-        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGINT)
         return native(self)
 
     monkeypatch.setattr(kind, "writing", interrupted)
-    before = signal.signal(signal.SIGUSR1, lambda *_: kept.append(cells[1].value))
+    before = signal.signal(signal.SIGINT, lambda *_: kept.append(cells[1].value))
     try:
         step()
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGINT, before)
     assert float(kept[0][0]) == 2.0
     assert [first(cell) for cell in cells] == [3.0] * 2
     assert (OVERWRITINGS, WATCHES) == ([], [])
