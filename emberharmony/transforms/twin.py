@@ -221,7 +221,7 @@ class Twin:
 
     wrapped: Any
     taped: bool
-    overwrites = False  # a watcher may keep what it sees, and sees results
+    overwrites = False  # watchers are given the results, and may keep the inputs
     _implementations: dict[OpSpec, Callable[..., Any]]
     _opened: dict[OpSpec, Callable[..., Any]]
     wrap: Any

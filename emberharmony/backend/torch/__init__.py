@@ -111,7 +111,8 @@ class TorchBackend(
     exact_type = False
     joinable = 2**14
     listed, blocked = 6, 2**15
-    overwrites = True
+    overwrites = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
+    """Whether PyTorch counts references to a tensor and to its memory; other versions may not."""
     eager = True
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
     # patterns come before general ones.
