@@ -1,14 +1,14 @@
 """Measures `emberharmony.compare`: `python benchmarks/differences.py [--backends A,B] [--layers N] [--rounds N]`.
 
 The program is a training step of the demo's GPT. The script prints the processor time, of all cores together, of a
-step on each backend, of a step that is recorded with the backward pass by the tape, and of `emberharmony.compare`; then
-the ratio of the last to the sum of the steps, and to the sum of the recorded steps.
+step on each backend ("run"), of a step that is recorded with the backward pass by the tape, and of
+`emberharmony.compare`; then the ratio of the last to the sum of the steps, and to the sum of the recorded steps.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,15 +19,15 @@ from emberharmony.demo.programs import example
 from emberharmony.testing.differences.copies import Copies
 
 
-def seconds(call: Callable[[], Any], rounds: int) -> float:
-    """Returns the least processor time of a call, after one call that is not counted."""
-    call()
-    found = []
-    for _ in range(rounds):
-        begun = time.process_time()
-        call()
-        found.append(time.process_time() - begun)
-    return min(found)
+def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Returns the least processor time of each call; in a round all are made in turn, and one round is not counted."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds + 1):
+        for name, call in calls.items():
+            begun = time.process_time()
+            call()
+            found[name].append(time.process_time() - begun)
+    return {name: min(times[1:]) for name, times in found.items()}
 
 
 def run(step: Callable[..., Any], given: Sequence[Any]) -> float:
@@ -56,26 +56,31 @@ def measured(backends: Sequence[str], layers: int, rounds: int) -> dict[str, Any
         optimizer.step()
         return loss
 
-    found: dict[str, Any] = {"step": {}, "recorded": {}}
+    calls: dict[str, Callable[[], Any]] = {}
     for name in backends:
         with ops.use_backend(name):
             copies = Copies()
             own = [copies.of(model), copies.of(optimizer), *map(ops.convert_to_tensor, (numbers, later))]
-            found["step"][name] = seconds(partial(run, step, own), rounds)
-            found["recorded"][name] = seconds(partial(recorded, step, own), rounds)
-            found["calls"] = recorded(step, own)
+        for kind in (run, recorded):
+            calls[f"{kind.__name__} {name}"] = partial(on, name, partial(kind, step, own))
     report = None
 
     def compared() -> None:
         nonlocal report
         report = compare(step, model, optimizer, numbers, later, backends=backends, stop="all")
 
-    found["compare"] = seconds(compared, rounds)
+    found: dict[str, Any] = seconds({**calls, "compare": compared}, rounds)
     assert report is not None
-    found["compared calls"], found["said"] = len(report.rows), report.summary()
-    for kind in ("step", "recorded"):
-        found[f"ratio to {kind}"] = found["compare"] / sum(found[kind].values())
+    found["calls"], found["said"] = len(report.rows), report.summary()
+    for kind in ("run", "recorded"):
+        found[f"ratio to {kind}"] = found["compare"] / sum(found[f"{kind} {name}"] for name in backends)
     return found
+
+
+def on(name: str, call: Callable[[], Any]) -> Any:
+    """Makes a call on a backend."""
+    with ops.use_backend(name):
+        return call()
 
 
 def main() -> None:
@@ -83,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--backends", default="torch,mlx")
     parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     print(json.dumps(measured(options.backends.split(","), options.layers, options.rounds), indent=1))
 
