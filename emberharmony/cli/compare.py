@@ -53,6 +53,9 @@ def compare(
     """
     from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
 
+    for file in filter(None, (save, html_file, repro_file)):
+        if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
+            raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
     names = backends.split(",")
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None:
@@ -79,6 +82,8 @@ def compare(
         )
     else:
         raise click.UsageError("give FILE:FUNCTION, or two files that --save wrote")
+    if not report.rows and report.ok:
+        raise click.UsageError("; ".join(["the program calls no op that could be compared", *report.notes]))
     click.echo(report.to_json() if as_json else report.table())
     if html_file:
         report.html(html_file)

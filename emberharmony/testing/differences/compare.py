@@ -7,6 +7,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.trees.tree import tree_leaves, tree_map
 from emberharmony.testing.differences.copies import independent, trained
 from emberharmony.testing.differences.judge import Judge
+from emberharmony.testing.differences.live import Following
 from emberharmony.testing.differences.lockstep import Lockstep
 from emberharmony.testing.differences.report import Report, environment
-from emberharmony.testing.differences.runs import Stopped, on_host, portable, run
+from emberharmony.testing.differences.runs import Stopped, Watch, on_host, portable, run
 from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
@@ -80,9 +82,13 @@ def compare(
             stack.callback(writer.close)
 
         calls = Calls()
-        errors = [run(*independent(program, given), one, calls.add, writers[0], device or "")]
-        lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), stop, thorough)
-        errors.append(run(*independent(program, given), other, lockstep.feed, writers[1], device or ""))
+        keep = methodcaller("kept", writers[1])
+        lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), keep, stop, thorough)
+        watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
+        errors = [
+            run(*independent(program, given), side, watch, device or "")
+            for side, watch in zip((one, other), watches, strict=True)
+        ]
         lockstep.finish(errors)
     return report
 
@@ -106,7 +112,8 @@ def record(
         writer = Writer(os.path.join(place, name))
         try:
             program = _with_gradients(fn) if gradients else fn
-            error = run(*independent(program, tree_map(on_host, inputs)), side, writer.add, writer, device or "")
+            watch = Watch(writer.add, writer)
+            error = run(*independent(program, tree_map(on_host, inputs)), side, watch, device or "")
             writer.close({"backend": side.name, "error": error, "environment": environment([side])})
         finally:
             writer.close()
@@ -136,7 +143,7 @@ def compare_logs(
             found = note.get("environment", {})
             report.environment |= {f"{key} of {side}": value for key, value in found.items()}
         backends = [_available(name) for name in names]
-        lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), stop, thorough)
+        lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), lambda record: record, stop, thorough)
         with contextlib.suppress(Stopped):
             while (record := readers[1].next()) is not None:
                 lockstep.feed(record)

@@ -14,7 +14,7 @@ from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowed, length, reach, rows
 from emberharmony.testing.differences.measures import apart, share, unlike
 from emberharmony.testing.differences.records import Array, Host, Record, decoded
-from emberharmony.testing.differences.runs import RANDOM, STREAM, portable, streams
+from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
 
 ORACLE = "the oracle of the op's row"
@@ -111,11 +111,12 @@ class Judge:
         why = unlike(first, second) or ("" if one.numbers() == other.numbers() else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
-        found = [apart(a, b) for a, b in zip(first, second, strict=True)]
+        bounds, bound = self._bounds, allowed(one.op)
+        found = [apart(a, b, bound.each) for a, b in zip(first, second, strict=True)]
         most = max((x.share for x in found), default=0.0)
         if not most:
             return Difference(0.0, 0.0)
-        of, bounds, bound = length(one), self._bounds, allowed(one.op)
+        of = 1.0 if bound.each else length(one)
         worst, looked_into = 0.0, []
         for a, b, x in zip(first, second, found, strict=True):
             if a.dtype not in EPSILON or not math.isfinite(x.share):
@@ -125,7 +126,7 @@ class Judge:
             elif (
                 x.share
                 and not bounds.covers(one.op, a.dtype, x.most, x.most / x.share)
-                and x.relative(a, b) > bounds.relative(one.op, a.dtype, 1.0)
+                and x.relative(a, b) > bounds.relative(one.op, a.dtype, of)
             ):
                 looked_into.append((a, b))
         if (worst > 1 or looked_into) and explain and explains(one, other, most):
@@ -186,7 +187,7 @@ class Judge:
             record: the call.
             change: by which share of themselves the floating inputs are changed.
         """
-        wide = record.op not in _AS_GIVEN and OPS[record.op].category not in RANDOM and record.op != "dropout"
+        wide = record.op not in _AS_GIVEN and not draws(OPS[record.op])
         noise = np.random.default_rng(0)
 
         def tensor(place: int) -> Any:

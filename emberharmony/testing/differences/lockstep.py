@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -27,6 +27,7 @@ class Lockstep:
         first: the calls of the first run.
         backends: of the two sides; None for one that this machine lacks.
         judge: judges the calls.
+        keep: returns a call of the second run in a form that may be kept.
         stop: "first" or "all".
         thorough: whether to judge calls whose differences those of their inputs explain.
     """
@@ -37,11 +38,12 @@ class Lockstep:
         first: Calls | Reader,
         backends: Sequence[Any],
         judge: Judge,
+        keep: Callable[[Any], Record],
         stop: str,
         thorough: bool = False,
     ) -> None:
         self._report, self._reader, self._backends, self._judge = report, first, backends, judge
-        self._stop, self._thorough, self._rest = stop, thorough, Calls()
+        self._keep, self._stop, self._thorough, self._rest = keep, stop, thorough, Calls()
         self._count = 0
         self._noise = 0.0
         self._parted_at: int | None = None
@@ -61,7 +63,7 @@ class Lockstep:
                 self._pair(other, record)
                 return
             self._parted_at = place
-        self._rest.add(record)
+        self._rest.add(self._keep(record))
 
     def finish(self, errors: Sequence[str]) -> None:
         """Compares what comes after the place where the runs part, and adds the notes.
@@ -135,6 +137,8 @@ class Lockstep:
             self._add(call, one, found.share, (None, None), "rounding" if found.share else "equal")
             return
         self._remember(one, other)
+        if not found.explained:
+            other.refresh(one)
         before = _before(one, other)
         self._outside(call, one, other, before)
         if found.explained:
@@ -171,7 +175,7 @@ class Lockstep:
         if share < math.inf:
             self._noise = max(self._noise, share)
         shapes = tuple(host.shape for host in one.given())
-        self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict))
+        self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict, one.gradient_of))
 
     def _remember(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -34,74 +34,82 @@ class Apart:
 
     __slots__ = ("_relative", "most", "share")
 
-    def __init__(self, share: float, most: float) -> None:
-        self.share, self.most = share, most
-        self._relative: float | None = None
+    def __init__(self, share: float, most: float, relative: float | None = None) -> None:
+        self.share, self.most, self._relative = share, most, relative
 
     def relative(self, a: Host, b: Host) -> float:
         """Returns the largest difference of two elements as a share of the element, for two floating tensors."""
         if self._relative is None:
-            self._relative = _relative(a, b)
-        return self._relative
+            self._relative = _gap(a, b, True)._relative
+        return self._relative  # type: ignore[return-value]
 
 
-def apart(a: Host, b: Host) -> Apart:
-    """Returns how far apart two tensors are, which is measured once."""
+def apart(a: Host, b: Host, each: bool = False) -> Apart:
+    """Returns how far apart two tensors are, which is measured once.
+
+    Args:
+        a: a tensor.
+        b: another one.
+        each: whether the relative difference of the elements will be asked for too, so that it is measured at once.
+    """
     known = b.measured
     if known is not None and known[0] is a:
         return known[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
         return Apart(math.inf, math.inf)
-    found = Apart(*_gap(zip(a.parts(PART), b.parts(PART), strict=True), a.size))
+    found = _gap(a, b, each)
     b.measured = a, found
     return found
 
 
-def carried(a: Host, b: Host) -> float:
-    """Returns the largest difference of two tensors as a share of the largest element; infinite if it is not finite."""
-    return apart(a, b).share
-
-
 def share(x: Array, y: Array) -> float:
     """Returns the largest difference of two arrays as a share of the largest element of the first."""
-    if x.shape != y.shape:
-        return math.inf
-    return _gap([(x, y)] if x.size else [], x.size)[0]
+    return math.inf if x.shape != y.shape else _gap(Host(x, x.dtype.name), Host(y, y.dtype.name), False).share
 
 
-def _gap(parts: Iterable[tuple[Array, Array]], size: int) -> tuple[float, float]:
-    most = largest_gap = 0.0
+def _gap(a: Host, b: Host, each: bool) -> Apart:
+    """Measures how far apart two tensors of one shape are."""
+    most = largest_gap = relative = 0.0
     unequal = 0
     with np.errstate(all="ignore"):
-        for x, y in parts:
-            if x.dtype.kind not in "fc":
+        for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
+            kind = x.dtype.kind
+            if kind not in "fc":
                 unequal += int(np.count_nonzero(x != y))
                 continue
-            off, size_of = float(np.abs(x - y).max()), float(np.abs(x).max())
-            if not (math.isfinite(off) and math.isfinite(size_of)):
+            off = x - y
+            # The largest and the smallest element take one pass each; magnitudes take one more, and memory.
+            gap = _magnitude(off) if kind == "f" else float(np.abs(off).max())
+            size = _magnitude(x) if kind == "f" else float(np.abs(x).max())
+            if not (math.isfinite(gap) and math.isfinite(size)):
                 same = (x == y) | (np.isnan(x) & np.isnan(y))
-                off = float(np.where(same, 0.0, np.abs(x - y)).max())
-                if not math.isfinite(off):
-                    return math.inf, math.inf
-                size_of = float(np.where(np.isfinite(x), np.abs(x), 0.0).max())
-            largest_gap, most = max(largest_gap, off), max(most, size_of)
+                gap = float(np.where(same, 0.0, np.abs(off)).max())
+                if not math.isfinite(gap):
+                    return Apart(math.inf, math.inf, math.inf)
+                size = float(np.where(np.isfinite(x), np.abs(x), 0.0).max())
+            if each and gap:
+                relative = max(relative, _relative(x, y, off))
+            largest_gap, most = max(largest_gap, gap), max(most, size)
     if unequal:
-        return unequal / size, math.inf
+        return Apart(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
-        return 0.0, 0.0
-    return (largest_gap / most if most else math.inf), largest_gap
+        return Apart(0.0, 0.0, 0.0)
+    return Apart(largest_gap / most if most else math.inf, largest_gap, relative if each else None)
 
 
-def _relative(a: Host, b: Host) -> float:
-    worst = 0.0
-    with np.errstate(all="ignore"):
-        for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
-            found = float(np.max(np.abs(x - y) / np.abs(x)))
-            if not math.isfinite(found):
-                part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
-                found = float(np.max(np.where(np.isfinite(part), part, 0.0)))
-            worst = max(worst, found)
-    return worst
+def _magnitude(x: Array) -> float:
+    """Returns the largest magnitude of real numbers; NaN if one is NaN."""
+    return max(float(x.max()), -float(x.min()))
+
+
+def _relative(x: Array, y: Array, off: Array) -> float:
+    """Returns the largest difference of two elements, which are `off` apart, as a share of the element."""
+    part = np.divide(off, x)
+    found = _magnitude(part) if part.dtype.kind == "f" else float(np.abs(part).max())
+    if math.isfinite(found):
+        return found
+    part = np.abs(off) / np.maximum(np.abs(x), np.abs(y))
+    return float(np.max(np.where(np.isfinite(part), part, 0.0)))
 
 
 @functools.cache

@@ -10,16 +10,25 @@ if TYPE_CHECKING:
 
 _PAGE = """\
 <!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-body {{ font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222 }}
-table {{ border-collapse: collapse; width: 100% }} th, td {{ text-align: left; padding: 2px 8px; vertical-align: top }}
-th {{ border-bottom: 1px solid #999 }} tr:nth-child(even) {{ background: #f6f6f6 }}
-code, .mono {{ font-family: ui-monospace, monospace; font-size: 13px }}
-summary {{ cursor: pointer; padding: 3px 0 }} .wrong, .error, .unknown {{ color: #b00020; font-weight: 600 }}
-.amplified, .parted {{ color: #9a5b00 }} .verdict {{ font-size: 1.2em; padding: .6em 1em;
-border-left: 5px solid {color}; background: #f6f6f6 }}
-.bar {{ display: inline-block; height: 9px; background: #8aa8c8; margin-right: 6px }}
-.bar.wrong {{ background: #b00020 }} td.bars {{ white-space: nowrap; width: 14em }} .note {{ color: #555 }}
+:root {{ color-scheme: light dark; --text: #222; --back: #fff; --soft: #f4f5f7; --line: #999; --faint: #555;
+  --wrong: #b00020; --grown: #8a5200; --right: #2e7d32; --bar: #7f9fc4 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --text: #ddd; --back: #16181c; --soft: #22262c; --line: #666;
+  --faint: #aaa; --wrong: #ff7b85; --grown: #e8b04a; --right: #6fc276; --bar: #5f86b3 }} }}
+body {{ font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em;
+  color: var(--text); background: var(--back) }}
+table {{ border-collapse: collapse; width: 100% }} .wide {{ overflow-x: auto }}
+th, td {{ text-align: left; padding: 2px 8px; vertical-align: top }} th {{ border-bottom: 1px solid var(--line) }}
+tr:nth-child(even) {{ background: var(--soft) }} td.number {{ text-align: right }} th.number {{ text-align: right }}
+code {{ font-family: ui-monospace, monospace; font-size: 13px }} .whole {{ white-space: nowrap }}
+summary {{ cursor: pointer; padding: 3px 0; overflow-wrap: anywhere }}
+.wrong, .error, .unknown {{ color: var(--wrong); font-weight: 600 }} .amplified, .parted {{ color: var(--grown) }}
+.verdict {{ font-size: 1.2em; padding: .6em 1em; border-left: 5px solid {color}; background: var(--soft);
+  overflow-wrap: anywhere }}
+.bar {{ display: inline-block; height: 9px; background: var(--bar); margin-right: 6px }}
+.bar.wrong {{ background: var(--wrong) }} td.bars {{ white-space: nowrap; min-width: 11em }}
+.note {{ color: var(--faint) }} details table {{ margin: 4px 0 1em }}
 </style>
 <h1>{sides}</h1>
 <p class="verdict">{summary}</p>
@@ -31,18 +40,24 @@ border-left: 5px solid {color}; background: #f6f6f6 }}
 from 10<sup>-16</sup> (empty) to 1 (full), on a logarithmic scale. Errors are in units of what is allowed.</p>
 <div id="calls"></div>
 <h2>Environment</h2>
-<table>{environment}</table>
+<div class="wide"><table>{environment}</table></div>
 <script>
 const heads = {heads}, names = {names}, rows = {rows}, size = 200;
 const safe = s => String(s).replace(/[&<>"]/g, c => ({{"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}})[c]);
-const wide = x => x === null ? 0 : x === "inf" ? 100 : Math.max(0, Math.min(100, 100 * (16 + Math.log10(x)) / 16));
-const shown = x => x === null ? "-" : typeof x === "string" ? x : x.toPrecision(2);
+const wide = x => x === "inf" ? 100 : Math.max(0, Math.min(100, 100 * (16 + Math.log10(x)) / 16));
+const shown = x => x === null ? "-" : typeof x === "string" ? x : x === 0 ? "0"
+  : x >= 0.001 && x < 10000 ? String(+x.toPrecision(2)) : x.toExponential(1);
 function line(r) {{
   const bar = r[5] ? `<span class="bar ${{r[7]}}" style="width:${{wide(r[5])}}px"></span>${{shown(r[5])}}` : "0";
-  const cells = [r[0], `<code>${{safe(names[r[1]])}}</code>`, safe(names[r[2]]), safe(names[r[3]]), safe(r[4])];
-  return `<tr><td>${{cells.join("<td>")}}<td class="bars">${{bar}}<td>${{r[6].map(shown).join("<td>")}}`
+  const of = r[8] < 0 ? "" : `<span class="note"> gradient of</span> <code>${{safe(names[r[8]])}}</code>`;
+  const at = names[r[3]], file = at.slice(Math.max(at.lastIndexOf("/"), at.lastIndexOf("\\\\")) + 1);
+  return `<tr><td>${{r[0]}}<td class="whole"><code>${{safe(names[r[1]])}}</code>${{of}}<td>${{safe(names[r[2]])}}`
+    + `<td class="whole" title="${{safe(at)}}">${{safe(file)}}<td>${{safe(r[4]).replace(/\\) \\(/g, ")<wbr> (")}}`
+    + `<td class="bars">${{bar}}${{r[6].map(x => `<td class="number">${{shown(x)}}`).join("")}}`
     + `<td class="${{r[7]}}">${{r[7]}}`;
 }}
+const last = heads.length - 1;
+const head = heads.map((h, i) => `<th${{i > 5 && i < last ? ' class="number"' : ""}}>${{safe(h)}}`).join("");
 const place = document.getElementById("calls");
 for (let at = 0; at < rows.length; at += size) {{
   const part = rows.slice(at, at + size), box = document.createElement("details");
@@ -53,7 +68,7 @@ for (let at = 0; at < rows.length; at += size) {{
   box.addEventListener("toggle", () => {{
     if (box.open && !box.querySelector("table"))
       box.insertAdjacentHTML("beforeend",
-        `<table><tr><th>${{heads.map(safe).join("<th>")}}</tr>${{part.map(line).join("")}}</table>`);
+        `<div class="wide"><table><tr>${{head}}</tr>${{part.map(line).join("")}}</table></div>`);
   }});
   place.append(box);
   if (counts.wrong && !place.querySelector("details[open]") || rows.length <= size) box.open = true;
@@ -70,7 +85,8 @@ def page(report: "Report") -> str:
         words = [numbers.setdefault(word, len(numbers)) for word in (row.op, row.path, row.line)]
         shapes = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
         errors = [_number(error) for error in row.errors]
-        rows.append([row.call, *words, shapes, _number(row.carried), errors, row.verdict])
+        of = numbers.setdefault(row.gradient_of, len(numbers)) if row.gradient_of else -1
+        rows.append([row.call, *words, shapes, _number(row.carried), errors, row.verdict, of])
     heads = [
         "call",
         "op",
@@ -82,12 +98,12 @@ def page(report: "Report") -> str:
         "verdict",
     ]
     notes = "".join(f"<li>{html.escape(note)}" for note in report.notes)
-    found = "".join(_divergence(x, report.sides) for x in report.divergences)
+    found = "".join(_divergence(x, report.sides, x is report.first) for x in report.divergences)
     said = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
         sides=html.escape(" and ".join(report.sides)),
-        color="#2e7d32" if report.ok else "#b00020",
+        color="var(--right)" if report.ok else "var(--wrong)",
         summary=html.escape(report.summary()),
         notes=f"<ul class=note>{notes}</ul>" if notes else "",
         divergences=found or "<p>None.</p>",
@@ -110,7 +126,7 @@ def _number(x: float | None) -> float | str | None:
     return "inf" if math.isinf(x) else float(f"{x:.3g}")
 
 
-def _divergence(found: "Divergence", sides: tuple[str, ...]) -> str:
+def _divergence(found: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
     errors = "".join(
         f"<tr><td>error on {html.escape(side)}<td>{found.error[side]:.3g} times the allowed one"
         for side in sides
@@ -122,7 +138,8 @@ def _divergence(found: "Divergence", sides: tuple[str, ...]) -> str:
     lines = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
     kind = "wrong" if found.is_wrong else "parted" if found.cause == "control flow" else found.cause
     return (
-        f"<details><summary class={kind}>{html.escape(found.message)}</summary><table>{lines}{errors}</table>"
+        f"<details{' open' * is_open}><summary class={kind}>{html.escape(found.message)}</summary>"
+        f"<div class=wide><table>{lines}{errors}</table></div>"
         f"{_inside(found)}</details>\n"
     )
 

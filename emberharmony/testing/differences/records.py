@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,17 @@ class Host:
         """The bits, as an array of the shape."""
         return self._bits
 
-    def parts(self, most: int) -> Iterator[Array]:
-        """Yields the elements as vectors of at most so many; half precisions as float32."""
-        flat = self.bits.reshape(-1)
-        if 0 < self.size <= most:
-            yield _values(flat, self.dtype, True)
-            return
+    def vector(self) -> Array:
+        """Returns the elements as a vector; half precisions as float32."""
+        return _values(self.bits.reshape(-1), self.dtype, True)
+
+    def parts(self, most: int) -> Iterable[Array]:
+        """Returns the elements as vectors of at most so many; half precisions as float32."""
+        return (self.vector(),) if 0 < self.size <= most else self._cut(most)
+
+    def _cut(self, most: int) -> Iterator[Array]:
+        bits = self.bits
+        flat: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat  # a vector of the latter is a copy
         for at in range(0, self.size, most):
             yield _values(flat[at : at + most], self.dtype, True)
 
@@ -143,23 +148,27 @@ class Record:
             self._made = [self.tensors[i] for i in places(self.result)]
         return self._made
 
+    def refresh(self, one: "Record") -> None:
+        """Sees which arguments have changed since they were compared with those of the other side; here none can."""
+
     def numbers(self) -> list[Any]:
         """Returns the results that are no tensors."""
-        return list(_numbers(self.result))
+        result = self.result
+        return [] if result.__class__ is dict and "t" in result else list(_numbers(result))
 
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns the call with other tensors, and with other values of the attributes that are named."""
-        fields = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
+        fields = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
         return Record(**(fields | {"tensors": tensors} | other))
 
 
-def encoded(value: Any, backend: Any, add: Callable[[Any, Host], int]) -> Any:
+def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     """Returns a value as JSON, without its tensors.
 
     Args:
         value: an argument or a result of an op.
         backend: the backend whose tensors it may hold.
-        add: is called with each tensor and its bits, and returns its number.
+        add: is called with each tensor, of the backend or of NumPy, and returns its number.
     """
     kind = value.__class__
     if kind in _PLAIN:
@@ -171,24 +180,22 @@ def encoded(value: Any, backend: Any, add: Callable[[Any, Host], int]) -> Any:
             if of in _PLAIN:
                 items.append(item)
             elif of is own and own is not TensorProxy:
-                items.append({"t": add(item, hosted(item, backend))})
+                items.append({"t": add(item)})
             else:
                 items.append(encoded(item, backend, add))
         return {"l" if kind is list else "u": items}
     if kind is backend.tensor_type and kind is not TensorProxy:
-        return {"t": add(value, hosted(value, backend))}
+        return {"t": add(value)}
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
     if isinstance(value, backend.tensor_type):
-        return {"t": add(value, hosted(value, backend))}
+        return {"t": add(value)}
     if isinstance(value, (tuple, list)):
         return encoded((list if isinstance(value, list) else tuple)(value), backend, add)
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
-        if array.dtype.name == "bfloat16":
-            return {"h": add(value, Host(array.view(np.uint16), "bfloat16"))}
-        if array.dtype.kind in "biufc":
-            return {"h": add(value, Host(array, array.dtype.name))}
+    if isinstance(value, (np.ndarray, np.generic)) and (
+        value.dtype.kind in "biufc" or _name(value.dtype) == "bfloat16"
+    ):
+        return {"h": add(value)}
     if isinstance(value, slice):
         return {"s": [encoded(part, backend, add) for part in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
@@ -214,9 +221,10 @@ def _name(dtype: Any) -> str:
 
 
 def hosted(tensor: Any, backend: Any) -> Host:
-    """Returns a tensor on the host, perhaps in the memory of the tensor."""
-    if type(tensor) is np.ndarray and tensor.dtype.kind != "V":
-        return Host(tensor, _name(tensor.dtype))
+    """Returns a tensor of a backend or of NumPy on the host, perhaps in the memory of the tensor."""
+    if isinstance(tensor, (np.ndarray, np.generic)):
+        array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
+        return Host(array.view(np.uint16) if array.dtype.kind == "V" else array, _name(array.dtype))
     plain = backend.unwatched
     if tensor.__class__ is plain.tensor_type:
         name = plain.dtypes.neutral[tensor.dtype].name

@@ -77,6 +77,7 @@ class Row:
     carried: float
     errors: tuple[float | None, ...]
     verdict: str
+    gradient_of: str = ""
 
 
 class Report:

@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_bytes, replace_text
 from emberharmony.testing.differences.descent import made_again
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
-from emberharmony.testing.differences.records import Host, Record, decoded, encoded, places
+from emberharmony.testing.differences.records import Host, Record, decoded, encoded, hosted, places
 from emberharmony.testing.repr_source import source, spelled
 from emberharmony.testing.sample import EPSILON
 
@@ -186,8 +186,8 @@ def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) 
     if record.error:
         return None
 
-    def add(_: Any, host: Host) -> int:
-        trial.tensors.append(host)
+    def add(tensor: Any) -> int:
+        trial.tensors.append(hosted(tensor, backend))
         return len(trial.tensors) - 1
 
     trial.result = encoded(result, backend, add)

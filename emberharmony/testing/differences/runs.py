@@ -1,6 +1,7 @@
 """One run of a program on one backend, which passes its calls on, one at a time."""
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,17 +17,15 @@ from emberharmony.backend.shared.random import HOST, Generator, floating
 from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
+from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
-from emberharmony.testing.differences.records import Host, Record, encoded
-from emberharmony.testing.differences.spool import Stored, Writer
+from emberharmony.testing.differences.records import Host, Record, encoded, hosted
+from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
 """What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""
-
-RANDOM = frozenset(("random", "distributions"))
-"""The categories of ops that draw."""
 
 _LEFT_OUT = frozenset(("eval", "synchronize"))
 """Ops that return nothing, and whose arguments are results of others."""
@@ -43,9 +42,10 @@ class Stopped(BaseException):
 
 
 class _Portable:
-    """The part of a class of backends that draws all numbers on the host."""
+    """The part of a class of backends that draws all numbers on the host, and lets optimizers make the same calls."""
 
     bound: Bound
+    joinable = 2**14
 
     def standard_uniform(self, shape: Any, dtype: Any = None) -> Any:
         """Returns uniform numbers."""
@@ -120,7 +120,8 @@ class Watch(Watcher):
         self._count += 1
         writer = self._writer
 
-        def add(tensor: Any, host: Host) -> int:
+        def add(tensor: Any) -> int:
+            host = hosted(tensor, backend)
             # The op may write into its arguments, and a host array may share their memory.
             if writer is None:
                 tensors.append(host.held())
@@ -132,16 +133,12 @@ class Watch(Watcher):
 
         args = encoded(call.args, backend, add)
         kwargs = encoded(call.kwargs, backend, add) if call.kwargs else {"d": []}
-        file, line = line_of(call.spec.name)
+        name = call.spec.name
+        file, line = line_of(name)
         where = f"{file}:{line}" if file else ""
-        name, path = call.spec.name, call.path
-        if not path and not call.gradient_of and _is_of_optimizer(sys._getframe(2), file):
-            path = OPTIMIZER
+        path = path_of(call, sys._getframe(2), file)
         record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors=tensors, seen=seen)
-        record._given = tensors[:]
-        if call.spec.category in RANDOM or name == "dropout":
-            record.streams = [STREAM.get().state_dict(), HOST.get().state_dict()]
-        record.number = number
+        record._given, record.streams, record.number = tensors[:], states(call), number
         call.kept[self] = record
 
     def after(self, call: Call, result: Any) -> None:
@@ -150,24 +147,17 @@ class Watch(Watcher):
         if record is not None:
             made, tensors, writer = list[Host](), record.tensors, self._writer
 
-            def add(tensor: Any, host: Host) -> int:
+            def add(tensor: Any) -> int:
+                host = hosted(tensor, call.backend)
                 if writer is not None:
-                    stored, _ = writer.keep(tensor, host, record.number)
-                    if host.bits.flags.c_contiguous:  # else a vector of it would be a copy
-                        stored.live = host.bits
-                    host = stored
+                    host, _ = writer.keep(tensor, host, record.number)
                 made.append(host)
                 return len(tensors) + len(made) - 1
 
             record.result = encoded(result, call.backend, add)
             record._made = made
             record.tensors = [*tensors, *made]
-            try:
-                self._tell(record)
-            finally:
-                for host in made:
-                    if isinstance(host, Stored):
-                        host.live = None
+            self._tell(record)
 
     def failed(self, call: Call, error: Exception) -> None:
         """Tells a call that raised an error."""
@@ -177,41 +167,58 @@ class Watch(Watcher):
             self._tell(record)
 
     def _is_hidden(self, call: Call) -> bool:
-        if call.spec.takes_callable or call.spec.name in _LEFT_OUT:
+        if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
             return True
         outer = call.outer
         while outer is not None and not self._inside:
-            if not outer.spec.takes_callable:
+            if not _takes_callable(outer.spec):
                 return True
             outer = outer.outer
         return False
 
 
-def _is_of_optimizer(frame: Any, end: str) -> bool:
-    """Returns whether an optimizer makes a call; `end` is the file of the user's line."""
-    while frame is not None and frame.f_code.co_filename != end:
-        if frame.f_code.co_filename.startswith(_OPTIMIZERS):
-            return True
-        frame = frame.f_back
-    return False
+@functools.cache
+def _takes_callable(spec: OpSpec) -> bool:
+    return spec.takes_callable
 
 
-def run(
-    fn: Callable[..., Any],
-    inputs: Any,
-    backend: Any,
-    tell: Callable[[Record], None],
-    writer: Writer | None = None,
-    device: str = "",
-) -> str:
+@functools.cache
+def draws(spec: OpSpec) -> bool:
+    """Returns whether an op draws random numbers."""
+    return spec.category in ("random", "distributions") or spec.name == "dropout"
+
+
+def states(call: Call) -> Any:
+    """Returns the states of the streams that a random op is about to draw from; None for other ops."""
+    if not draws(call.spec):
+        return None
+    return [STREAM.get().state_dict(), HOST.get().state_dict()]
+
+
+def path_of(call: Call, frame: Any, end: str) -> str:
+    """Returns the module that makes a call, or `OPTIMIZER`.
+
+    Args:
+        call: the call.
+        frame: a frame of the call.
+        end: the file of the user's line.
+    """
+    if not call.path and not call.gradient_of:
+        while frame is not None and frame.f_code.co_filename != end:
+            if frame.f_code.co_filename.startswith(_OPTIMIZERS):
+                return OPTIMIZER
+            frame = frame.f_back
+    return call.path
+
+
+def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device: str = "") -> str:
     """Runs a program on a backend; returns the error that it raised, or "".
 
     Args:
         fn: the program.
         inputs: its arguments: trees of arrays and other values.
         backend: a backend that `portable` returned.
-        tell: is called with each call.
-        writer: see `Watch`.
+        watch: sees the calls.
         device: the device to run on; "" for the default.
     """
     with contextlib.ExitStack() as stack:
@@ -220,7 +227,7 @@ def run(
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
         given = tree_map(_own, tuple(inputs))
-        stack.enter_context(Observation(Watch(tell, writer)))
+        stack.enter_context(Observation(watch))
         try:
             fn(*given)
         except Stopped:

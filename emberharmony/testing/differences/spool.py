@@ -34,14 +34,22 @@ _FIELDS = (
     "seen",
     "number",
 )
+_HALVES = ("float16", "bfloat16")
+
 _BLOCK = 2**18
 """So many bytes are compared at once."""
 
 _SMALL = 2**18
 """Tensors of so many bytes may stay in memory."""
 
-MEMORY = 2**26
+MEMORY = 2**27
 """So many bytes of small tensors stay in memory, which is faster than a file."""
+
+_ROOM = 2**22
+"""So many bytes are taken at once for them, so that the system needs few pages."""
+
+_ALIGNED = 64
+"""The tensors in memory begin at multiples of so many bytes."""
 
 
 class _File:
@@ -91,37 +99,37 @@ class _File:
 
 
 class Stored(Host):
-    """A tensor in a file, which is read when it is asked for; a small one may be in memory.
+    """A tensor in a file, which is read when it is asked for; a small one may be in memory."""
 
-    Attributes:
-        live: the bits, as long as they are in memory; the run may change them later.
-    """
-
-    __slots__ = ("_file", "_held", "_kind", "_place", "live")
+    __slots__ = ("_file", "_held", "_kind", "_place")
 
     def __init__(
         self, file: _File, place: int, dtype: str, kind: Any, shape: Any, size: int, held: Array | None = None
     ) -> None:
         self._file, self._place, self._kind, self._held = file, place, kind, held
-        self.live: Array | None = None
         self.measured = None
         self.dtype, self.shape, self.size = dtype, shape, size
 
     @property
     def bits(self) -> Array:
         """The bits, as an array of the shape."""
-        if self.live is not None:
-            return self.live
         if self._held is not None:
             held: Array = self._held.view(self._kind)
             return held.reshape(self.shape)
         read: Array = self._file.array(self._place, self.size, self._kind)
         return read.reshape(self.shape)
 
-    def parts(self, most: int) -> Iterator[Array]:
-        """Yields the elements as vectors of at most so many; half precisions as float32."""
-        if self._held is not None or self.live is not None or self.size <= most:
-            yield from super().parts(most)
+    def vector(self) -> Array:
+        """Returns the elements as a vector; half precisions as float32."""
+        held = self._held
+        if held is None or self.dtype in _HALVES:
+            return super().vector()
+        whole: Array = held.view(self._kind)
+        return whole
+
+    def _cut(self, most: int) -> Iterator[Array]:
+        if self._held is not None:
+            yield from super()._cut(most)
             return
         width = self._kind.itemsize
         for at in range(0, self.size, most):
@@ -147,6 +155,7 @@ class Writer:
         self._file.append(MAGIC)
         self._heads: list[int] = []
         self._block = np.empty(_BLOCK, np.uint8)
+        self._room = self._free = np.empty(_BLOCK, np.uint8)
         self._known: dict[int, list[Any]] = {}
 
     def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
@@ -179,7 +188,8 @@ class Writer:
     def _holds(self, stored: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
         if stored._held is not None:
-            return bool((stored._held == flat).all())
+            kind = np.uint64 if len(flat) % 8 == 0 else np.uint8  # the fewest numbers to compare
+            return bool((stored._held.view(kind) == flat.view(kind)).all())
         place = stored._place
         for at in range(0, len(flat), _BLOCK):
             part = flat[at : at + _BLOCK] if len(flat) > _BLOCK else flat
@@ -191,8 +201,12 @@ class Writer:
 
     def _written(self, host: Host, flat: Array) -> Stored:
         if flat.size <= self._memory and flat.size <= _SMALL:
+            if flat.size > len(self._free):
+                self._room = self._free = np.empty(min(2 * len(self._room), _ROOM), np.uint8)
             self._memory -= flat.size
-            return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, flat.copy())
+            held, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
+            held[:] = flat
+            return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, held)
         place = self._file.append(flat.data) if flat.size else self._file.size
         return Stored(self._file, place, host.dtype, host.bits.dtype, host.shape, host.size)
 
@@ -269,7 +283,7 @@ class Reader:
             self._file.size = self._file.raw.seek(0, 2)
             if self._file.size < len(MAGIC) or self._bytes(0, len(MAGIC)) != MAGIC:
                 raise ArgumentError(
-                    f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save {path}` makes one"
+                    f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save A.log` makes one"
                 )
             (place,) = _PLACE.unpack(self._bytes(self._file.size - _PLACE.size, _PLACE.size))
             end = self._file.size - _PLACE.size

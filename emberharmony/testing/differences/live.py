@@ -1,0 +1,189 @@
+"""The calls of a run that is compared while it goes: their tensors are read where they are, and not kept."""
+
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.records import Array, Host, Record, encoded, hosted
+from emberharmony.testing.differences.runs import Watch, path_of, states
+from emberharmony.testing.differences.spool import Writer
+from emberharmony.transforms.observe import Call
+from emberharmony.transforms.recording import user_line
+
+_LATER = frozenset(("args", "kwargs", "tensors", "seen", "line", "_given"))
+
+
+class Near(Host):
+    """A tensor in the memory of the run, read when it is asked for."""
+
+    __slots__ = ("_backend", "_native")
+
+    def __init__(self, native: Any, backend: Any) -> None:
+        host = hosted(native, backend)
+        super().__init__(host.bits, host.dtype)
+        self._backend, self._native = backend, native
+
+    @property
+    def bits(self) -> Array:
+        """The bits, as an array of the shape."""
+        if self._bits is None:
+            self._bits = hosted(self._native, self._backend).bits
+        return self._bits
+
+    @property
+    def native(self) -> Any:
+        """The tensor of the run."""
+        return self._native
+
+    def point(self, native: Any) -> None:
+        """Takes the tensor, which `release` gave up."""
+        self._native = native
+
+    def release(self) -> None:
+        """Gives up the tensor; its shape and what is known of it stay."""
+        self._native = self._bits = None  # type: ignore[assignment]
+
+
+class Live(Record):
+    """A call whose tensors are in the memory of the run; it holds until the run goes on.
+
+    Most calls are compared by their results alone, so the arguments are read when they are asked for.
+    """
+
+    __slots__ = ("_call", "_frame", "_watch")
+
+    _call: Call
+    _frame: Any
+    _watch: "Following"
+
+    def __init__(self, call: Call, number: int, watch: "Following") -> None:
+        frame = sys._getframe(3)
+        path = call.path if call.path or call.gradient_of else path_of(call, frame, user_line(frame)[0])
+        self.op, self.path, self.gradient_of = call.spec.name, path, call.gradient_of
+        self.backend, self.number, self.error = call.backend.name, number, ""
+        self.streams = call.kept.pop(watch)
+        self._call, self._watch, self._frame = call, watch, frame
+
+    def __getattr__(self, name: str) -> Any:
+        """Reads the arguments, or looks for the user's line."""
+        if name not in _LATER:
+            raise AttributeError(name)
+        if name == "line":
+            file, line = user_line(self._frame)
+            self.line = f"{file}:{line}" if file else ""
+        else:
+            self._read()
+        return getattr(self, name)
+
+    def give(self, result: Any) -> None:
+        """Takes the result."""
+        backend, made = self._call.backend, list[Host]()
+        if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
+            self.result, self._made = {"t": 0}, [self._watch.new(result, backend, self.number)]
+            return
+
+        def add(tensor: Any) -> int:
+            made.append(self._watch.new(tensor, backend, self.number))
+            return len(made) - 1
+
+        self.result = encoded(result, backend, add)
+        self._made = made
+
+    def _read(self) -> None:
+        made, given, seen = self.made(), list[Host](), list[int]()
+
+        def add(tensor: Any) -> int:
+            found, last = self._watch.known(tensor, self._call.backend, self.number)
+            given.append(found)
+            seen.append(last)
+            return len(made) + len(given) - 1
+
+        self.args = encoded(self._call.args, self._call.backend, add)
+        self.kwargs = encoded(self._call.kwargs, self._call.backend, add)
+        self._given, self.seen = given, seen
+        self.tensors = [*made, *given]
+
+    def refresh(self, one: Record) -> None:
+        """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
+        for place, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
+            before, b.measured = b.measured, None
+            found, last = apart(a, b), self.seen[place]
+            if last >= 0 and (before is None or before[0] is not a):
+                self.seen[place] = -1
+            elif last >= 0 and before is not None and before[1].share != found.share:
+                self.seen[place] = -2 - last
+
+    def kept(self, writer: Writer) -> Record:
+        """Returns the call with its tensors in a file."""
+        near: Any = self.tensors
+        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near])
+
+
+class Following(Watch):
+    """Tells a function of the calls of a program when they have ended, with their tensors where they are.
+
+    Args:
+        tell: the function; what it keeps of a call it must copy.
+    """
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        super().__init__(tell)
+        self._known: dict[int, list[Any]] = {}
+        self._read: set[Near] = set()
+
+    def before(self, call: Call) -> None:
+        """Takes the state of the streams, before the op runs."""
+        if not self._is_hidden(call):
+            call.kept[self] = states(call)
+
+    def after(self, call: Call, result: Any) -> None:
+        """Tells the call."""
+        if self in call.kept:
+            self._told(call, result, "")
+
+    def failed(self, call: Call, error: Exception) -> None:
+        """Tells a call that raised an error."""
+        if self in call.kept and not getattr(error, "of_watcher", False):
+            self._told(call, (), f"{type(error).__name__}: {error}")
+
+    def _told(self, call: Call, result: Any, error: str) -> None:
+        number = self._count
+        self._count += 1
+        record = Live(call, number, self)
+        record.error = error
+        record.give(result)
+        try:
+            self._tell(record)
+        finally:
+            for host in self._read:
+                host.release()
+            self._read.clear()
+            known = self._known
+            for value in call.args:
+                entry = known.get(id(value))
+                if entry is not None:
+                    entry[2] = number
+
+    def new(self, tensor: Any, backend: Any, number: int) -> Near:
+        """Returns a tensor that no call had before, and remembers it."""
+        host = Near(tensor, backend)
+        self._read.add(host)
+        key = id(tensor)
+        with contextlib.suppress(TypeError):  # scalars of NumPy have no references
+            self._known[key] = [weakref.ref(tensor, partial(self._known.pop, key)), host, number]
+        return host
+
+    def known(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+        """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
+        entry = self._known.get(id(tensor))
+        if entry is None or entry[0]() is not tensor or entry[1].shape != tuple(tensor.shape):
+            return self.new(tensor, backend, number), -1
+        found: Near = entry[1]
+        found.point(tensor)
+        self._read.add(found)
+        return found, entry[2]
