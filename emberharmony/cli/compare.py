@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from emberharmony.cli.models import importing_from
-from emberharmony.core.errors import suggest
+from emberharmony.core.errors import ArgumentError, suggest
 
 _FILE = click.Path(dir_okay=False)
 
@@ -88,7 +88,10 @@ def compare(
     if html_file:
         report.html(html_file)
     if repro_file and report.first is not None and report.first.is_wrong:
-        report.repro(repro_file)
+        try:
+            report.repro(repro_file)
+        except ArgumentError as error:  # the report and its exit status count all the same
+            click.echo(f"wrote no {repro_file}: {error}", err=True)
     if not report.ok:
         sys.exit(1)
 

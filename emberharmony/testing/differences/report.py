@@ -178,7 +178,7 @@ class Report:
         """Writes a program that makes the first wrong call alone, and beside it an npz file with its smallest inputs.
 
         Raises:
-            ArgumentError: if no op is wrong, or if its inputs cannot be written.
+            ArgumentError: if no op is wrong, or if the call cannot be written, such as one that draws random numbers.
         """
         from emberharmony.testing.differences.repro import write  # here, because few reports are written
 

@@ -55,7 +55,7 @@ def write(path: str, found: "Divergence", record: Record, backend: Any, toleranc
         tolerance: see `compare`.
 
     Raises:
-        ArgumentError: if an argument has no source.
+        ArgumentError: if an argument has no source, or the op draws random numbers.
     """
     record = minimized(record, backend, Judge(tolerance)) if backend is not None else record
     program, data = written(path, found, record, Judge(tolerance))
@@ -68,8 +68,12 @@ def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tup
     """Returns the program and the arrays of its inputs.
 
     Raises:
-        ArgumentError: if an argument has no source.
+        ArgumentError: if an argument has no source, or the op draws random numbers.
     """
+    if record.streams:
+        raise ArgumentError(
+            f"{record.op}() cannot be written as a program: outside of a comparison each backend draws other numbers"
+        )
     used = [*places(record.args), *places(record.kwargs)]
     hosts = [record.tensors[i] for i in used]
     numbers = {place: i for i, place in enumerate(used)}

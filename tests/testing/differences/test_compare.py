@@ -329,6 +329,14 @@ def test_the_repro_is_small_and_fails_where_the_op_is_wrong(tmp_path: Path, monk
         exec(text.replace(f"use_backend({OTHER!r})", "use_backend(bad)"), {"bad": bad})
 
 
+def test_a_call_that_draws_numbers_has_no_repro(tmp_path: Path) -> None:
+    report = compare(lambda x: ops.dropout(x, 0.5), X, backends=("numpy", faulty(OTHER, "dropout", _off)))
+    assert report.first is not None
+    with pytest.raises(ArgumentError, match="draws other numbers"):
+        report.repro(str(tmp_path / "repro.py"))
+    assert not os.listdir(tmp_path)
+
+
 def test_the_page_has_all_calls(tmp_path: Path) -> None:
     bad = faulty(OTHER, "rsqrt", _off)
     report = compare(lambda x: ops.tanh(ops.rsqrt(ops.abs(x))), X, backends=("numpy", bad), stop="all")
