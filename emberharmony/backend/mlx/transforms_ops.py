@@ -154,7 +154,8 @@ def _linked(
     def push(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
         primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
-        _, pushed = mx.vjp(lambda *cts: list(backward(primals, cts)), zeros, known)
+        # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
+        _, pushed = mx.vjp(lambda *cts: list(watched(lambda *each: backward(primals, each), list(cts))), zeros, known)
         return list(pushed)
 
     @function.vmap
