@@ -15,6 +15,7 @@ import numpy as np
 
 from emberharmony.core.errors import DistributedError
 from emberharmony.distributed.environment import Place
+from emberharmony.distributed.transports.single import SingleTransport
 from emberharmony.distributed.transports.transport import LostError, Transport, Vector
 
 
@@ -78,7 +79,9 @@ class MLXTransport(Transport):
 
         def made() -> Any:
             # On the CPU also where there is a GPU: the vectors are in the memory of the host.
-            result = fn(mx.array(vector), group=self._group, stream=mx.cpu)
+            # With the dtype, because `mx.array` makes float32 of float64.
+            sent = mx.array(vector, dtype=getattr(mx, vector.dtype.name))
+            result = fn(sent, group=self._group, stream=mx.cpu)
             mx.eval(result)
             return np.array(result)
 
@@ -144,6 +147,8 @@ def connect(place: Place, option: str, timeout: float) -> Transport:
     Raises:
         DistributedError: if this MLX lacks it.
     """
+    if option == "ring" and place.size == 1:  # MLX 0.32 cannot connect a process with itself
+        return SingleTransport(place, timeout)
     if option != "any" and not mx.distributed.is_available(option):
         raise DistributedError(f"the transport 'mlx:{option}' is not available in this MLX")
     return MLXTransport(place, option, timeout)
