@@ -93,6 +93,15 @@ class Board:
         (alive,) = _ALIVE.unpack_from(row, _ALIVE_AT)
         return Entry(process, state, number, since, alive, call.rstrip(b"\0").decode(errors="replace"))
 
+    def absent(self, seconds: float) -> list[int]:
+        """Waits until all ranks have joined, and returns those that have not when the time is over."""
+        until = time.monotonic() + seconds
+        while found := [rank for rank in range(self.size) if not self.read(rank).process]:
+            if time.monotonic() > until:
+                break
+            time.sleep(0.01)
+        return found
+
     def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
         """Returns the ranks that keep a call from ending, each with what is known of it.
 

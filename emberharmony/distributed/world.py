@@ -245,6 +245,9 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
     path = os.environ.get(environment.BOARD, "")
     early = board.Board(path, place.rank, place.size) if path and place.size > 1 else None
     try:
+        # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
+        if early is not None and early.absent(timeout):
+            raise LostError(f"not all ranks have come within {timeout:g} s")
         connected = transports.connected(name, place, timeout)
     except LostError as error:
         missing = {} if early is None else early.missing(0, "init", wait=0.2)

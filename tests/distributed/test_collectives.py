@@ -8,6 +8,7 @@ import pytest
 from emberharmony import Parameter, TensorSpec, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import ArgumentError, DistributedError, DTypeError, ShapeError
+from tests.distributed import gradients
 from tests.distributed.ranks import right, run
 
 D = ops.distributed
@@ -119,54 +120,18 @@ def test_what_is_not_summed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loss of the whole run is the sum of the losses of the ranks, written here as one function."""
-    xs, size = [np.asarray([0.5 + rank, -1.0, 2.0]) for rank in range(3)], 3
-    weights = np.random.default_rng(0).normal(size=(3, 9))
-
-    def losses(call: Any, x: Any, rank: int) -> Any:
-        y = call(ops.multiply(x, x))
-        return ops.sum(ops.multiply(ops.sin(y), ops.convert_to_tensor(weights[rank, : y.shape[0]])))
-
-    def alone(kind: str) -> Any:
-        def total(every: Any) -> Any:
-            squares = ops.square(every)
-            one = {
-                "all_sum": lambda r: ops.sum(squares, axis=0),
-                "all_mean": lambda r: ops.mean(squares, axis=0),
-                "all_gather": lambda r: ops.ravel(squares),
-                "reduce_scatter": lambda r: ops.sum(squares, axis=0)[r : r + 1],
-                "broadcast": lambda r: squares[1],
-            }[kind]
-            found = [one(r) for r in range(size)]
-            return sum(
-                ops.sum(ops.sin(y) * ops.convert_to_tensor(weights[r, : y.shape[0]])) for r, y in enumerate(found)
-            )
-
-        with ops.use_backend("numpy"):
-            return host(ops.grad(total)(np.stack(xs)))
-
-    calls = {
-        "all_sum": D.all_sum,
-        "all_mean": D.all_mean,
-        "all_gather": D.all_gather,
-        "reduce_scatter": D.reduce_scatter,
-        "broadcast": lambda x: D.broadcast(x, 1),
-    }
+    """The loss of the whole run is the sum of the losses of the ranks."""
+    wanted = gradients.of_one_process(3)
+    xs, weights = gradients.given(3)
 
     def program(world: Any) -> Any:
-        x = ops.convert_to_tensor(xs[world.rank])
-        found = {}
-        for kind, call in calls.items():
-            found[kind] = host(ops.grad(lambda v, call=call: losses(call, v, world.rank))(x))
-        weight = Parameter(x)
-        ops.backward(lambda: losses(D.all_sum, weight.value, world.rank), weight)
-        found["backward"] = host(weight.grad)
-        return found
+        weight = Parameter(ops.convert_to_tensor(xs[world.rank]))
+        ops.backward(lambda: gradients.loss(D.all_sum, weight.value, weights[world.rank]), weight)
+        return {**gradients.of_rank(world.rank, 3), "backward": host(weight.grad)}
 
     for rank, found in enumerate(right(run(monkeypatch, THREE, program))):
-        for kind in calls:
-            np.testing.assert_allclose(found[kind], alone(kind)[rank], rtol=1e-6, err_msg=kind)
-        np.testing.assert_allclose(found["backward"], alone("all_sum")[rank], rtol=1e-6)
+        for name, rows in {**wanted, "backward": wanted["all_sum"]}.items():
+            np.testing.assert_allclose(found[name], rows[rank], rtol=1e-6, err_msg=name)
 
 
 def test_second_derivatives_and_messages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,3 +249,12 @@ def test_many_small_tensors_take_few_messages(monkeypatch: pytest.MonkeyPatch) -
             for name, result in results.items():
                 np.testing.assert_array_equal(found[name][str(i)], result, err_msg=name)
                 assert found[name][str(i)].dtype == result.dtype
+
+
+def test_other_transforms_of_a_process_that_is_alone(backend: str) -> None:
+    def tripled(x: Any) -> Any:
+        return ops.multiply(D.all_sum(ops.multiply(x, 2.0)), 1.5)
+
+    x = ops.array([[1.0, 2.0], [3.0, 4.0]])
+    assert ops.jvp(tripled, (x,), (ops.full_like(x, 2.0),))[1].tolist() == [[6.0, 6.0], [6.0, 6.0]]
+    assert ops.vmap(tripled)(x).tolist() == ops.multiply(x, 3.0).tolist()

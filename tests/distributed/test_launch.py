@@ -6,21 +6,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emberharmony.core.errors import ArgumentError
 from emberharmony.distributed import transports
-from emberharmony.distributed.launching import run
+from emberharmony.distributed.launching import commands, run
 
+fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
 PYTHON = [sys.executable, "-S", "-E"]
 LAUNCH = """
 import sys
-from emberharmony.distributed.launching import run
-sys.exit(run.launch(sys.argv[2:], run.Options(int(sys.argv[1]), "torch", grace=1.0)))
+from emberharmony.distributed.launching import commands, run
+sys.exit(run.launch(sys.argv[3:], run.Options(int(sys.argv[1]), "torch", sys.argv[2], grace=1.0)))
 """
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sessions and signals of POSIX")
 
 
 @pytest.fixture(autouse=True)
@@ -82,32 +82,77 @@ time.sleep(60)
     assert not any(map(alive, processes))
 
 
-SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+SLEEPER = """
+import os, signal, time
+child = os.fork()
+if not child:  # what a rank has started, and what does not end by itself
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    time.sleep(60)
+print(os.getpid(), child, flush=True)
+time.sleep(60)
+"""
 
 
-def started(count: int) -> tuple[subprocess.Popen[str], list[int]]:
-    """Returns a launcher and the processes of its ranks."""
-    command = [sys.executable, "-c", LAUNCH, str(count), *PYTHON, "-c", SLEEPER]
-    launcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert launcher.stdout is not None
-    lines = [launcher.stdout.readline() for _ in range(count)]
-    return launcher, [int(line.split()[1]) for line in lines]
+def started(count: int, launcher: str = "local", **options: Any) -> tuple[subprocess.Popen[str], list[int]]:
+    """Returns a launcher, and the processes of its ranks and those that they have started."""
+    command = [sys.executable, "-c", LAUNCH, str(count), launcher, *PYTHON, "-c", SLEEPER]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    program = subprocess.Popen(command, text=True, **options)
+    assert program.stdout is not None
+    lines = [program.stdout.readline() for _ in range(count)]
+    return program, [int(word) for line in lines for word in line.split()[1:]]
+
+
+def require_gone(processes: list[int]) -> None:
+    """Waits until processes have ended."""
+    until = time.monotonic() + 15
+    while any(map(alive, processes)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(map(alive, processes))
+
+
+SIGNALS = [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129), ("SIGKILL", -9)]
 
 
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(
-    ("name", "status"),
-    [("SIGKILL", -9), *(pytest.param(*x, marks=pytest.mark.slow) for x in (("SIGINT", 130), ("SIGTERM", 143)))],
+    ("launcher", "name", "status"),
+    [
+        ("local", "SIGKILL", -9),
+        *(pytest.param("local", *x, marks=pytest.mark.slow) for x in SIGNALS[:3]),
+        *(pytest.param(program, *x, marks=pytest.mark.slow) for program in ("torchrun", "mpirun") for x in SIGNALS),
+    ],
 )
-def test_no_process_stays_when_the_launcher_ends(name: str, status: int) -> None:
-    launcher, processes = started(2)
-    with launcher:
+def test_no_process_stays_when_the_launcher_ends(launcher: str, name: str, status: int) -> None:
+    if launcher != "local" and not commands.program(launcher):
+        pytest.skip(f"{launcher} is not installed")
+    program, processes = started(2, launcher)
+    assert len(processes) == 4
+    with program:
         assert all(map(alive, processes))
-        launcher.send_signal(getattr(signal, name))
-        _, err = launcher.communicate(timeout=30)
-        assert launcher.returncode == status, err
-    until = time.monotonic() + 10
-    while any(map(alive, processes)) and time.monotonic() < until:
-        time.sleep(0.01)
-    if name != "SIGKILL" or sys.platform == "linux":
-        assert not any(map(alive, processes))
+        program.send_signal(getattr(signal, name))
+        _, err = program.communicate(timeout=60)
+        assert program.returncode == status, err
+    require_gone(processes)
+
+
+@pytest.mark.fresh_process
+def test_no_process_stays_when_the_terminal_is_closed() -> None:
+    ours, theirs = os.openpty()
+    try:
+        # A session whose terminal it is, as a shell has it.
+        program, processes = started(
+            2,
+            stdin=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+    finally:
+        os.close(theirs)
+    with program:
+        assert all(map(alive, processes))
+        os.close(ours)
+        assert program.wait(60) == 129
+    require_gone(processes)

@@ -9,37 +9,10 @@ import pytest
 from emberharmony import io, nn, ops, optim
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import ArgumentError, CheckpointError
+from tests.distributed.learner import batches, bits, host, loss_of, model, trained
 from tests.distributed.ranks import right, run
 
 MIXED = (tuple(name for name in BUILTIN if is_installed(name)) * 4)[:4]
-X = np.random.default_rng(0).normal(size=(24, 5)).astype(np.float32)
-Y = (X[:, :1] - 2 * X[:, 1:2]).astype(np.float32)
-
-
-def model(seed: int = 0) -> nn.Module:
-    rng = ops.random.Generator(seed)
-    return nn.Sequential(nn.Linear(5, 8, rng=rng), nn.Tanh(), nn.Linear(8, 1, rng=rng))
-
-
-def batches(**options: Any) -> nn.data.Batches:
-    return nn.data.batches(X, Y, batch_size=12, rng=ops.random.Generator(3), **options)
-
-
-def loss_of(net: Any, x: Any, y: Any) -> Any:
-    return ops.mean(ops.square(net(x) - y))
-
-
-def trained(net: Any, optimizer: Any, data: Any, steps: int, synchronize: Any = lambda loss: loss) -> list[float]:
-    losses, source = [], data.forever()
-    for _ in range(steps):
-        x, y = next(source)
-        losses.append(float(synchronize(ops.backward(lambda x=x, y=y: loss_of(net, x, y), net))))
-        optimizer.step()
-    return losses
-
-
-def host(net: Any) -> dict[str, Any]:
-    return {name: np.array(x) for name, x in net.state_dict(host=True).items()}
 
 
 def alone(steps: int = 5, **options: Any) -> tuple[list[float], dict[str, Any]]:
@@ -77,38 +50,11 @@ def test_ranks_with_parts_of_batches_are_one_process(
 
 def test_the_order_of_ranks_gives_the_bits_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process that adds the gradients of 4 parts in the order of the tree has the same weights, to the bit."""
-
-    def parts(net: Any, x: Any, y: Any, count: int) -> dict[Any, Any]:
-        found: list[Any] = []
-        for i in range(count):
-            rows = slice(i * (len(x) // count), (i + 1) * (len(x) // count))
-            ops.zero_grad(net)
-            ops.backward(lambda rows=rows: loss_of(net, x[rows], y[rows]), net)
-            found.append({cell: cell.grad for cell in net.parameters()})
-        while len(found) > 1:
-            found = [{c: ops.add(a[c], b[c]) for c in a} for a, b in zip(found[::2], found[1::2], strict=True)]
-        return found[0]
-
-    def program(world: Any) -> Any:
-        net = nn.DataParallel(model(), deterministic=True)
-        optimizer, data = optim.AdamW(net, lr=0.05), batches(shard=True).forever()
-        for _ in range(4):
-            count = 4 // world.size
-            for cell, x in parts(net.module, *next(data), count).items():
-                cell.grad = x
-            net.synchronize()
-            optimizer.step({cell: ops.divide(cell.grad, float(count)) for cell in net.parameters()})
-        return host(net)
-
     with ops.use_backend("numpy"):
-        net = model()
-        optimizer, data = optim.AdamW(net, lr=0.05), batches().forever()
-        for _ in range(4):
-            optimizer.step({cell: ops.divide(x, 4.0) for cell, x in parts(net, *next(data), 4).items()})
-        wanted = host(net)
+        wanted = bits(None)
     for size in (1, 2, 4):
-        for found in right(run(monkeypatch, ("numpy",) * size, program)):
-            assert all((found[name] == x).all() for name, x in wanted.items()), size
+        for found in right(run(monkeypatch, ("numpy",) * size, bits)):
+            assert found == wanted, size
 
 
 def test_fit_on_ranks_continues_from_checkpoints_with_other_numbers_of_ranks(
