@@ -318,8 +318,6 @@ def test_one_compiled_function_follows_the_backend(quick: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
 def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick: str) -> None:
-    if quick == "numpy":
-        pytest.skip("NumPy compiles nothing")
     model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 2))
     graphs: Any = {"unique_graphs": 0}
 
@@ -348,7 +346,8 @@ def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick
             for got, expected in zip(found, wanted, strict=True):
                 assert ops.dtype(got) == ops.dtype(expected)
                 np.testing.assert_allclose(*(ops.to_numpy(ops.cast(t, "float32")) for t in (got, expected)), atol=4e-3)
-    assert graphs["unique_graphs"] == 3  # two kinds of half precision, and none
+    # Two kinds of half precision, and none. NumPy finds the parameters in a run of its own.
+    assert graphs["unique_graphs"] == (6 if quick == "numpy" else 3)
     assert lists(compiled(x)[0]) == lists(plain[0])
     assert ops.dtype(compiled(x)[0]) == "float32"
 
