@@ -67,7 +67,7 @@ def test_deferred_modules_are_on_the_floors_below() -> None:
             assert height[floor] <= height[path.relative_to(ROOT / "emberharmony").parts[0]], path
 
 
-BACKENDS = {f"backend/{name}" for name in ("numpy", "torch", "mlx", "jax")}
+BACKENDS = {f"backend/{name}" for name in ("numpy", "torch", "mlx", "jax", "dask")}
 SHELVES = {"ops", *BACKENDS, "backend/shared", "rules", "testing/samples"}
 """The folders that have one file for each category of ops."""
 

@@ -16,7 +16,9 @@ def run(program: str) -> str:
 
 
 def test_importing_the_package_imports_no_array_library() -> None:
-    assert run("import emberharmony, sys; print({'numpy', 'torch', 'mlx', 'jax'} & set(sys.modules))") == "set()"
+    assert (
+        run("import emberharmony, sys; print({'numpy', 'torch', 'mlx', 'jax', 'dask'} & set(sys.modules))") == "set()"
+    )
 
 
 def test_lazy_names_are_in_dir_and_can_be_read() -> None:

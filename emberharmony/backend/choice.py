@@ -45,7 +45,7 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
     """Makes the named backend active for the whole process, in all threads; after an error the old one stays active.
 
     Args:
-        name: "numpy", "torch", "mlx", "jax" or a plugin's name.
+        name: "numpy", "torch", "mlx", "jax", "dask" or a plugin's name.
         persist: whether to write the name to the settings file too, for later processes.
 
     Raises:

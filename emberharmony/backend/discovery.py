@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 """The names of the built-in backends, and the module whose presence makes each one available."""
-OPTIONAL = {"jax": "jax"}
+OPTIONAL = {"jax": "jax", "dask": "dask"}
 """The same for the further backends of the package, which programs that ask for all backends leave out."""
 _OWN = BUILTIN | OPTIONAL
 
@@ -48,7 +48,7 @@ def backend_names() -> list[BackendName]:
 def usual_names() -> list[BackendName]:
     """Returns the names of the installed backends without the optional ones, whose checks take far longer.
 
-    JAX compiles a program for each shape and dtype.
+    JAX compiles a program for each shape and dtype, and Dask makes a graph of tasks for each call.
     """
     return [name for name in backend_names() if name not in OPTIONAL and is_installed(name)]
 
@@ -165,7 +165,7 @@ def create_backend(name: BackendLike, fallback: BackendLike | None = "numpy") ->
     """Returns the checked backend of that name.
 
     Args:
-        name: "numpy", "torch", "mlx", "jax" or a plugin's name.
+        name: "numpy", "torch", "mlx", "jax", "dask" or a plugin's name.
         fallback: the backend to return, with a warning, if the library behind `name` is missing; None to raise.
 
     Raises:

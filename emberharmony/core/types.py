@@ -107,7 +107,7 @@ Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 BackendName = NewType("BackendName", str)
 """The name of a known backend. For type checkers, `BackendName(text)` makes one of any text, as for a plugin's name."""
 
-BackendLike: TypeAlias = Literal["numpy", "torch", "mlx", "jax"] | BackendName
+BackendLike: TypeAlias = Literal["numpy", "torch", "mlx", "jax", "dask"] | BackendName
 """The name of a backend of the package, or a `BackendName`."""
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("emberharmony").addoption(
         "--ember-backend",
         metavar="NAME[,NAME]",
-        help="run tests that use the fixture ember_backend on these backends (default: all installed ones but jax)",
+        help="run tests that use the fixture ember_backend on these backends (default: all installed ones but jax and "
+        "dask)",
     )
 
 

@@ -27,6 +27,10 @@ RESULTS: dict[str, tuple[str, Callable[..., bool]]] = {
         f"length {NUMBER}, amplitude {NUMBER}, noise {NUMBER} of 0.1, negative log-likelihood {NUMBER}",
         lambda length, amplitude, noise, likelihood: abs(noise - 0.1) < 0.02 and abs(likelihood + 0.5712) < 1e-3,
     ),
+    "least_squares": (
+        f"loss {NUMBER} before, {NUMBER} in the last step; largest error {NUMBER}",
+        lambda before, after, error: before > 10 and after < 0.012 and error < 0.02,
+    ),
     "newton": (
         rf"\[{NUMBER}, {NUMBER}, {NUMBER}\] after {NUMBER} steps of Newton's method",
         lambda x, y, z, steps: (x, y, z) == (1, 1, 1) and steps < 40,

@@ -1,0 +1,89 @@
+"""The Dask backend: tensors in blocks, which NumPy computes when values are read."""
+
+import contextlib
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.dask.blocks import slotted
+from emberharmony.backend.dask.creation import DaskCreationOps
+from emberharmony.backend.dask.dtypes import DTYPES
+from emberharmony.backend.dask.elementwise import DaskElementwiseOps
+from emberharmony.backend.dask.gathered import DaskGatheredOps
+from emberharmony.backend.dask.histograms import DaskHistogramsOps
+from emberharmony.backend.dask.indexing import DaskIndexingOps
+from emberharmony.backend.dask.products import DaskProductsOps
+from emberharmony.backend.dask.random import DaskRandomOps
+from emberharmony.backend.dask.reductions import DaskReductionOps
+from emberharmony.backend.dask.segments import DaskSegmentsOps
+from emberharmony.backend.dask.shapes import DaskShapeOps
+from emberharmony.backend.dask.tensors import DaskTensorOps
+from emberharmony.backend.fallback.tensor import native_device, placement_of
+from emberharmony.core.errors import ShapeError
+
+
+class DaskBackend(
+    DaskElementwiseOps,  # type: ignore[misc]
+    DaskReductionOps,
+    DaskCreationOps,
+    DaskShapeOps,
+    DaskTensorOps,
+    DaskIndexingOps,
+    DaskSegmentsOps,
+    DaskHistogramsOps,
+    DaskProductsOps,
+    DaskRandomOps,
+    DaskGatheredOps,
+    Backend,
+):
+    """Dask: tensors are `dask.array.Array`; the NumPy backend computes their blocks."""
+
+    name = "dask"
+    tensor_type = da.Array
+    dtypes = DTYPES
+    boolean_keys = False
+
+    @property
+    def version(self) -> str:
+        """The version of Dask."""
+        return str(dask.__version__)
+
+    def from_numpy(self, array: np.ndarray) -> da.Array:
+        """Returns a copy of a host array as a tensor; a read-only one, such as a file in memory, is not copied.
+
+        Raises:
+            DTypeError: if the backend does not have its dtype.
+        """
+        self.dtypes.neutral[array.dtype]
+        # Dask 2026.8 divides by zero if it chooses the blocks of a tensor without elements.
+        return da.from_array(array.copy() if array.flags.writeable else array, "auto" if array.size else -1)
+
+    def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
+        """Returns the context manager behind `with ops.device(...)`.
+
+        Raises:
+            DeviceError: if the device is not the CPU.
+        """
+        return placement_of(self).overridden(native_device(device))
+
+    def computes_later(self) -> bool:
+        """Returns True: Dask computes when values are read."""
+        return True
+
+    def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
+        """Returns the typed error for an error that an op raised; an axis of unknown length explains every other."""
+        try:
+            slotted(arguments, {})
+        except ShapeError as unknown:
+            error = unknown
+        return super().translate(op, error, arguments)
+
+    def _named(self, op: str, message: str) -> str:
+        # Arguments are checked, and blocks computed, by the NumPy backend.
+        return super()._named(op, message).replace("on backend 'numpy'", f"on backend {self.name!r}")
+
+
+BACKEND = DaskBackend

@@ -1,0 +1,233 @@
+"""Ops on blocks: the NumPy backend computes each block, and Dask keeps the graph of these calls.
+
+So values, dtypes and errors are those of NumPy. Shapes and dtypes of results are known without computing: from NumPy's
+op on single elements for elementwise ops, from the backend behind `ops.eval_shape` for all others.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import dask.array as da
+import numpy as np
+from dask.base import normalize_token
+
+from emberharmony.backend.abstract import AbstractBackend
+from emberharmony.backend.discovery import load
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.registry import OPS
+from emberharmony.transforms.abstract_tensor import AbstractTensor
+
+Axes = Sequence[int | None]
+"""For each axis of a tensor, the axis of the loop over blocks that it belongs to; None if blocks hold all of it."""
+
+
+class Slot(NamedTuple):
+    """The place of a tensor among the arguments of an op."""
+
+    place: int
+
+
+def _mapped(function: Callable[[Any], Any], kinds: Any, value: Any) -> Any:
+    """Returns arguments, at any depth in lists, tuples and dicts, with a function applied to those of some classes."""
+    if isinstance(value, kinds):
+        return function(value)
+    if value.__class__ is dict:
+        return {key: _mapped(function, kinds, item) for key, item in value.items()}
+    if value.__class__ is list or value.__class__ is tuple:
+        return value.__class__(_mapped(function, kinds, item) for item in value)
+    return value
+
+
+def _on_numpy(op: str) -> Callable[..., Any]:
+    """Returns an op of the NumPy backend, whatever the active backend of the thread that computes."""
+    backend, spec = load("numpy"), OPS[op]
+    return backend.composed(op) if spec.composite and not backend.defines(spec) else getattr(backend.bound, op)
+
+
+class Block:
+    """An op of the NumPy backend as a function of blocks; workers of a cluster receive it as a pickle.
+
+    Args:
+        op: the name of the op, or a function of arrays.
+        args, kwargs: its arguments, with a `Slot` for each tensor.
+        dtype: that of the result, if it is one tensor.
+    """
+
+    def __init__(self, op: str | Callable[..., Any], args: Any, kwargs: Any, dtype: Any = None) -> None:
+        self.op, self.args, self.kwargs, self.dtype = op, args, kwargs, dtype
+        self.__name__ = op if isinstance(op, str) else op.__name__.strip("_")
+
+    def __dask_tokenize__(self) -> Any:
+        return normalize_token((Block.__name__, self.op, self.args, self.kwargs, self.dtype))
+
+    def __call__(self, *blocks: Any, **more: Any) -> Any:
+        """Returns the result for blocks, with further arguments that Dask gives."""
+        function = _on_numpy(self.op) if isinstance(self.op, str) else self.op
+        args, kwargs = _mapped(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
+        result = function(*args, **kwargs, **more)
+        # The default float of the process that computes may be another one than when the graph was built.
+        return result if self.dtype is None else np.asarray(result).astype(self.dtype, copy=False)
+
+
+class Picked:
+    """The function that returns one of the results of a block."""
+
+    def __init__(self, place: int) -> None:
+        self.place, self.__name__ = place, f"result-{place}"
+
+    def __dask_tokenize__(self) -> Any:
+        return (Picked.__name__, self.place)
+
+    def __call__(self, results: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns the result."""
+        return results[self.place]
+
+
+def known(x: da.Array) -> da.Array:
+    """Returns a tensor, checked to have known lengths.
+
+    Raises:
+        ShapeError: if the number of its elements depends on values that are not computed yet.
+    """
+    if any(n != n for n in x.shape):
+        raise ShapeError(
+            f"a tensor of shape {x.shape} has axes of unknown length, because an indexing of Dask depends on values; "
+            f"call x.compute_chunk_sizes() first, which computes them"
+        )
+    return x
+
+
+def slotted(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
+    """Returns the tensors among arguments, and the arguments with slots in their places."""
+    tensors: list[da.Array] = []
+
+    def slot(x: da.Array) -> Slot:
+        tensors.append(known(x))
+        return Slot(len(tensors) - 1)
+
+    return tensors, *_mapped(slot, da.Array, (args, kwargs))
+
+
+def _empty(ndim: int, dtype: Any) -> np.ndarray:
+    return np.empty((0,) * ndim, dtype)
+
+
+def zeros(shape: Sequence[int], dtype: Any) -> da.Array:
+    """Returns zeros; Dask 2026.8 divides by zero if it chooses the blocks of a tensor without elements."""
+    return da.zeros(shape, dtype=dtype, chunks="auto" if all(shape) else -1)
+
+
+def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
+    """Returns the result of an elementwise op of the NumPy backend, computed block by block."""
+    tensors, args, kwargs = slotted(args, kwargs)
+    shape = broadcast([x.shape for x in tensors])
+    with np.errstate(all="ignore"):
+        dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
+    return each_block(Block(op, args, kwargs, dtype), tensors, len(shape), dtype)
+
+
+def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
+    """Returns a function of blocks at the same place in tensors, whose shapes are broadcast."""
+    pairs = [part for x in tensors for part in (x, tuple(range(ndim - x.ndim, ndim)))]
+    return da.blockwise(block, tuple(range(ndim)), *pairs, dtype=dtype, meta=_empty(ndim, dtype))
+
+
+def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns the result of an op as tensors that have a shape and a dtype only; raises the errors of its arguments."""
+    shapes = AbstractBackend.over(load("numpy"))
+    args, kwargs = _mapped(lambda x: shapes.abstracted(known(x).shape, x.dtype), da.Array, (args, kwargs))
+    return getattr(shapes.bound, op)(*args, **kwargs)
+
+
+def whole_axes(
+    op: str | Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Any,
+    loops: Sequence[Axes],
+    found: Any,
+    axes: Callable[[int, int], Axes],
+) -> Any:
+    """Returns the results of an op whose blocks hold whole axes: these are rechunked to one block first.
+
+    Args:
+        op: the op of the NumPy backend, or a function of arrays.
+        args, kwargs: its arguments.
+        loops: the axes of each tensor among them.
+        found: the results, as tensors that have a shape and a dtype only; a tuple of several, or one.
+        axes: returns the axes of a result from its place and its number of axes.
+    """
+    tensors, args, kwargs = slotted(args, kwargs)
+    symbols = iter(range(1000, 2**31))
+    pairs: list[Any] = []
+    for x, each in zip(tensors, loops, strict=True):
+        x = x.rechunk({axis: -1 for axis, loop in enumerate(each) if loop is None})
+        pairs += [x, tuple(next(symbols) if loop is None else loop for loop in each)]
+    single = isinstance(found, AbstractTensor)
+    results = [found] if single else list(found)
+    block: Any = Block(op, args, kwargs, found.dtype if single else None)
+    if not single:
+        together = tuple(sorted({loop for each in loops for loop in each if loop is not None}))
+        packed = da.blockwise(
+            block, together, *pairs, dtype=object, meta=_empty(len(together), object), concatenate=True
+        )
+        pairs = [packed, together]
+    made = []
+    for place, result in enumerate(results):
+        own: list[int] = [next(symbols) if loop is None else loop for loop in axes(place, result.ndim)]
+        new = {symbol: result.shape[axis] for axis, symbol in enumerate(own) if symbol >= 1000}
+        part = da.blockwise(
+            block if single else Picked(place),
+            tuple(own),
+            *pairs,
+            new_axes=new,
+            dtype=result.dtype,
+            meta=_empty(result.ndim, result.dtype),
+            concatenate=True,
+        )
+        made.append(part)
+    if single:
+        return made[0]
+    return tuple(made) if type(found) is tuple else type(found)(*made)
+
+
+def named(op: str, args: Sequence[Any], kwargs: Any) -> dict[str, Any]:
+    """Returns the arguments of an op by name, with the declared defaults."""
+    parameters = OPS[op].parameters
+    given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
+    return {p.name: given.get(p.name, p.default) for p in parameters}
+
+
+def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs: Any) -> Any:
+    """Returns the result of an op on matrices: each block holds whole matrices, and the other axes stay chunked.
+
+    Args:
+        op: the op.
+        cores: returns, from the numbers of axes of the tensors, how many axes at the end of each belong to a matrix.
+    """
+    found = shapes_of(op, *args, **kwargs)
+    tensors, _, _ = slotted(args, kwargs)
+    matrices = cores(*(x.ndim for x in tensors))
+    count = max(x.ndim - core for x, core in zip(tensors, matrices, strict=True))
+    loops = [
+        [*range(count - (x.ndim - core), count), *[None] * core] for x, core in zip(tensors, matrices, strict=True)
+    ]
+    return whole_axes(op, args, kwargs, loops, found, lambda place, ndim: [*range(count), *[None] * (ndim - count)])
+
+
+def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
+    """Returns the result of an op along the axis of its argument `axis`, which each block then holds whole."""
+    found = shapes_of(op, *args, **kwargs)
+    tensors, _, _ = slotted(args, kwargs)
+    axis, ndim = named(op, args, kwargs).get("axis", -1), tensors[0].ndim
+    if axis is None or not ndim:
+        return whole_axes(op, args, kwargs, [[None] * x.ndim for x in tensors], found, lambda place, n: [None] * n)
+    axes: list[int | None] = list(range(ndim))
+    axes[axis] = None
+    return whole_axes(
+        op, args, kwargs, [axes] * len(tensors), found, lambda place, n: axes if n == ndim else _without(axes)
+    )
+
+
+def _without(axes: Axes) -> Axes:
+    return [loop for loop in axes if loop is not None]

@@ -1,0 +1,126 @@
+"""Creation, on Dask: blocks of the size that Dask's `array.chunk-size` says, made when they are computed."""
+
+import math
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.array.core import normalize_chunks
+from dask.utils import parse_bytes
+
+from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.fallback import BODIES
+from emberharmony.backend.fallback.tensor import native_device
+from emberharmony.backend.shared.device import check_memory
+from emberharmony.backend.shared.shape import as_shape, held, matrices
+from emberharmony.core.dtypes import default_float, int64
+from emberharmony.core.errors import OutOfMemoryError
+from emberharmony.core.numeric.promotion import check_fits
+
+_INT64 = np.dtype(np.int64)
+_MOST_BLOCKS = 10**6
+
+
+def blocks_of(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]:
+    """Returns the lengths of the blocks of a new tensor along each axis.
+
+    Raises:
+        OutOfMemoryError: if there are more than a million blocks, each of which is a task of the graph.
+    """
+    check_memory(shape, dtype.itemsize)
+    size = parse_bytes(dask.config.get("array.chunk-size"))
+    if math.prod(shape) * dtype.itemsize > _MOST_BLOCKS * size:
+        raise OutOfMemoryError(
+            f"shape {shape} of {dtype.name} has more than {_MOST_BLOCKS} blocks of {size} bytes; set Dask's option "
+            f"array.chunk-size to a larger number"
+        )
+    return tuple(normalize_chunks("auto", shape, dtype=dtype))
+
+
+def _spread(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
+    if device is not None:
+        native_device(device)
+    filling = promotion.filling(value, dtype)
+    shapes_of("broadcast_to", filling, shape)
+    if not math.prod(shape):
+        return zeros(shape, filling.dtype)
+    blocks = blocks_of(shape, filling.dtype) if chunks is None else chunks
+    added = len(shape) - filling.ndim
+    cut = filling.rechunk({axis: blocks[axis + added] for axis, n in enumerate(filling.shape) if n != 1})
+    return da.broadcast_to(cut, shape, chunks=blocks)
+
+
+def _kind(dtype: Any) -> Any:
+    return DTYPES[default_float()] if dtype is None else dtype
+
+
+class DaskCreationOps:
+    """Holds the ops of `ops/creation.py`."""
+
+    bound: Any
+
+    @staticmethod
+    def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
+        return _spread(fill_value, as_shape(shape), dtype, None, device)
+
+    @staticmethod
+    def full_like(x: da.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
+        return _spread(fill_value, known(x).shape, x.dtype if dtype is None else dtype, x.chunks, device)
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
+        return _spread(0, as_shape(shape), _kind(dtype), None, device)
+
+    @staticmethod
+    def ones(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
+        return _spread(1, as_shape(shape), _kind(dtype), None, device)
+
+    @staticmethod
+    def zeros_like(x: da.Array, dtype: Any = None, device: Any = None) -> da.Array:
+        return DaskCreationOps.full_like(x, 0, dtype, device)
+
+    @staticmethod
+    def ones_like(x: da.Array, dtype: Any = None, device: Any = None) -> da.Array:
+        return DaskCreationOps.full_like(x, 1, dtype, device)
+
+    empty, empty_like = zeros, zeros_like
+
+    @staticmethod
+    def tril(x: da.Array, k: int = 0) -> da.Array:
+        return da.tril(matrices(x), held(k, *x.shape[-2:]))
+
+    @staticmethod
+    def triu(x: da.Array, k: int = 0) -> da.Array:
+        return da.triu(matrices(x), held(k, *x.shape[-2:]))
+
+    def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
+        """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
+        ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
+        if step and {*map(type, (*ends, step))} == {int} and dtype in (None, _INT64):
+            if device is not None:
+                native_device(device)
+            length = len(range(*ends, step))
+            if length:
+                check_fits(max(ends, key=abs), int64)
+                return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
+        return BODIES["arange"](self, start, stop, step, dtype, device)
+
+    def eye(self, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> da.Array:
+        shape = as_shape((N, N if M is None else M))
+        offset = held(k, *shape)
+        if not all(shape):
+            return _spread(0, shape, _kind(dtype), None, device)
+        if device is not None:
+            native_device(device)
+        rows, columns = (
+            da.arange(n, dtype=_INT64, chunks=(chunks,))
+            for n, chunks in zip(shape, blocks_of(shape, _kind(dtype)), strict=True)
+        )
+        return cast(elementwise("equal", rows[:, None], elementwise("subtract", columns, offset)), _kind(dtype))
+
+    @staticmethod
+    def diag(x: da.Array, k: int = 0) -> da.Array:
+        found = shapes_of("diag", x, k)
+        return zeros(found.shape, x.dtype) if 0 in (*found.shape, *x.shape) else da.diag(x, k)

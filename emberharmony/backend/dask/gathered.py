@@ -1,0 +1,90 @@
+"""Ops that need whole axes, on Dask: these axes are rechunked to one block, and NumPy computes along them.
+
+The other axes stay chunked: the batch of decompositions, and the axes beside the one that is sorted or transformed.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dask.array as da
+
+from emberharmony.backend.dask.blocks import (
+    Axes,
+    along_axis,
+    by_matrix,
+    named,
+    shapes_of,
+    slotted,
+    whole_axes,
+)
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.fft import named_by_keras
+
+ALONG = ("sort", "argsort", "cummax", "cummin", "fft", "ifft", "rfft", "irfft")
+"""Ops along an axis."""
+
+MATRICES = (*("det", "slogdet", "inv", "cholesky", "qr", "svd", "eigh", "eig", "lu_factor", "lu", "expm"),)
+"""Ops on the matrices in the last two axes."""
+
+
+def _sides(a: int, b: int) -> tuple[int, int]:
+    """Returns the axes of a matrix and of the right side of its equation, which is a matrix or one vector."""
+    return 2, min(b, 2)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    if name in MATRICES:
+        return partial(by_matrix, name, lambda *ndims: [2] * len(ndims))
+    function = partial(along_axis, name)
+    return named_by_keras(function) if name in ("rfft", "irfft") else function
+
+
+def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
+    """Returns quantiles over axes, which each block holds whole."""
+    found = shapes_of(name, *args, **kwargs)
+    given = named(name, args, kwargs)
+    x, q = given["x"], given.get("q")
+    axes = normalized(given["axis"], x.ndim)
+    own = [None if axis in axes else axis for axis in range(x.ndim)]
+    loops: list[Axes] = [own, [None] * q.ndim] if isinstance(q, da.Array) else [own]
+    kept = own if given["keepdims"] else [axis for axis in own if axis is not None]
+    return whole_axes(name, args, kwargs, loops, found, lambda place, ndim: [*[None] * (ndim - len(kept)), *kept])
+
+
+def _beside(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
+    """Returns the result of an op on each element of one tensor that needs the other tensors whole.
+
+    Args:
+        name: the op.
+        place: of the tensor that stays chunked.
+    """
+    found = shapes_of(name, *args, **kwargs)
+    tensors, _, _ = slotted(args, kwargs)
+    loops: list[Axes] = [[None] * x.ndim for x in tensors]
+    loops[place] = range(tensors[place].ndim)
+    return whole_axes(name, args, kwargs, loops, found, lambda place, ndim: range(ndim))
+
+
+_Table: Any = type("_Table", (), {name: staticmethod(_function(name)) for name in (*ALONG, *MATRICES)})
+
+
+class DaskGatheredOps(_Table):  # type: ignore[misc]
+    """Holds the ops of `ops/solver.py`, `ops/fft_ops.py` and those of other categories that need whole axes."""
+
+    solve = staticmethod(partial(by_matrix, "solve", _sides))
+    solve_triangular = staticmethod(partial(by_matrix, "solve_triangular", _sides))
+    top_k = staticmethod(partial(by_matrix, "top_k", lambda ndim: [1]))
+    view_as_complex = staticmethod(partial(by_matrix, "view_as_complex", lambda ndim: [1]))
+    quantile = staticmethod(partial(_quantile, "quantile"))
+    nanquantile = staticmethod(partial(_quantile, "nanquantile"))
+    percentile = staticmethod(partial(_quantile, "percentile"))
+    nanpercentile = staticmethod(partial(_quantile, "nanpercentile"))
+    nanmedian = staticmethod(partial(_quantile, "nanmedian"))
+    searchsorted = staticmethod(partial(_beside, "searchsorted", 1))
+    view = staticmethod(partial(by_matrix, "view", lambda ndim: [min(ndim, 1)]))
+
+    convert: Any
+
+    def isin(self, x1: Any, x2: Any, assume_unique: bool = False, *, invert: bool = False) -> da.Array:
+        return _beside("isin", 0, self.convert(x1), self.convert(x2), assume_unique, invert=invert)

@@ -1,0 +1,97 @@
+"""Counts of values, on Dask: each block is counted, and the counts are added."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.dask.blocks import Block, Slot, known
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.core.options import dense
+
+
+def _steps(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> np.ndarray:
+    return edges(float(low), float(high), bins, limits).astype(dtype)
+
+
+def _histogram(x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    return np.histogram(x, steps)[0].reshape(*(1,) * x.ndim, -1)
+
+
+def _bincount(x: np.ndarray, weights: np.ndarray | None, length: int) -> np.ndarray:
+    return np.bincount(x, weights, length)[None, :]
+
+
+class DaskHistogramsOps:
+    """Holds the ops of `ops/histograms.py`."""
+
+    bound: Any
+
+    def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
+        """Counts block by block; the largest number is computed first, because the shape depends on it."""
+        dense("sparse", sparse)
+        countable(np.zeros((1,) * known(x).ndim, x.dtype))
+        ends = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
+        length = max(int(ends.max(initial=-1)) + 1, minlength)
+        if not x.size:
+            return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
+        numbers = cast(x, DTYPES["int64"])
+        if weights is None:
+            return self._added(_bincount, [numbers], (None, length), length, DTYPES["int64"])
+        weights = promotion.floats(weights)
+        wide = self.bound.broadcast_to(cast(weights, DTYPES["float64"]), x.shape)
+        return cast(self._added(_bincount, [numbers, wide], (length,), length, wide.dtype), weights.dtype)
+
+    def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
+        """Counts block by block, between edges from the smallest to the largest number; nothing is computed."""
+        x = promotion.floats(known(x))
+        steps = edges(0.0, 1.0, bins, range).astype(x.dtype)
+        if range is not None or not x.size:
+            limits = da.from_array(steps, chunks=-1)
+        else:
+            ends = (self.bound.min(x), self.bound.max(x))
+            make = Block(_steps, (Slot(0), Slot(1), bins, None, x.dtype), {})
+            pairs = [part for end in ends for part in (end, ())]
+            meta = np.empty(0, x.dtype)
+            limits = da.blockwise(make, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
+        if not x.size:
+            return self.bound.zeros((bins,), DTYPES["int64"]), limits
+        x = x if x.ndim else x[None]
+        return self._added(_histogram, [x], (), bins, DTYPES["int64"], limits), limits
+
+    def _added(
+        self,
+        count: Callable[..., np.ndarray],
+        tensors: Sequence[da.Array],
+        options: Sequence[Any],
+        length: int,
+        dtype: np.dtype,
+        limits: da.Array | None = None,
+    ) -> da.Array:
+        """Returns the sum of a vector over all blocks.
+
+        Args:
+            count: returns the vector of blocks, behind axes of length 1.
+            tensors: tensors of one shape.
+            options: further arguments of `count`.
+            length: of the vector.
+            limits: a tensor that each call takes whole, behind the blocks.
+        """
+        axes = tuple(i for i, _ in enumerate(tensors[0].shape))
+        pairs: list[Any] = [part for x in tensors for part in (x, axes)]
+        pairs += [] if limits is None else [limits, (2000,)]
+        slots = [Slot(i) for i, _ in enumerate(pairs[::2])]
+        counts = da.blockwise(
+            Block(count, (*slots, *options), {}, dtype),
+            (*axes, 1000),
+            *pairs,
+            new_axes={1000: length},
+            adjust_chunks=dict.fromkeys(axes, 1),
+            concatenate=True,
+            dtype=dtype,
+            meta=np.empty((0,) * (len(axes) + 1), dtype),
+        )
+        return self.bound.sum(counts, axes, dtype=dtype)

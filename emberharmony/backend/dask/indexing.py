@@ -1,0 +1,207 @@
+"""Reading and writing by index, on Dask. Indices in tensors stay unread; a block checks them when it is computed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.dask.blocks import Axes, Block, Slot, each_block, known, shapes_of, whole_axes, zeros
+from emberharmony.backend.dask.dtypes import cast
+from emberharmony.backend.dask.shapes import reshaped
+from emberharmony.backend.dask.tensors import DaskTensorOps
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import single
+from emberharmony.backend.shared.indexing import block, checked, parts_of
+from emberharmony.backend.shared.shape import FURTHEST, held, matrices
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ShapeError
+
+_INT64 = np.dtype(np.int64)
+
+
+def _mask_axes(part: Any) -> int | None:
+    """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
+    if not isinstance(part, da.Array):
+        return None
+    return part.ndim if part.dtype.kind == "b" else -1
+
+
+def _places(indices: Any, length: int) -> Any:
+    """Returns indices from 0 up: those of a tensor unread, others as an array of int64.
+
+    Raises:
+        EmberError: if they are not integers, or one on the host is out of bounds.
+    """
+    if not isinstance(indices, da.Array):
+        return checked(host_indices(indices), length)
+    integers = cast(known(indices), _INT64)
+    return each_block(Block(checked, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
+
+
+def _taken(x: da.Array, indices: Any, axis: int) -> da.Array:
+    """Returns the elements at indices from 0 up along an axis."""
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if not isinstance(indices, da.Array):
+        if not indices.size or not x.size:
+            return zeros(shape, x.dtype)
+        return reshaped(da.take(x, indices.reshape(-1), axis=axis), shape)
+    rank = indices.ndim
+    loops = [*range(axis), None, *range(axis + rank, len(shape))], range(axis, axis + rank)
+    found = shapes_of("take", x, indices, axis)
+    return whole_axes("take", (x, indices, axis), {}, loops, found, lambda place, ndim: range(ndim))
+
+
+def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array:
+    """Returns the elements at indices along several axes, which are broadcast.
+
+    Args:
+        columns: pairs of an axis and indices from 0 up.
+        apart: whether the axes of the indices come first, as in NumPy if a slice stands between indices.
+    """
+    if len(columns) == 1:
+        return _taken(y, columns[0][1], columns[0][0])
+    axes = [axis for axis, _ in columns]
+    joint = broadcast([tuple(column.shape) for _, column in columns])
+    rest = [axis for axis in range(y.ndim) if axis not in axes]
+    lengths = [y.shape[axis] for axis in axes]
+    flat: Any = np.zeros((), np.int64)
+    for (_, column), length in zip(columns, lengths, strict=True):
+        flat = flat * length + column
+    rows = reshaped(da.transpose(y, (*axes, *rest)), (int(np.prod(lengths)), *(y.shape[axis] for axis in rest)))
+    result = _taken(rows, flat, 0)
+    first = 0 if apart else min(axes)
+    rank = len(joint)
+    order = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
+    return da.transpose(result, order)
+
+
+class DaskIndexingOps:
+    """Holds the ops of `ops/indexing.py`."""
+
+    @staticmethod
+    def take(x: da.Array, indices: Any, axis: int | None = None) -> da.Array:
+        shapes_of("take", x, indices, axis)
+        if axis is None:
+            x, axis = reshaped(x, (x.size,)), 0
+        axis = single(axis, x.ndim)
+        return _taken(x, _places(indices, x.shape[axis]), axis)
+
+    @staticmethod
+    def take_along_axis(x: da.Array, indices: Any, axis: int | None = -1) -> da.Array:
+        found = shapes_of("take_along_axis", x, indices, axis)
+        if axis is None:
+            x, axis = reshaped(x, (x.size,)), 0
+        axis = single(axis, x.ndim)
+        if not isinstance(indices, da.Array):
+            indices = da.from_array(checked(host_indices(indices), x.shape[axis]), chunks=-1)
+        others: list[int | None] = list(range(x.ndim))
+        others[axis] = None
+        loops: list[Axes] = [others, range(x.ndim)]
+        return whole_axes("take_along_axis", (x, indices, axis), {}, loops, found, lambda place, ndim: range(ndim))
+
+    @staticmethod
+    def get_item(x: da.Array, key: Any) -> da.Array:
+        """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
+        parts = list(parts_of(key, known(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
+        joint = [_is_joint(part) for part, _, _ in parts]
+        several = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in parts)
+        basic: list[Any] = []
+        columns: list[tuple[int, Any]] = []
+        axis = 0
+        for (part, _, mask), end in zip(parts, [*(at for _, at, _ in parts[1:]), x.ndim], strict=True):
+            at = len(basic)
+            if isinstance(part, bool):
+                basic.append(None)
+                columns.append((at, np.zeros(int(part), np.int64)))
+            elif mask and part.ndim == 0:
+                basic.append(None)
+                columns.append((at, np.zeros(int(bool(part)), np.int64)))
+            elif mask:
+                found = np.nonzero(np.asarray(part))
+                basic += [slice(None)] * part.ndim
+                columns += [(at + i, column) for i, column in enumerate(found)]
+                axis += part.ndim
+            elif part is Ellipsis:
+                basic += [slice(None)] * (end - axis)
+                axis = end
+            elif part is None:
+                basic.append(None)
+            elif isinstance(part, slice):
+                basic.append(_exact(range(x.shape[axis])[part]))
+                axis += 1
+            else:
+                basic.append(slice(None) if several else part)
+                if several:
+                    columns.append((at, _places(part, x.shape[axis])))
+                axis += 1
+        y = x[tuple(basic)]
+        if not columns:
+            return y
+        where = [i for i, is_joint in enumerate(joint) if is_joint]
+        apart = where[-1] - where[0] + 1 > len(where)
+        return _joint(y, columns, apart)
+
+    @staticmethod
+    def nonzero(x: da.Array) -> tuple[da.Array, ...]:
+        """Computes the tensor, because the shape depends on it."""
+        if known(x).ndim == 0:
+            raise ShapeError("a tensor without axes has no indices")
+        return tuple(da.from_array(each) for each in np.nonzero(x.compute()))
+
+    @staticmethod
+    def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
+        start = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
+        place = block(known(inputs).shape, start, known(updates).shape)
+        result = DaskTensorOps.copy(inputs)
+        if updates.size:
+            result[place] = cast(updates, inputs.dtype)
+        return result
+
+    @staticmethod
+    def scatter_update(inputs: da.Array, indices: Any, updates: da.Array, reduction: str | None = None) -> da.Array:
+        """Writes along the first axes, which one block holds; the other axes stay chunked."""
+        found = shapes_of("scatter_update", inputs, indices, updates, reduction)
+        if not isinstance(indices, da.Array):
+            indices = host_indices(indices)
+        count = indices.shape[-1]
+        rest = inputs.shape[count:]
+        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *rest))
+        axes = [*[None] * count, *range(len(rest))]
+        loops = [axes, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(rest))]]
+        if not isinstance(indices, da.Array):
+            del loops[1]
+        return whole_axes(
+            "scatter_update", (inputs, indices, rows, reduction), {}, loops, found, lambda place, ndim: axes
+        )
+
+    @staticmethod
+    def diagonal(x: da.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> da.Array:
+        found = shapes_of("diagonal", x, offset, axis1, axis2)
+        x = matrices(x)
+        if 0 in found.shape:
+            return zeros(found.shape, x.dtype)
+        return da.diagonal(x, held(offset, FURTHEST, FURTHEST), axis1, axis2)
+
+    @staticmethod
+    def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:
+        found = shapes_of("unravel_index", indices, shape)
+        at = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
+        axes = [*range(at.ndim)]
+        made: tuple[da.Array, ...] = whole_axes(
+            "unravel_index", (at, shape), {}, [axes], found, lambda place, ndim: axes
+        )
+        return made
+
+
+def _exact(places: range) -> slice:
+    """Returns the slice of places; Dask 2026.8 reads backwards from before the start if a slice begins there."""
+    if not places:
+        return slice(0, 0)
+    end = places[-1] + (1 if places.step > 0 else -1)
+    return slice(places[0], None if end < 0 else end, places.step)
+
+
+def _is_joint(part: Any) -> bool:
+    """Returns whether a part of a key is an index, and not a slice, an ellipsis or a new axis."""
+    return not (part is None or part is Ellipsis or isinstance(part, slice))

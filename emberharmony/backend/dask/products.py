@@ -1,0 +1,39 @@
+"""Matrix products, on Dask: blocks are multiplied, and the products added in a tree."""
+
+import dask.array as da
+import numpy as np
+from dask.array.einsumfuncs import parse_einsum_input
+
+from emberharmony.backend.dask.blocks import shapes_of, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
+
+
+def _summable(x: da.Array) -> da.Array:
+    """Returns a tensor in the dtype in which its products are added."""
+    return cast(x, DTYPES["int32"]) if x.dtype.kind == "b" else widened(x)
+
+
+class DaskProductsOps:
+    """Holds the ops of `ops/products.py`."""
+
+    @staticmethod
+    def matmul(x1: da.Array, x2: da.Array) -> da.Array:
+        found = shapes_of("matmul", x1, x2)
+        a, b = (_summable(x) for x in promotion.common(x1, x2))
+        if not a.size or not b.size:
+            return zeros(found.shape, found.dtype)
+        return cast(da.matmul(a, b), found.dtype)
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: da.Array) -> da.Array:
+        found = shapes_of("einsum", subscripts, *operands)
+        tensors = [_summable(x) for x in promotion.common(*operands)]
+        if not all(x.size for x in tensors):
+            return zeros(found.shape, found.dtype)
+        terms = parse_einsum_input((subscripts, *tensors))[0].split(",")
+        # A block on the diagonal of two axes must be cut in the same way along both.
+        whole = [
+            x.rechunk({axis: -1 for axis, letter in enumerate(term) if term.count(letter) > 1})
+            for x, term in zip(tensors, terms, strict=True)
+        ]
+        return cast(da.einsum(subscripts, *whole, dtype=np.dtype(tensors[0].dtype)), found.dtype)

@@ -1,0 +1,79 @@
+"""Random numbers, on Dask: each block has a stream of its own, which starts from the key of the draw."""
+
+import math
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.dask.blocks import Block, Slot
+from emberharmony.backend.dask.creation import blocks_of
+from emberharmony.backend.dask.dtypes import DTYPES
+from emberharmony.backend.shared.random import (
+    DefaultStream,
+    below,
+    checked_streams,
+    clone,
+    floating,
+    restore_streams,
+    saved_streams,
+)
+from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.shape import as_shape
+from emberharmony.core.dtypes import DType, as_dtype, float64
+
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
+
+
+def _random(
+    number: np.ndarray, distribution: str, key: tuple[int, int], name: str, chunks: tuple[tuple[int, ...], ...]
+) -> np.ndarray:
+    """Returns the random numbers of a block, whose number is the upper half of the counter of its stream."""
+    place = int(number.item())
+    source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, place, 0]))
+    wanted = as_dtype(name)
+    at = np.unravel_index(place, number_of(chunks)) if chunks else ()
+    lengths = tuple(each[i] for each, i in zip(chunks, at, strict=True))
+    values = getattr(source, distribution)(lengths, np.float64 if wanted is float64 else np.float32)
+    if distribution == "random" and wanted.bits == 16:
+        # Half precision would round some numbers up to 1, which is excluded.
+        values = np.minimum(values, np.float32(below(1.0, wanted)))
+    return np.asarray(values)
+
+
+def number_of(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Returns the number of blocks along each axis."""
+    return tuple(map(len, chunks))
+
+
+def _drawn(distribution: str, shape: Any, wanted: DType) -> da.Array:
+    lengths, dtype = as_shape(shape), DTYPES[wanted]
+    chunks = blocks_of(lengths, dtype)
+    counts, axes = number_of(chunks), tuple(range(len(chunks)))
+    key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
+    numbers = da.from_array(np.arange(math.prod(counts)).reshape(counts), chunks=1)
+    block = Block(_random, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
+    meta = np.empty((0,) * len(axes), dtype)
+    sizes = dict(zip(axes, chunks, strict=True))
+    return da.blockwise(block, axes, numbers, axes, adjust_chunks=sizes, dtype=dtype, meta=meta)
+
+
+class DaskRandomOps:
+    """Holds the ops of `ops/random_ops.py`."""
+
+    @staticmethod
+    def standard_uniform(shape: Any, dtype: Any = None) -> da.Array:
+        return _drawn("random", shape, floating(dtype))
+
+    @staticmethod
+    def standard_normal(shape: Any, dtype: Any = None) -> da.Array:
+        return _drawn("standard_normal", shape, floating(dtype))
+
+    @staticmethod
+    def random_get_state() -> State:
+        return saved_streams("dask", lambda: saved(STREAM.get()))
+
+    @staticmethod
+    def random_set_state(state: State) -> None:
+        native, seed = checked_streams("dask", state)
+        restore_streams(seed, STREAM, restored(native, "Philox"))

@@ -1,0 +1,155 @@
+"""Reductions, on Dask: NumPy reduces each block, and the results of the blocks are reduced in a tree."""
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.array.reductions import cumreduction
+
+from emberharmony.backend.dask.blocks import Block, Slot, each_block, elementwise, known, shapes_of, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
+from emberharmony.backend.dask.shapes import reshaped
+from emberharmony.backend.promote import normalized, single
+
+
+def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
+    """Returns a tensor without blocks of no elements along axes that have elements."""
+    kept = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
+    return x.rechunk(kept) if any(kept[a] != x.chunks[a] for a in kept) else x
+
+
+def _folded(op: str, x: da.Array, axis: Any, keepdims: bool, kind: Any, **options: Any) -> da.Array:
+    """Returns a reduction by an op that also reduces its own results.
+
+    Args:
+        kind: the dtype of the result.
+        options: arguments of the op beside the axes.
+    """
+    axes = normalized(axis, known(x).ndim)
+    x = _without_empty(x, axes)
+    if not axes:
+        return each_block(Block(op, (Slot(0), ()), options, kind), [x], x.ndim, kind)
+    fold = Block(op, (Slot(0),), options, kind)
+    empty = np.empty((0,) * (x.ndim if keepdims else x.ndim - len(axes)), kind)
+    return da.reduction(x, fold, fold, axis=axes, keepdims=keepdims, dtype=kind, meta=empty)
+
+
+class DaskReductionOps:
+    """Holds the ops of `ops/reduction.py`."""
+
+    bound: Any
+    kind_of: Any
+
+    @staticmethod
+    def sum(x: da.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> da.Array:
+        return _totalled("sum", x, axis, keepdims, dtype)
+
+    @staticmethod
+    def prod(x: da.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> da.Array:
+        return _totalled("prod", x, axis, keepdims, dtype)
+
+    @staticmethod
+    def max(x: da.Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> da.Array:
+        return _extreme("max", x, axis, keepdims, initial)
+
+    @staticmethod
+    def min(x: da.Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> da.Array:
+        return _extreme("min", x, axis, keepdims, initial)
+
+    @staticmethod
+    def any(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
+        return _folded("any", x, axis, keepdims, np.dtype(bool))
+
+    @staticmethod
+    def all(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
+        return _folded("all", x, axis, keepdims, np.dtype(bool))
+
+    @staticmethod
+    def logsumexp(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
+        dtype = shapes_of("logsumexp", x, axis, keepdims).dtype
+        return cast(_folded("logsumexp", wide := widened(cast(x, dtype)), axis, keepdims, wide.dtype), dtype)
+
+    def mean(self, x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
+        dtype = shapes_of("mean", x, axis, keepdims).dtype
+        count = int(np.prod([x.shape[a] for a in normalized(axis, x.ndim)], dtype=np.int64))
+        total = self.bound.sum(widened(cast(x, dtype)), axis, keepdims)
+        return cast(self.bound.divide(total, float(count)), dtype)
+
+    def var(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
+        dtype = shapes_of("var", x, axis, keepdims, correction).dtype
+        axes, ops = normalized(axis, x.ndim), self.bound
+        wide = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
+        count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+        divisor = ops.subtract(DTYPES["float64"].type(count), correction)
+        # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
+        mean = da.var(wide, axis=axes, keepdims=keepdims) if axes else ops.zeros_like(ops.absolute(wide))
+        found = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
+        return cast(found, dtype)
+
+    def std(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
+        return self.bound.sqrt(self.bound.var(x, axis, keepdims, correction))
+
+    @staticmethod
+    def argmax(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
+        return _place("argmax", x, axis, keepdims)
+
+    @staticmethod
+    def argmin(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
+        return _place("argmin", x, axis, keepdims)
+
+    @staticmethod
+    def cumsum(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
+        return _cumulative("cumsum", np.add, 0, x, axis, dtype)
+
+    @staticmethod
+    def cumprod(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
+        return _cumulative("cumprod", np.multiply, 1, x, axis, dtype)
+
+
+def _totalled(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any) -> da.Array:
+    found = shapes_of(op, x, axis, keepdims, dtype).dtype
+    wide = widened(cast(x, found))
+    return cast(_folded(op, wide, axis, keepdims, wide.dtype, dtype=wide.dtype), found)
+
+
+def _extreme(op: str, x: da.Array, axis: Any, keepdims: bool, initial: Any) -> da.Array:
+    found = shapes_of(op, x, axis, keepdims, initial)
+    if initial is None:
+        return _folded(op, x, axis, keepdims, found.dtype)
+    start = cast(promotion.common(x, initial)[1], x.dtype)
+    if all(x.shape[a] for a in normalized(axis, x.ndim)):
+        return elementwise(f"{op}imum", _folded(op, x, axis, keepdims, found.dtype), start)
+    return da.broadcast_to(start, found.shape)
+
+
+def _place(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
+    found = shapes_of(op, x, axis, keepdims)
+    if not x.ndim:
+        return zeros(found.shape, found.dtype)
+    if axis is None:
+        # Dask takes the first of equal elements in the order of the blocks, which is that of the elements of a vector.
+        x, axis = reshaped(x, (x.size,)), 0
+    axis = single(axis, x.ndim)
+    x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
+    place = getattr(da, op)(x, axis=axis)
+    return cast(reshaped(place, found.shape), found.dtype)
+
+
+class _Scan(Block):
+    """A cumulative op as a function of a block and an axis."""
+
+    def __call__(self, block: np.ndarray, axis: int) -> Any:
+        return super().__call__(block, axis=axis)
+
+
+def _cumulative(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
+    found = shapes_of(op, x, axis, dtype)
+    wide = widened(cast(x, found.dtype))
+    if axis is None:
+        wide, axis = reshaped(wide, (wide.size,)), 0
+    if not wide.size:
+        return cast(wide, found.dtype)
+    axis = single(axis, wide.ndim)
+    wide = _without_empty(wide, (axis,))
+    scan = _Scan(op, (Slot(0),), {"dtype": wide.dtype}, wide.dtype)
+    return cast(cumreduction(scan, combine, start, wide, axis, wide.dtype), found.dtype)

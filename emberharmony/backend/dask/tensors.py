@@ -1,0 +1,47 @@
+"""Conversion, copies and evaluation, on Dask."""
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.dask.blocks import known
+from emberharmony.backend.dask.dtypes import cast
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.tree import tree_leaves
+
+
+class DaskTensorOps:
+    """Holds the ops of `ops/tensor.py`."""
+
+    cast = staticmethod(cast)
+
+    @staticmethod
+    def shape(x: da.Array) -> tuple[int, ...]:
+        return tuple(int(n) for n in known(x).shape)
+
+    @staticmethod
+    def size(x: da.Array) -> int:
+        return int(known(x).size)
+
+    @staticmethod
+    def copy(x: da.Array) -> da.Array:
+        """Returns another array with the same graph: `x[key] = value` of Dask exchanges the graph of one array."""
+        return da.Array(x.dask, x.name, x.chunks, meta=x._meta)
+
+    @staticmethod
+    def to_numpy(x: da.Array) -> np.ndarray:
+        """Computes the tensor, by the scheduler that the program has chosen."""
+        return np.asarray(known(x).compute())
+
+    @staticmethod
+    def is_tensor(x: Any) -> bool:
+        return isinstance(x, (da.Array, TensorProxy))
+
+    @staticmethod
+    def eval(*trees: Any) -> None:
+        """Computes the tensors in trees by one `dask.persist`; their graphs then hold the results."""
+        tensors = [leaf for leaf in tree_leaves(trees) if isinstance(leaf, da.Array)]
+        for x, computed in zip(tensors, dask.persist(*tensors), strict=True):
+            x.dask, x._name = computed.dask, computed.name
