@@ -200,6 +200,16 @@ def test_eval_keeps_the_blocks_and_copies_share_no_graph() -> None:
 
 
 @pytest.mark.usefixtures("on_dask")
+def test_elementwise_ops_compute_before_a_tensor_is_broadcast() -> None:
+    x = ops.broadcast_to(ops.convert_to_tensor([2.0, 3.0]), (3, 2))
+    squared = ops.square(ops.multiply(x, 2.0))
+    assert squared.source[1].shape == (2,)
+    np.testing.assert_array_equal(squared, [[16.0, 36.0]] * 3)
+    x[0] = 1.0
+    np.testing.assert_array_equal(ops.square(x), [[1.0, 1.0], [4.0, 9.0], [4.0, 9.0]])
+
+
+@pytest.mark.usefixtures("on_dask")
 def test_the_blocks_of_a_draw_repeat_and_differ() -> None:
     ops.random.seed(3)
     state = ops.random.get_state()

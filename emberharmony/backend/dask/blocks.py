@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
+from dask.array.core import normalize_chunks
 from dask.base import normalize_token
 
 from emberharmony.backend.abstract import AbstractBackend
@@ -124,7 +125,31 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     shape = broadcast([x.shape for x in tensors])
     with np.errstate(all="ignore"):
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
-    return each_block(Block(op, args, kwargs, dtype), tensors, len(shape), dtype)
+    sources = [_source(x) for x in tensors]
+    small = broadcast([x.shape for x in sources])
+    result = each_block(Block(op, args, kwargs, dtype), sources, len(small), dtype)
+    return result if small == shape else spread(result, shape)
+
+
+def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
+    """Returns a tensor broadcast to a shape; elementwise ops then compute with the tensor before it was broadcast.
+
+    So the cotangent of a mean, a number for each element, is never written out.
+    """
+    if chunks is None:
+        added = len(shape) - x.ndim
+        own = [*[(1,)] * added, *x.chunks]
+        cut = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own, strict=True))
+        chunks = normalize_chunks(cut, tuple(shape), dtype=x.dtype)
+    result = da.broadcast_to(x, shape, chunks=chunks)
+    result.source = result.name, x
+    return result
+
+
+def _source(x: da.Array) -> da.Array:
+    """Returns the tensor that was broadcast to `x`, or `x`; Dask gives it another name if it is assigned to."""
+    name, source = getattr(x, "source", ("", None))
+    return source if name == x.name else x
 
 
 def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:

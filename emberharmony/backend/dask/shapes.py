@@ -3,9 +3,8 @@
 from typing import Any
 
 import dask.array as da
-from dask.array.core import normalize_chunks
 
-from emberharmony.backend.dask.blocks import known, shapes_of, zeros
+from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import normalized, single
 from emberharmony.backend.shared.shape import check_copy, expanded, joinable, shifts_of, squeezed
@@ -43,11 +42,7 @@ class DaskShapeOps:
         whole = shapes_of("broadcast_to", x, shape).shape
         if 0 in whole:
             return zeros(whole, x.dtype)
-        # Dask would make one block of each new axis, which the next op would write out: the cotangent of a mean, say.
-        lengths = (*(1,) * (len(whole) - x.ndim), *x.shape)
-        own = (*((1,),) * (len(whole) - x.ndim), *x.chunks)
-        cut = tuple("auto" if n != m else c for n, m, c in zip(whole, lengths, own, strict=True))
-        return da.broadcast_to(x, whole, chunks=normalize_chunks(cut, whole, dtype=x.dtype))
+        return spread(x, whole)
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:
