@@ -270,7 +270,7 @@ def environment(**more: str) -> dict[str, str]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is one of Linux")
 def test_four_gigabytes_are_fitted_in_half_a_gigabyte() -> None:
     program = LIMITED.format(path=str(ROOT / "examples" / "least_squares.py"))
-    few = environment(DASK_ARRAY__CHUNK_SIZE="4MiB", DASK_NUM_WORKERS="2", MALLOC_ARENA_MAX="1")
+    few = environment(DASK_ARRAY__CHUNK_SIZE="16MiB", DASK_NUM_WORKERS="1", MALLOC_ARENA_MAX="1")
     done = subprocess.run([sys.executable, "-c", program], env=few, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     form = r"dask: loss ([\d.]+) before, ([\d.]+) in the last step; largest error ([\d.]+)\n"
