@@ -1,10 +1,12 @@
 """Configuration of the documentation. It writes the pages of ops and layers from docstrings before the build."""
 
+import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+os.environ.setdefault("EMBERHARMONY_BACKEND", "numpy")  # which the programs of the gallery run on
 
 from pages import write_module_pages, write_pages
 
@@ -14,10 +16,19 @@ from emberharmony.version import __version__
 project = "EmberHarmony"
 author = "The EmberHarmony authors"
 release = version = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["colon_fence", "deflist"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "api/gallery",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+}
+exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = f"EmberHarmony {version}"
 

@@ -228,6 +228,11 @@ class Optimizer(ParameterGroups):
             >>> weights["w"].tolist(), int(state["count"])
             ([0.5, 0.5], 1)
         """
+        if not (isinstance(state, dict) and "parameters" in state):
+            raise ArgumentError(
+                f"{self._head}state must be what init() or update() returned, not {type(state).__name__}; "
+                "the order is update(gradients, state, parameters)"
+            )
         leaves, structure = ops.tree_flatten(params)
         gradients, given = ops.tree_flatten(grads)
         if given != structure or len(state["parameters"]) != len(leaves):

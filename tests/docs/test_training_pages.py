@@ -11,7 +11,7 @@ from emberharmony.backend.autocast import HALF, WIDE
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     *("training.md", "porting.md", "models.md", "pretrained.md", "switching.md", "layers.md", "observing.md"),
-    *("differences.md", "distributed.md"),
+    *("differences.md", "distributed.md", "libraries.md", "faq.md"),
 )
 FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
 """What the page on models calls `folder`."""

@@ -260,6 +260,13 @@ def test_the_pure_form_refuses_other_trees(backend: str) -> None:
         pure.update(one, pure.init([*one.values(), *one.values()]), one)
 
 
+def test_a_state_in_the_place_of_the_gradients_is_named(backend: str) -> None:
+    weights = ops.ones(2)
+    state = optim.Adam().init(weights)
+    with pytest.raises(errors.ArgumentError, match=r"the order is update\(gradients, state, parameters\)"):
+        optim.Adam().update(weights, weights, state)
+
+
 @pytest.mark.parametrize("kind", ["momentum", pytest.param("AdamW", marks=pytest.mark.slow)])
 def test_the_pure_form_can_be_compiled(kind: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend == "torch":

@@ -1,0 +1,91 @@
+"""The built site in a browser: no page has console errors, dead links, pictures without text, or a wide phone view.
+
+`make docs` builds the site; Playwright opens it in the Chromium of the system.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+import pytest
+
+SITE = Path(os.environ.get("EMBERHARMONY_SITE", Path(__file__).parents[2] / "docs" / "_build" / "html"))
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PAGES, reason="the site is not built: make docs"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
+
+SCRIPT = """() => ({
+  titles: document.querySelectorAll("h1").length,
+  language: document.documentElement.lang,
+  unnamed: [...document.images].filter(each => !each.hasAttribute("alt")).map(each => each.src),
+  broken: [...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src),
+  links: [...document.querySelectorAll("a[href]")].map(each => each.href),
+  empty: [...document.querySelectorAll("a[href], button")].filter(each =>
+    !each.innerText.trim() && !each.ariaLabel && !each.title && !each.querySelector("img[alt], svg, span")
+  ).map(each => each.outerHTML),
+  ids: [...document.querySelectorAll("[id]")].map(each => each.id),
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def test_every_page_opens_without_errors_and_every_link_leads_somewhere(browser: Any) -> None:
+    page = browser.new_page()
+    messages: list[str] = []
+    page.on("console", lambda each: messages.append(each.text) if each.type == "error" else None)
+    page.on("pageerror", lambda each: messages.append(str(each)))
+    faults: list[str] = []
+    ids: dict[str, set[str]] = {}
+    links: list[tuple[str, str]] = []
+    for name in PAGES:
+        page.goto((SITE / name).as_uri())
+        seen = page.evaluate(SCRIPT)
+        faults += [f"{name}: {each}" for each in messages]
+        messages.clear()
+        if seen["titles"] != 1:
+            faults.append(f"{name}: {seen['titles']} titles")
+        if not seen["language"]:
+            faults.append(f"{name}: no language")
+        for kind in ("unnamed", "broken", "empty"):
+            faults += [f"{name}: {kind} {each}" for each in seen[kind]]
+        ids[name] = set(seen["ids"])
+        links += [(name, each) for each in seen["links"] if each.startswith(SITE.as_uri())]
+    for name, link in links:
+        url, fragment = urldefrag(link)
+        target = unquote(url.removeprefix(SITE.as_uri() + "/"))
+        target += "index.html" if not target or target.endswith("/") else ""
+        if not (SITE / target).exists():
+            faults.append(f"{name}: dead link {target}")
+        elif fragment and target in ids and unquote(fragment) not in ids[target]:
+            faults.append(f"{name}: dead anchor {target}#{fragment}")
+    assert not faults, "\n".join(dict.fromkeys(faults))
+
+
+@pytest.mark.parametrize("name", ["index.html", "guide.html", "from_numpy.html", "faq.html"])
+def test_a_phone_shows_a_page_without_scrolling_sideways(browser: Any, name: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto((SITE / name).as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("name", ["acos", "lgamma", "softmax", "AdamW"])
+def test_the_search_finds_a_name(browser: Any, name: str) -> None:
+    page = browser.new_page()
+    page.goto((SITE / "search.html").as_uri() + f"?q={name}")
+    page.wait_for_selector("ul.search li a", timeout=30_000)
+    assert page.locator("ul.search li a").count() > 0
