@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up $(VENV) (it takes some minutes the first time)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dev,bench]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dask,dev,bench]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## Train a network on handwritten digits, switching the backend during training
