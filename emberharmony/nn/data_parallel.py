@@ -68,7 +68,7 @@ class DataParallel(Module):
         anywhere = [x is not None for x in given]
         if not all(anywhere):
             # Only if a gradient is missing, which all ranks must know before they change a parameter.
-            anywhere = ops.greater(seen, 0.0).tolist()  # emberlint: ignore[precision-cast] -- of the parameters
+            anywhere = ops.to_numpy(ops.greater(seen, 0.0)).tolist()
         for cell, x, is_known in zip(cells, means, anywhere, strict=True):
             cell.grad = x if is_known else None
         self._share(self.module.buffers())

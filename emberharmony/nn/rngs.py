@@ -80,7 +80,7 @@ def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generat
     """
     if rng is None:
         seed = ops.random.randint((), 0, 2**31 - 1)
-        return ops.random.Generator(seed.item())  # emberlint: ignore[precision-cast] -- one number for each layer
+        return ops.random.Generator(int(ops.to_numpy(seed)))
     if isinstance(rng, Rngs):
         return getattr(rng, stream)
     if not isinstance(rng, ops.random.Generator):

@@ -289,7 +289,7 @@ def quantization_error(
         top = ops.max(ops.abs(wide))
         squares = [ops.mean(ops.square(ops.divide(each, top))) for each in (difference, wide)]
         numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
-        largest, wrong, whole = numbers.tolist()  # emberlint: ignore[precision-cast] -- one read for each layer
+        largest, wrong, whole = ops.to_numpy(numbers).tolist()
         found[name] = QuantizationError(largest, math.sqrt(wrong / whole) if largest else 0.0)
     return found
 
