@@ -28,7 +28,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
 }
-exclude_patterns = ["_build", "gallery"]
+exclude_patterns = ["_build", "gallery", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 html_theme = "furo"
 html_title = f"EmberHarmony {version}"
 

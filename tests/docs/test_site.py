@@ -57,7 +57,7 @@ def test_every_page_opens_without_errors_and_every_link_leads_somewhere(browser:
         seen = page.evaluate(SCRIPT)
         faults += [f"{name}: {each}" for each in messages]
         messages.clear()
-        if seen["titles"] != 1:
+        if seen["titles"] != 1 and name != "search.html":  # which gets its title with the results
             faults.append(f"{name}: {seen['titles']} titles")
         if not seen["language"]:
             faults.append(f"{name}: no language")
