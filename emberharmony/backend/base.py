@@ -268,6 +268,9 @@ class Backend(Probes):
             DTypeError: if the backend or the device lacks the dtype.
         """
         array, name = packed
+        if array.dtype.isnative:
+            # The dtype of an array that was pickled is equal to NumPy's own, but another object.
+            array = array.view(array.dtype.type)
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
         return self.bound.view(tensor, name) if name == "bfloat16" else tensor
 

@@ -1,5 +1,8 @@
 """Linear layers on every backend."""
 
+import pickle
+
+import numpy as np
 import pytest
 
 from emberharmony import nn, ops
@@ -63,3 +66,12 @@ def test_wrong_options_are_refused() -> None:
         nn.Linear(1, 2.5)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="rng is an ops"):
         nn.Linear(1, 2, rng=7)
+
+
+def test_a_pickled_layer_gives_the_same_bits(backend: str) -> None:
+    layer = nn.Linear(8, 24)
+    x = ops.random.normal((5, 2, 8))
+    copied = pickle.loads(pickle.dumps(layer))
+    assert ops.to_numpy(copied(x)).tobytes() == ops.to_numpy(layer(x)).tobytes()
+    if backend == "numpy":
+        assert copied.weight.value.dtype is np.dtype("float32")

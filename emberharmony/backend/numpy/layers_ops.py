@@ -16,7 +16,7 @@ class NumpyLayersOps:
         self, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
     ) -> np.ndarray:
         kind = x.dtype
-        plain = kind.char in "fd" and weight.dtype is kind and (bias is None or bias.dtype is kind) and x.size > 0
+        plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
         if not (plain and is_linear(x, weight, bias, transposed)):
             return self.composed("linear")(x, weight, bias, transposed)
         factor = weight.T if transposed else weight

@@ -39,7 +39,7 @@ class NumpyLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> np.ndarray:
-        plain = input.dtype.char in "fd" and (weight is None or weight.dtype is input.dtype) and input.size > 0
+        plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
         if not plain:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         along = check_cross_entropy(

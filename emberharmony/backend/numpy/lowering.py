@@ -82,7 +82,7 @@ def _linear(
     emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
 ) -> np.ndarray | None:
     kind = x.dtype
-    plain = kind.char in "fd" and weight.dtype is kind and (bias is None or bias.dtype is kind) and x.size > 0
+    plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
     if not plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})

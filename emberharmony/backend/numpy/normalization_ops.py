@@ -15,7 +15,7 @@ def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     """Returns whether all tensors are float32, or all float64, and `x` has elements."""
     kind = x.dtype
     return (
-        kind.char in "fd" and x.size > 0 and is_number(epsilon) and all(w is None or w.dtype is kind for w in weights)
+        kind.char in "fd" and x.size > 0 and is_number(epsilon) and all(w is None or w.dtype == kind for w in weights)
     )
 
 

@@ -37,7 +37,7 @@ class NumpyRecurrentOps:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         weights = (weight_ih, weight_hh, bias_ih, bias_hh)
         given = [t for t in (*weights, h, c, weight_hr) if t is not None]
-        if x.dtype not in _PLAIN or any(t.dtype is not x.dtype for t in given):
+        if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in given):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs)
