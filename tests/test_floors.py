@@ -44,6 +44,7 @@ BY_NAME = {
     "ops/__init__.py": "loads `ops.distributed` on first use",
     "testing/__init__.py": "loads the public names on first use",
     "testing/samples/__init__.py": "loads every file of the folder",
+    "transforms/batch.py": "loads the batching rules, which fill the table of the batch",
     "transforms/tape.py": "loads the rules, which fill the table of the tape",
 }
 """The files that import a module whose name is in a string, which no contract sees, and why they do."""

@@ -189,11 +189,11 @@ class Backend(Probes):
 
         Backends whose library has its own automatic differentiation override this, as far as the library can tell.
         """
-        return isinstance(x, TensorProxy)
+        return isinstance(x, TensorProxy) and x.differentiated
 
     def may_keep(self, tensor: Any) -> bool:
         """Returns whether a cell may keep a tensor after the transforms that are running."""
-        return not self.is_traced(tensor)
+        return not isinstance(tensor, TensorProxy) and not self.is_traced(tensor)
 
     def plain(self, tensor: Any) -> Any:
         """Returns a tensor in the form that cells hold: without the library's own record of how it was computed.

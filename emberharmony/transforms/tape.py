@@ -154,6 +154,8 @@ class Tape:
                 break
         if innermost is None:
             raise _unfollowed(op, backend)
+        if not innermost.differentiates:
+            return innermost.run(backend, op, arguments)
         if rule is None and op not in CONSTANT:
             return _composite(backend, op, arguments)
         return innermost.record(backend, OPS[op], rule, arguments)
@@ -239,6 +241,11 @@ def _is_option(op: str, place: int, argument: Any) -> bool:
         return False
     parameters = OPS[op].parameters
     return place < len(parameters) and parameters[place].role == "Value" and not parameters[-1].variadic
+
+
+def is_plain(op: str, place: int, argument: Any) -> bool:
+    """Returns whether an argument is a number, a name or an option, of which no tensor is made."""
+    return argument.__class__ in _PLAIN or _is_option(op, place, argument)
 
 
 def _unfollowed(op: str, backend: Any) -> TracedTensorError:

@@ -58,8 +58,8 @@ class TracedTensor(SharedMethods, TensorProxy):
 
     @property
     def differentiated(self) -> bool:
-        """Whether the tape computes gradients."""
-        return bool(self.tape.differentiates)
+        """Whether its tape or, under `vmap`, that of the whole tensor computes gradients."""
+        return self.tape.differentiates or getattr(self.value, "differentiated", False)
 
     @property
     def shape(self) -> tuple[int, ...]:

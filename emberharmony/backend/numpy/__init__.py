@@ -43,6 +43,7 @@ from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
+from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.commits import Step
 
 _generic, _asarray = np.generic, np.asarray
@@ -215,6 +216,17 @@ class NumpyBackend(
         if restart:
             tracemalloc.reset_peak()
         return found
+
+    def batched(
+        self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
+    ) -> list[Any]:
+        """Applies `fn` to all slices at once by the batching rules of the ops; by a loop where values are read."""
+        if checking() or self.unwatched is not self:
+            return self.looped(fn, tensors, axes)
+        # Imported here, because only programs that map functions need it.
+        from emberharmony.transforms.batch import batched
+
+        return batched(self, fn, tensors, axes, same)
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""

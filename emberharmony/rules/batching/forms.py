@@ -1,0 +1,66 @@
+"""The forms that most batching rules have."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony.core.axes import normalized
+from emberharmony.transforms.batch import Mapped, Rows, has_rows
+
+T = Any
+Rule = Callable[..., Any]
+
+
+def aligned(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
+    """Returns arguments that broadcast as those of one slice do: rows get axes of length 1 behind the mapped axis."""
+    rank = max(len(x.shape) for x in arguments if hasattr(x, "shape"))
+    return [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arguments]
+
+
+def with_rank(m: Mapped, x: Rows, rank: int) -> T:
+    """Returns the whole tensor of rows, whose slices get axes of length 1 in front up to a number of axes."""
+    missing = rank - len(x.shape)
+    return m.bound.reshape(x.whole, (m.size, *(1,) * missing, *x.shape)) if missing else x.whole
+
+
+def lengthened(m: Mapped, x: Any, axis: int) -> Any:
+    """Returns a tensor, or rows, with one more axis of length 1, counted from the end."""
+    return Rows(m.bound.expand_dims(x.whole, axis)) if x.__class__ is Rows else m.bound.expand_dims(x, axis)
+
+
+def elementwise(m: Mapped, *arguments: Any) -> T:
+    """Returns the result of an op that computes each element from those that broadcasting places together."""
+    return m(*aligned(m, arguments))
+
+
+def flat(m: Mapped, x: Rows) -> T:
+    """Returns the elements of each slice as a vector."""
+    return m.bound.reshape(x.whole, (m.size, math.prod(x.shape)))
+
+
+def shifted(axis: Any, rank: int) -> Any:
+    """Returns axes of a slice as those of the whole tensor."""
+    found = tuple(i + 1 for i in normalized(axis, rank))
+    return found if isinstance(axis, (tuple, list)) else found[0]
+
+
+def along(m: Mapped, x: Any, *options: Any) -> T:
+    """Returns the result of an op along its argument `axis`; None stands for the vector of all elements."""
+    place = m.place("axis") - 1
+    axis = options[place]
+    if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
+        return NotImplemented
+    given = list(options)
+    given[place] = 1 if axis is None else shifted(axis, len(x.shape))
+    return m(flat(m, x) if axis is None else x.whole, *given)
+
+
+def last(count: int) -> Rule:
+    """Returns the rule of an op on the last axes of its first argument, which treats the axes before them alike."""
+
+    def rule(m: Mapped, x: Any, *options: Any) -> T:
+        if x.__class__ is not Rows or len(x.shape) < count or any(map(has_rows, options)):
+            return NotImplemented
+        return m(x.whole, *options)
+
+    return rule

@@ -1,0 +1,109 @@
+"""Batching rules of `ops/indexing.py`."""
+
+from typing import Any
+
+from emberharmony.core.axes import normalized
+from emberharmony.rules.batching.forms import Rule, flat, shifted, with_rank
+from emberharmony.transforms.batch import Mapped, Rows, has_rows
+
+T = Any
+
+
+def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
+    if not has_rows(indices):
+        return m(flat(m, x), indices, 1) if axis is None else m(x.whole, indices, shifted(axis, len(x.shape)))
+    if indices.__class__ is not Rows:
+        return NotImplemented
+    if x.__class__ is not Rows:
+        return m.bound.moveaxis(m(x, indices.whole, axis), 0 if axis is None else normalized(axis, len(x.shape))[0], 0)
+    if axis is None:
+        return _gathered(m, Rows(flat(m, x)), indices, 0)
+    return _gathered(m, x, indices, normalized(axis, len(x.shape))[0])
+
+
+def _numbers(m: Mapped, rank: int) -> T:
+    """Returns the number of each slice, with axes of length 1 for those of an index."""
+    return m.bound.reshape(m.bound.arange(m.size), (m.size, *(1,) * rank))
+
+
+def _take_along_axis(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
+    if axis is None or not hasattr(indices, "shape") or len(x.shape) != len(indices.shape):
+        return NotImplemented
+    return m(m.whole(x), m.whole(indices), shifted(axis, len(x.shape)))
+
+
+def _get_item(m: Mapped, x: Any, key: Any) -> T:
+    keys = key if key.__class__ is tuple else (key,)
+    picks = [i for i, part in enumerate(keys) if not (part is None or part is ... or isinstance(part, slice))]
+    if bool in map(type, keys):
+        return NotImplemented
+    if not has_rows(key):
+        if any(keys[i].__class__ is not int for i in picks) and picks[-1] - picks[0] >= len(picks):
+            return NotImplemented  # indices apart from each other put their axes first
+        return m(x.whole, (slice(None), *keys))
+    if len(picks) == 1 and keys[: picks[0]] == (slice(None),) * picks[0] and len(keys) == picks[0] + 1:
+        return _gathered(m, x, keys[-1], picks[0])
+    arrays = [keys[i] for i in picks]
+    if picks != list(range(len(picks))) or not all(hasattr(x, "shape") or x.__class__ is int for x in arrays):
+        return NotImplemented
+    if not all(x.__class__ is int or _is_integer(m, x) for x in arrays):
+        return NotImplemented
+    rank = max(len(x.shape) for x in arrays if x.__class__ is not int)
+    index = [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arrays]
+    rest = keys[len(picks) :]
+    return m(x.whole, (_numbers(m, rank), *index, *rest)) if x.__class__ is Rows else m(x, (*index, *rest))
+
+
+def _gathered(m: Mapped, x: Any, indices: Any, place: int) -> T:
+    """Returns the elements along one axis that an index for each slice picks."""
+    if indices.__class__ is not Rows or not _is_integer(m, indices):
+        return NotImplemented
+    if x.__class__ is not Rows:
+        picked = m.bound.get_item(x, (*(slice(None),) * place, indices.whole))
+        return m.bound.moveaxis(picked, place, 0)
+    picked = m.bound.get_item(m.bound.moveaxis(x.whole, place + 1, 1), (_numbers(m, len(indices.shape)), indices.whole))
+    count = len(indices.shape)
+    return m.bound.moveaxis(picked, list(range(1, count + 1)), list(range(place + 1, place + count + 1)))
+
+
+def _is_integer(m: Mapped, x: Any) -> bool:
+    return bool(m.bound.dtype(x.whole if x.__class__ is Rows else x).is_integer)
+
+
+def _slice(m: Mapped, x: Any, start: Any, shape: Any) -> T:
+    if x.__class__ is not Rows or not all(part.__class__ is int for part in start):
+        return NotImplemented
+    return m(x.whole, (0, *start), (m.size, *shape))
+
+
+def _slice_update(m: Mapped, x: Any, start: Any, updates: Any) -> T:
+    if not isinstance(start, (tuple, list)) or not all(part.__class__ is int for part in start):
+        return NotImplemented
+    return m(m.whole(x), (0, *start), m.whole(updates))
+
+
+def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: Any) -> T:
+    found = indices if hasattr(indices, "shape") else m.bound.convert_to_tensor(indices)
+    if not found.shape:
+        return NotImplemented
+    bound, (*counts, depth) = m.bound, found.shape
+    index, given, each = m.whole(found), m.whole(updates), (*counts, *x.shape[depth:])
+    if given.shape[1:] != each:
+        given = bound.broadcast_to(with_rank(m, Rows(given), len(each)), (m.size, *each))
+    numbers = bound.cast(bound.broadcast_to(_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
+    return m(m.whole(x), bound.concatenate([numbers, index], -1), given, reduction)
+
+
+def _one_hot(m: Mapped, x: Rows, count: int, axis: int, *options: Any) -> T:
+    return m(x.whole, count, shifted(axis, len(x.shape) + 1), *options)
+
+
+RULES: dict[str, Rule] = {
+    "take": _take,
+    "take_along_axis": _take_along_axis,
+    "get_item": _get_item,
+    "slice": _slice,
+    "slice_update": _slice_update,
+    "scatter_update": _scatter_update,
+    "one_hot": _one_hot,
+}

@@ -1,0 +1,66 @@
+"""Batching rules of `ops/products.py`."""
+
+import math
+from typing import Any
+
+from emberharmony.rules.batching.forms import Rule, aligned, lengthened
+from emberharmony.transforms.batch import Mapped, Rows
+
+T = Any
+
+
+def _matmul(m: Mapped, a: Any, b: Any) -> T:
+    bound, ranks = m.bound, (len(a.shape), len(b.shape))
+    if 0 in ranks:
+        return NotImplemented
+    if b.__class__ is not Rows and ranks[1] == 2:
+        # One product of two matrices, because a product for each slice would call the library so often.
+        length = a.shape[-1]
+        if ranks[0] == 1:
+            return m(a.whole, b)
+        if length == b.shape[0]:
+            rows = bound.reshape(a.whole, (m.size * math.prod(a.shape[:-1]), length))
+            return bound.reshape(m(rows, b), (m.size, *a.shape[:-1], b.shape[-1]))
+    if a.__class__ is not Rows and ranks == (2, 1):
+        return m(b.whole, bound.matrix_transpose(a))
+    vectors = ranks[0] == 1, ranks[1] == 1
+    a = lengthened(m, a, -2) if vectors[0] else a
+    b = lengthened(m, b, -1) if vectors[1] else b
+    found = _product(m, *aligned(m, (a, b)))
+    dropped = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
+    return bound.squeeze(found, dropped) if dropped else found
+
+
+def _product(m: Mapped, a: T, b: T) -> T:
+    """Returns a product of matrices; one of a column and a row in one call and not in one for each slice."""
+    if a.shape[-1] == b.shape[-2] == 1 and a.dtype == b.dtype and m.bound.dtype(a).kind in ("float", "complex"):
+        return m.bound.multiply(a, b)
+    return m(a, b)
+
+
+def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
+    if not isinstance(subscripts, str):
+        return NotImplemented
+    text = subscripts.replace(" ", "")
+    taken, arrow, given = text.partition("->")
+    letter = next(c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text)
+    terms = taken.split(",")
+    if len(terms) != len(operands):
+        return NotImplemented
+    if not arrow:
+        letters = taken.replace(",", "").replace(".", "")
+        given = "..." * ("..." in taken) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    mapped = [x.__class__ is Rows for x in operands]
+    terms = [letter + term if rows else term for term, rows in zip(terms, mapped, strict=True)]
+    wholes = [x.whole if rows else x for x, rows in zip(operands, mapped, strict=True)]
+    return m(f"{','.join(terms)}->{letter}{given}", *wholes)
+
+
+def _vecdot(m: Mapped, a: Any, b: Any, axis: int) -> T:
+    ranks = {len(a.shape), len(b.shape)}
+    if axis.__class__ is not int or 0 in ranks or (axis >= 0 and len(ranks) > 1):
+        return NotImplemented
+    return m(*aligned(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)
+
+
+RULES: dict[str, Rule] = {"matmul": _matmul, "einsum": _einsum, "vecdot": _vecdot}

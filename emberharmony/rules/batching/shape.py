@@ -1,0 +1,129 @@
+"""Batching rules of `ops/shape.py`, and of the ops in other categories that only move elements."""
+
+import math
+from typing import Any
+
+from emberharmony.backend.shared.shape import pad_pairs
+from emberharmony.core.axes import broadcast, normalized
+from emberharmony.rules.batching.forms import Rule, along, flat, last, shifted, with_rank
+from emberharmony.transforms.batch import Mapped, Rows, has_rows
+
+T = Any
+
+
+def _lengths(shape: Any) -> tuple[Any, ...]:
+    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+
+
+def _reshape(m: Mapped, x: Rows, shape: Any, copy: Any) -> T:
+    return m(x.whole, (m.size, *_lengths(shape)), copy)
+
+
+def _transpose(m: Mapped, x: Rows, axes: Any) -> T:
+    rank = len(x.shape)
+    order = range(rank)[::-1] if axes is None else normalized(tuple(axes), rank)
+    return m(x.whole, (0, *(axis + 1 for axis in order))) if len(order) == rank else NotImplemented
+
+
+def _swapaxes(m: Mapped, x: Rows, axis1: int, axis2: int) -> T:
+    return m(x.whole, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
+
+
+def _expand_dims(m: Mapped, x: Rows, axis: Any) -> T:
+    return m(x.whole, shifted(axis, len(x.shape) + (len(axis) if isinstance(axis, (tuple, list)) else 1)))
+
+
+def _squeeze(m: Mapped, x: Rows, axis: Any) -> T:
+    return m(x.whole, shifted([i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis, len(x.shape)))
+
+
+def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
+    wanted = _lengths(shape)
+    return m(with_rank(m, x, len(wanted)), (m.size, *wanted)) if len(wanted) >= len(x.shape) else NotImplemented
+
+
+def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
+    shape = broadcast([x.shape for x in arrays])
+    to = m.bound.broadcast_to
+    return tuple(to(with_rank(m, x, len(shape)) if x.__class__ is Rows else x, (m.size, *shape)) for x in arrays)
+
+
+def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
+    if xs.__class__ is Rows:
+        return NotImplemented
+    wholes = [m.whole(x) for x in xs]
+    if axis is None:
+        return m([m.bound.reshape(x, (m.size, math.prod(x.shape[1:]))) for x in wholes], 1)
+    return m(wholes, shifted(axis, len(xs[0].shape)))
+
+
+def _stack(m: Mapped, xs: Any, axis: int) -> T:
+    if xs.__class__ is Rows:
+        return NotImplemented
+    return m([m.whole(x) for x in xs], shifted(axis, len(xs[0].shape) + 1))
+
+
+def _tile(m: Mapped, x: Rows, repeats: Any) -> T:
+    counts = _lengths(repeats)
+    rank = max(len(counts), len(x.shape))
+    return m(with_rank(m, x, rank), (1, *(1,) * (rank - len(counts)), *counts))
+
+
+def _flip(m: Mapped, x: Rows, axis: Any) -> T:
+    return m(x.whole, shifted(list(range(len(x.shape))) if axis is None else axis, len(x.shape)))
+
+
+def _roll(m: Mapped, x: Any, shift: Any, axis: Any) -> T:
+    if has_rows(shift):
+        return NotImplemented
+    if axis is None:
+        return m.bound.reshape(m(flat(m, x), shift, 1), x.whole.shape)
+    return m(x.whole, shift, shifted(axis, len(x.shape)))
+
+
+def _pad(m: Mapped, x: Any, pad_width: Any, mode: str, constant_values: Any) -> T:
+    if x.__class__ is not Rows or constant_values.__class__ is Rows:
+        return NotImplemented
+    return m(x.whole, [(0, 0), *pad_pairs(pad_width, len(x.shape))], mode, constant_values)
+
+
+def _diagonal(m: Mapped, x: Rows, offset: int, axis1: int, axis2: int) -> T:
+    return m(x.whole, offset, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
+
+
+def _diag(m: Mapped, x: Rows, k: int) -> T:
+    if len(x.shape) == 2:
+        return m.bound.diagonal(x.whole, k, 1, 2)
+    if len(x.shape) != 1 or k.__class__ is not int:
+        return NotImplemented
+    size = x.shape[0] + abs(k)
+    padded = m.bound.pad(x.whole, [(0, 0), (abs(k), 0)])
+    # Its elements lie in columns from k on, or in rows from -k on.
+    placed = m.bound.expand_dims(padded, 1 if k >= 0 else 2)
+    return m.bound.where(m.bound.eye(size, size, k, "bool"), placed, m.bound.zeros_like(placed))
+
+
+RULES: dict[str, Rule] = {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "matrix_transpose": last(2),
+    "swapaxes": _swapaxes,
+    "moveaxis": _swapaxes,
+    "expand_dims": _expand_dims,
+    "squeeze": _squeeze,
+    "broadcast_to": _broadcast_to,
+    "broadcast_arrays": _broadcast_arrays,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": along,
+    "unstack": along,
+    "tile": _tile,
+    "repeat": along,
+    "flip": _flip,
+    "roll": _roll,
+    "pad": _pad,
+    "diagonal": _diagonal,
+    "diag": _diag,
+    "tril": last(2),
+    "triu": last(2),
+}

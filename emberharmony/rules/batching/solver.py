@@ -1,0 +1,26 @@
+"""Batching rules of `ops/solver.py`."""
+
+from typing import Any
+
+from emberharmony.rules.batching.forms import Rule, aligned, last, lengthened
+from emberharmony.transforms.batch import Mapped, Rows
+
+T = Any
+
+
+def _solve(m: Mapped, a: Any, b: Any, *options: Any) -> T:
+    ranks = len(a.shape), len(b.shape)
+    if ranks[0] < 2 or not ranks[1]:
+        return NotImplemented
+    if ranks == (2, 1) and a.__class__ is not Rows:  # one matrix, and the vectors as columns
+        return m.bound.matrix_transpose(m(a, m.bound.matrix_transpose(b.whole), *options))
+    if ranks[1] == 1:
+        return m.bound.squeeze(m(*aligned(m, (a, lengthened(m, b, -1))), *options), -1)
+    return m(*aligned(m, (a, b)), *options)
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("det", "slogdet", "inv", "cholesky", "lu_factor", "qr", "svd", "eigh", "eig"), last(2)),
+    **dict.fromkeys(("svdvals", "eigvalsh", "eigvals"), last(2)),
+    **dict.fromkeys(("solve", "solve_triangular"), _solve),
+}

@@ -1,0 +1,299 @@
+"""`vmap` by batching rules: one run of a function, in which each op computes its results for all slices at once.
+
+The function receives each mapped tensor as a `TracedTensor` whose value is a set of `Rows`: the slices along the first
+axis of one tensor. It has the shape of one slice. Dispatch passes an op on such a tensor to the `Batch`, as it passes
+one that is differentiated to its tape. The batch calls the op's rule in `emberharmony.rules.batching`, which calls ops
+on the whole tensors. A composite without a rule runs through its body, and a primitive without one once per slice.
+
+Transforms nest by the numbers of tapes: a batch and a tape that begin later see the ops first, and run them on values
+that belong to the earlier ones. So the tape of a gradient inside of `vmap` records ops on slices, which the batch then
+runs for all slices; and a tape outside of `vmap` records the ops on whole tensors.
+
+What the function can do with one slice only, such as reading a value or drawing a random number on the host, ends the
+run with an error; `batched` then calls the function once for each slice.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony.core.errors import EmberError, TracedTensorError, says
+from emberharmony.core.registry import OPS
+from emberharmony.core.state.draws import WithoutDraws
+from emberharmony.transforms.rules import BATCHING
+from emberharmony.transforms.tape import Tape, call, is_plain, prepared, run_body, traced_in
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+
+class UnbatchableError(TracedTensorError):
+    """Raised when a function that is run for all slices at once does what has to be done for each slice."""
+
+
+class Rows:
+    """The slices of a tensor along its first axis.
+
+    Attributes:
+        whole: the tensor.
+        shape: the shape of one slice.
+        dtype: the native dtype.
+    """
+
+    __slots__ = ("dtype", "shape", "whole")
+
+    def __init__(self, whole: Any) -> None:
+        self.whole, self.dtype = whole, whole.dtype
+        self.shape: tuple[int, ...] = tuple(whole.shape[1:])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)  # such as `itemsize` and `device`, which a slice shares
+
+    def __repr__(self) -> str:
+        return f"slice of shape {self.shape} of {self.whole!r}"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+
+class Mapped:
+    """A call of an op on rows, as its rule sees it.
+
+    Attributes:
+        bound: the ops of the backend.
+        size: the number of slices.
+        spec: the op.
+    """
+
+    __slots__ = ("bound", "size", "spec")
+
+    def __init__(self, bound: Any, size: int, op: str) -> None:
+        self.bound, self.size, self.spec = bound, size, OPS[op]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls the op itself, with its arguments in the declared order."""
+        return call(getattr(self.bound, self.spec.name), self.spec, arguments)
+
+    def whole(self, x: Any) -> Any:
+        """Returns a tensor with the mapped axis in front; one that is not mapped is the same in all slices."""
+        if x.__class__ is Rows:
+            return x.whole
+        return self.bound.broadcast_to(x, (self.size, *x.shape))
+
+    def completed(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Returns the arguments of the op with the defaults of those that were not given."""
+        parameters = self.spec.parameters
+        if len(arguments) >= len(parameters) or any(parameter.variadic for parameter in parameters):
+            return arguments
+        return [*arguments, *(parameter.default for parameter in parameters[len(arguments) :])]
+
+    def place(self, name: str) -> int:
+        """Returns the index of a parameter of the op."""
+        return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
+
+
+class Batch(Tape):
+    """The run of a function on all slices at once.
+
+    Args:
+        backend: the backend.
+        size: the number of slices.
+    """
+
+    __slots__ = ("size",)
+    differentiates = False
+
+    def __init__(self, backend: Any, size: int) -> None:
+        super().__init__(backend)
+        self.size = size
+
+    def read(self, what: str) -> None:
+        """Ends the run, because the function reads a value, which differs between slices."""
+        raise UnbatchableError(f"{what} reads the value of one slice")
+
+    def lack(self, name: str) -> None:
+        """Ends the run, because the function looks for an attribute of a native tensor."""
+        raise UnbatchableError(f"the attribute {name!r} is that of a native tensor")
+
+    def rows(self, whole: Any) -> TracedTensor:
+        """Returns the tensor that stands for each slice along the first axis of a tensor."""
+        return TracedTensor(Rows(whole), self, None, None)
+
+    def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
+        """Runs an op on all slices at once.
+
+        Raises:
+            UnbatchableError: if it has to run in each slice.
+        """
+        if backend is not self.backend:
+            if backend.home is self.backend.home and backend.unwatched is backend:  # `ops.eval_shape` wraps the backend
+                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+            raise UnbatchableError(f"{op}() runs on another backend, or is observed")
+        given: list[Any] = []
+        for argument in arguments:
+            if argument.__class__ is TracedTensor:
+                if argument.tape is self:
+                    argument = argument.value
+                elif argument.tape.level > self.level:
+                    return argument.tape.run(backend, op, arguments)
+            elif argument.__class__ is not self.tensor_type and not is_plain(op, len(given), argument):
+                return self._found(backend, op, None, arguments)
+            given.append(argument)
+        return self._mapped(op, arguments, given)
+
+    def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+        """Runs an op in the general case, with tensors in lists, tuples and keys."""
+        if op != "custom_vjp":
+            arguments = prepared(backend, OPS[op], arguments)
+        latest = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
+        if latest is not self:
+            return latest.run(backend, op, arguments)
+        given = [self._opened(argument) for argument in arguments]
+        if not any(map(has_rows, given)):
+            raise UnbatchableError(f"{op}() has a mapped tensor where it cannot be followed")
+        return self._mapped(op, arguments, given)
+
+    def _opened(self, argument: Any) -> Any:
+        """Returns an argument with the rows of the tensors of this batch in it."""
+        kind = argument.__class__
+        if kind is TracedTensor and argument.tape is self:
+            return argument.value
+        if kind is list or kind is tuple:
+            return kind(map(self._opened, argument))
+        return argument
+
+    def _mapped(self, op: str, arguments: Sequence[Any], given: Sequence[Any]) -> Any:
+        """Returns the result of an op on rows, as rows."""
+        if op in ABOUT:
+            return ABOUT[op](self.backend.bound, *given)
+        if op == "custom_vjp":
+            return self._customized(*given)
+        rule = BATCHING.get(op)
+        spec = OPS[op]
+        mapped = Mapped(self.backend.bound, self.size, op)
+        given = mapped.completed(given)
+        if rule is None and spec.composite:
+            try:
+                return run_body(self.backend, spec, arguments)
+            except UnbatchableError:
+                if spec.takes_callable:
+                    raise
+                return self._by_slices(mapped, given)  # its body reads values
+        try:
+            result = NotImplemented if rule is None else rule(mapped, *given)
+        except EmberError:
+            raise
+        except Exception as error:
+            raise UnbatchableError(f"{op}() refuses an argument") from error
+        return self._by_slices(mapped, given) if result is NotImplemented else self._boxed(result)
+
+    def _boxed(self, result: Any) -> Any:
+        if isinstance(result, (tuple, list)):
+            items = map(self._boxed, result)
+            kind = type(result)
+            return list(items) if kind is list else tuple(items) if kind is tuple else kind(*items)
+        return self.rows(result)
+
+    def _by_slices(self, mapped: Mapped, given: Sequence[Any]) -> Any:
+        """Returns the result of an op that has to run once for each slice."""
+        bound = self.backend.bound
+
+        def sliced(argument: Any, i: int) -> Any:
+            kind = argument.__class__
+            if kind is Rows:
+                return bound.take(argument.whole, i, axis=0)
+            return kind(sliced(x, i) for x in argument) if kind is list or kind is tuple else argument
+
+        return self._boxed(
+            self._stacked(mapped.spec.name, [mapped(*(sliced(x, i) for x in given)) for i in range(self.size)])
+        )
+
+    def _stacked(self, op: str, results: Sequence[Any]) -> Any:
+        first = results[0]
+        if isinstance(first, (tuple, list)):
+            items = [self._stacked(op, column) for column in zip(*results, strict=True)]
+            kind = type(first)
+            return items if kind is list else tuple(items) if kind is tuple else kind(*items)
+        if not self.backend.is_tensor(first):
+            raise UnbatchableError(f"{op}() returns a value of one slice")
+        return self.backend.bound.stack(list(results))
+
+    def _customized(self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]) -> Any:
+        """Returns the outputs of a function with a derivative of its own, which is mapped too."""
+        batched = [x.__class__ is Rows for x in primals]
+
+        def inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
+            inner = Batch(self.backend, self.size)
+            found = [inner.whole(x) for x in function(*(inner.boxed(column) for column in columns))]
+            if any(x.tape is self for x in traced_in(found)):
+                raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
+            return found
+
+        def first(*values: Any) -> list[Any]:
+            return inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
+
+        def again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            given = list(zip(values, batched, strict=True))
+            found = inside(backward, given, [(cotangent, True) for cotangent in cotangents])
+            pairs = zip(found, batched, strict=True)
+            return [x if mapped else self.backend.bound.sum(x, axis=0) for x, mapped in pairs]
+
+        values = [x.whole if mapped else x for x, mapped in zip(primals, batched, strict=True)]
+        return [self.rows(x) for x in self.backend.bound.custom_vjp(first, again, values)]
+
+    def boxed(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
+        """Returns tensors, those that are mapped as rows."""
+        return [self.rows(x) if mapped else x for x, mapped in column]
+
+    def whole(self, x: Any) -> Any:
+        """Returns a result with the mapped axis in front."""
+        if x.__class__ is TracedTensor and x.tape is self:
+            return x.value.whole
+        bound = self.backend.bound
+        return bound.copy(bound.broadcast_to(x, (self.size, *x.shape)))
+
+
+def has_rows(argument: Any) -> bool:
+    """Returns whether an argument is or contains rows."""
+    kind = argument.__class__
+    return kind is Rows or ((kind is list or kind is tuple) and any(map(has_rows, argument)))
+
+
+def _refused(bound: Any, *arguments: Any) -> Any:
+    raise UnbatchableError("the op takes the value of one slice out of the function")
+
+
+ABOUT: dict[str, Callable[..., Any]] = {
+    "shape": lambda bound, x: x.shape,
+    "ndim": lambda bound, x: len(x.shape),
+    "size": lambda bound, x: bound.size(x.whole) // x.whole.shape[0],
+    "dtype": lambda bound, x: bound.dtype(x.whole),
+    "result_type": lambda bound, *xs: bound.result_type(*(x.whole if x.__class__ is Rows else x for x in xs)),
+    "get_device": lambda bound, x: bound.get_device(x.whole),
+    "eval": lambda bound, *xs: None,
+    "to_numpy": _refused,
+    "from_dlpack": _refused,
+}
+"""Ops that return no tensor."""
+
+
+def batched(
+    backend: Any, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool
+) -> list[Any]:
+    """Returns the same as `Backend.batched`, by one run of `fn` if that is possible, else by one run for each slice."""
+    if not BATCHING:
+        importlib.import_module("emberharmony.rules.batching")
+    bound = backend.bound
+    batch = Batch(backend, tensors[0].shape[axes[0]])
+    given = [batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)]
+    try:
+        if same:
+            return [batch.whole(x) for x in fn(*given)]
+        with WithoutDraws():
+            return [batch.whole(x) for x in fn(*given)]
+    except Exception as error:
+        if not says(error, (EmberError,)):
+            raise
+        # The function reads a value, or its own error has to name the shapes of slices, as those of a loop do.
+    looped: list[Any] = backend.looped(fn, tensors, axes)
+    return looped
