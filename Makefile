@@ -72,6 +72,7 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/gradients.py
+	$(BIN)/python benchmarks/batching.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/composites.py
 	$(BIN)/python benchmarks/io.py

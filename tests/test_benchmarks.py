@@ -13,6 +13,7 @@ from emberharmony.backend.discovery import is_installed
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {"native", "again", "ours", "again median", "ours median"}
 SHORT = {
+    "batching.py": (["--rounds", "1", "small"], {"perceptron, small", "gradients of each sample, small"}),
     "models.py": (["--rounds", "1", "--batch", "1", "mlp"], {"mlp forward, batch 1", "mlp step, batch 1"}),
     "nn.py": (["--rounds", "1", "AdamW, 100 small, torch"], {"AdamW, 100 small, torch"}),
     "kernels.py": (
