@@ -45,6 +45,8 @@ class Rows:
         self.shape: tuple[int, ...] = tuple(whole.shape[1:])
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # probed by a library, such as `copy`, also before there is a tensor
+            raise AttributeError(name)
         return getattr(self.whole, name)  # such as `itemsize` and `device`, which a slice shares
 
     def __repr__(self) -> str:
