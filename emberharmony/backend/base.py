@@ -316,6 +316,23 @@ class Backend(Probes):
         """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
         return rule(*arguments)
 
+    def adam(
+        self, gradient: Any, parameter: Any, averages: Sequence[Any], step: int, hyper: Mapping[str, Any]
+    ) -> list[Any] | None:
+        """Returns a parameter and its averages after a step of Adam, computed by one function of the library.
+
+        Args:
+            gradient: the gradient.
+            parameter: the parameter.
+            averages: the averages of the gradients and of their squares, with `amsgrad` also the largest of these.
+            step: the count of steps with this one.
+            hyper: the options of `emberharmony.optim.Adam`.
+
+        Returns:
+            New tensors, or None if the ops have to be called.
+        """
+        return None
+
     def owns(self, tensors: Sequence[Any]) -> bool:
         """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
 

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from emberharmony import Parameter, ops, optim
+from emberharmony.core import selection
 from tests.optim.oracle import LIMIT, our_run, pure_run, require, require_steps_of_torch
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -42,3 +45,53 @@ def test_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: s
 def test_200_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: str, backend: str) -> None:
     require(backend, dtype)
     require_steps_of_torch(name, options, dtype, 200, our_run)
+
+
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Returns a list that gets, for each call of a rule, whether one function of the library has computed it."""
+    kind, found = type(selection.current()), []
+    native = kind.adam
+
+    def adam(self: Any, *arguments: Any) -> Any:
+        made = native(self, *arguments)
+        found.append(made is not None)
+        return made
+
+    monkeypatch.setattr(kind, "adam", adam)
+    return found
+
+
+def stepped(options: dict[str, Any], gradients: list[Any]) -> list[Any]:
+    """Returns a parameter and the tensors of its state after steps of Adam."""
+    cell = Parameter(ops.ones_like(gradients[0]))
+    optimizer = optim.Adam([cell], **options)
+    for gradient in gradients:
+        optimizer.step({cell: gradient})
+    state = optimizer.state[cell]
+    assert state["step"] == len(gradients)
+    return [ops.to_numpy(x) for x in (cell.value, *(state[name].value for name in state if name != "step"))]
+
+
+@pytest.mark.parametrize("dtype", LIMIT)
+@pytest.mark.parametrize("options", [options for name, options in CASES if name == "Adam"])
+def test_a_kernel_gives_what_the_ops_give(
+    options: dict[str, Any], dtype: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require(backend, dtype)
+    rng = np.random.default_rng(0)
+    gradients = [ops.cast(ops.convert_to_tensor(rng.normal(size=(5, 7)) * 10.0**i), dtype) for i in range(-3, 3)]
+    ran = kernels(monkeypatch)
+    found = stepped(options, gradients)
+    assert ran == [backend == "torch"] * 6
+    monkeypatch.setattr(type(selection.current()), "adam", lambda self, *arguments: None)
+    for ours, wanted in zip(found, stepped(options, gradients), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=LIMIT[dtype], atol=LIMIT[dtype] * np.abs(wanted).max())
+
+
+def test_tensors_that_no_kernel_takes(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = kernels(monkeypatch)
+    x = ops.reshape(ops.arange(12, dtype="float32"), (3, 4))
+    for turned, straight in zip(stepped({}, [ops.transpose(x)]), stepped({}, [x]), strict=True):
+        np.testing.assert_allclose(turned, straight.T, rtol=1e-6)
+    stepped({}, [ops.cast(x, "float16")])
+    assert ran == [False, backend == "torch", False]

@@ -79,7 +79,7 @@ def flat(x: Any) -> Iterator[Any]:
 
 
 def assert_same(found: Any, expected: Any, dtype: str = "float32") -> None:
-    """Asserts that bits are equal, but for the roundings that PyTorch's lists of wide numbers leave out."""
+    """Asserts that bits are equal, but for the roundings that PyTorch's lists and kernels of wide numbers leave out."""
     if ops.get_backend() != "torch" or "16" in dtype:
         assert found == expected
         return
@@ -178,8 +178,11 @@ def test_reading_and_assigning_the_state(kind: str, alone: Callable[..., Any], b
         share.value = ops.copy(share.value)
     trained(optimizer, rows[4:5])
     optimizer.load_state_dict(optimizer.state_dict())
-    found = trained(optimizer, rows[5:])
-    assert (found, states_of(optimizer)) == alone(kind, rows)
+    found = trained(optimizer, rows[5:]), states_of(optimizer)
+    if kind in ("Adam", "AdamW"):
+        assert_same(found, alone(kind, rows))
+    else:
+        assert found == alone(kind, rows)
 
 
 def test_a_buffer_stays_the_same_object(backend: str) -> None:
@@ -216,7 +219,7 @@ def test_parameters_that_are_exchanged_are_used(alone: Callable[..., Any], backe
         trained(single, rows[:3])
         other[2].value = ops.ones((17,))
         other[5].to("float16").to("float32")
-        assert found == trained(single, rows[3:])
+        assert_same(found, trained(single, rows[3:]))
 
 
 def test_parameters_that_change_their_dtype_are_computed_alone(backend: str) -> None:
@@ -258,7 +261,7 @@ def test_large_parameters_are_computed_alone(monkeypatch: pytest.MonkeyPatch, ba
     # Of the nine, (5, 7, 2) and (300,) are large; a vector takes the first five of the others, two are left.
     assert in_vectors(optimizer) == 10
     monkeypatch.setattr(vectors, "FEWEST", 10**6)
-    assert found == trained(KINDS["AdamW"](cells_of()), rows)
+    assert_same(found, trained(KINDS["AdamW"](cells_of()), rows))
 
 
 def test_an_error_leaves_everything_as_before(backend: str) -> None:

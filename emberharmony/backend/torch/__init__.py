@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -245,6 +245,20 @@ class TorchBackend(
         if large and is_unwatched(*chain.from_iterable(columns)):
             return programs.one_by_one(program, columns)
         return programs.listed(program, columns)
+
+    def adam(
+        self,
+        gradient: torch.Tensor,
+        parameter: torch.Tensor,
+        averages: Sequence[torch.Tensor],
+        step: int,
+        hyper: Mapping[str, Any],
+    ) -> list[torch.Tensor] | None:
+        """Returns a step of Adam by PyTorch's kernel, which reads and writes memory once; see `Backend.adam`."""
+        given = [gradient, parameter, *averages]
+        if not (_alike([given]) and programs.has_adam(given) and is_unwatched(*given)):
+            return None
+        return programs.adam(gradient, [parameter, *averages], step, hyper)
 
     def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
