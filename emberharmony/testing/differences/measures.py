@@ -11,6 +11,8 @@ from emberharmony.testing.differences.records import Array, Host
 PART = 2**16
 """So many elements are compared at once."""
 
+_LARGEST, _SMALLEST = np.maximum.reduce, np.minimum.reduce
+
 
 def unlike(first: Sequence[Host], second: Sequence[Host]) -> str:
     """Returns how two lists of tensors differ in number, shape or dtype; "" if they do not."""
@@ -78,18 +80,19 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
                 unequal += int(np.count_nonzero(x != y))
                 continue
             off = x - y
-            # The largest and the smallest element take one pass each; magnitudes take one more, and memory.
-            gap = _magnitude(off) if kind == "f" else float(np.abs(off).max())
-            size = _magnitude(x) if kind == "f" else float(np.abs(x).max())
-            if not (math.isfinite(gap) and math.isfinite(size)):
+            gap, size = _magnitude(off), _magnitude(x)
+            if not (gap < math.inf and size < math.inf):  # or NaN
                 same = (x == y) | (np.isnan(x) & np.isnan(y))
                 gap = float(np.where(same, 0.0, np.abs(off)).max())
                 if not math.isfinite(gap):
                     return Apart(math.inf, math.inf, math.inf)
                 size = float(np.where(np.isfinite(x), np.abs(x), 0.0).max())
+            if gap > largest_gap:
+                largest_gap = gap
+            if size > most:
+                most = size
             if each and gap:
                 relative = max(relative, _relative(x, y, off))
-            largest_gap, most = max(largest_gap, gap), max(most, size)
     if unequal:
         return Apart(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
@@ -98,17 +101,26 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
 
 
 def _magnitude(x: Array) -> float:
-    """Returns the largest magnitude of real numbers; NaN if one is NaN."""
-    return max(float(x.max()), -float(x.min()))
+    """Returns the largest magnitude of the numbers of a vector; NaN if one is NaN."""
+    if x.dtype.kind == "c":
+        return float(np.abs(x).max())
+    # The largest and the smallest element take one pass each; magnitudes take one more, and memory.
+    high, low = float(_LARGEST(x)), -float(_SMALLEST(x))
+    return high if high > low or high != high else low
 
 
 def _relative(x: Array, y: Array, off: Array) -> float:
-    """Returns the largest difference of two elements, which are `off` apart, as a share of the element."""
-    part = np.divide(off, x)
-    found = _magnitude(part) if part.dtype.kind == "f" else float(np.abs(part).max())
+    """Returns the largest difference of two elements, as a share of the element; `off` is overwritten.
+
+    Args:
+        x: a vector.
+        y: another one.
+        off: their difference.
+    """
+    found = _magnitude(np.divide(off, x, out=off))
     if math.isfinite(found):
         return found
-    part = np.abs(off) / np.maximum(np.abs(x), np.abs(y))
+    part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
     return float(np.max(np.where(np.isfinite(part), part, 0.0)))
 
 
