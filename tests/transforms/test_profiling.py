@@ -208,6 +208,30 @@ def test_files_for_viewers_fit_their_formats(backend: str, tmp_path: Path) -> No
     assert {row["name"] for row in report["op"]} == {event.op for event in p}
 
 
+def test_calls_in_a_chrome_trace_lie_in_each_other_or_apart(backend: str, tmp_path: Path) -> None:
+    """Viewers draw the complete events of a thread as a stack, which needs events that nest, in order of their start."""
+    step = trained()
+    with ops.profile(backward=True) as p:
+        step()
+        ops.std(ops.ones((3, 2)))
+    p.save_chrome_trace(tmp_path / "chrome.json")
+    rows = [row for row in json.loads((tmp_path / "chrome.json").read_text())["traceEvents"] if row["ph"] == "X"]
+    rows.sort(key=lambda row: (row["ts"], -row["dur"]))
+    rounding = 0.01  # of microseconds as float64
+    open_until: list[float] = []
+    depths = []
+    for row in rows:
+        end = row["ts"] + row["dur"]
+        while open_until and open_until[-1] <= row["ts"] + rounding:
+            open_until.pop()
+        assert not open_until or end <= open_until[-1] + rounding, row
+        depths.append(len(open_until))
+        open_until.append(end)
+    assert sorted(depths) == sorted(event.depth for event in p)
+    starts = [event.started for event in p if event.outer is None]
+    assert starts == sorted(starts)
+
+
 def test_an_empty_profile_has_empty_tables() -> None:
     with ops.profile() as p:
         pass
