@@ -1,3 +1,10 @@
 """The subcommands of `emberlint`, each with the module that defines it."""
 
-COMMANDS = {"check": "check", "fix": "fix", "explain": "explain", "rules": "explain", "inventory": "inventory"}
+COMMANDS = {
+    "check": "check",
+    "fix": "fix",
+    "port": "port",
+    "explain": "explain",
+    "rules": "explain",
+    "inventory": "inventory",
+}

@@ -1,21 +1,18 @@
 """Applies repairs to a file: finds the nodes by place, edits them, and checks that nothing else changed."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import libcst as cst
-from libcst.codemod import CodemodContext
-from libcst.codemod.visitors import AddImportsVisitor, RemoveImportsVisitor
 from libcst.helpers import get_full_name_for_node
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from emberlint.findings import Finding, Safety
 from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
+from emberlint.fixes.imports import comments, with_namespaces, without
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
 from emberlint.fixes.splice import SPACE, Change, changes, op_of, spliced
 from emberlint.knowledge.replacements import NEUTRAL
@@ -170,7 +167,7 @@ class _Work:
         self.seen.update(editor.seen)
         self.added |= editor.added
         self.renamed |= editor.renamed
-        if _comments(text, head) != _comments(after, head):
+        if comments(text, head) != comments(after, head):
             self.fault = "a comment would be lost"
         return after
 
@@ -188,8 +185,8 @@ class _Work:
             head, rest = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
             words = {word for one in ast.walk(tree) for word in _words(one)}
             unused = self.renamed - words
-        after = _without(self.file, _with(cst.parse_module(head), self.added), unused).code
-        if _comments(head) != _comments(after):
+        after = without(self.file, with_namespaces(cst.parse_module(head), self.added), unused).code
+        if comments(head) != comments(after):
             self.fault = "a comment would be lost"
         return after + rest
 
@@ -205,35 +202,6 @@ def _words(node: ast.AST) -> Iterator[str]:
         yield node.id
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < _ANNOTATION:
         yield from re.findall(r"\w+", node.value)
-
-
-def _with(tree: cst.Module, namespaces: set[str]) -> cst.Module:
-    """Returns the module with the missing imports of namespaces added."""
-    for namespace in sorted(namespaces):
-        package, _, name = namespace.rpartition(".")
-        context = CodemodContext()
-        AddImportsVisitor.add_needed_import(context, package, name)
-        tree = AddImportsVisitor(context).transform_module(tree)
-    return tree
-
-
-def _without(file: SourceFile, tree: cst.Module, names: set[str]) -> cst.Module:
-    """Returns the module without the imports that were used only by repaired expressions.
-
-    An import with a comment stays, because a person must judge whether the comment still applies.
-    """
-    for name in sorted(names):
-        for binding in file.names.root.bindings.get(name, ()):
-            statement = file.parent(binding.node)
-            if not isinstance(binding.node, ast.alias) or not isinstance(statement, ast.Import | ast.ImportFrom):
-                continue
-            alias, context = binding.node, CodemodContext()
-            module = alias.name if isinstance(statement, ast.Import) else statement.module or ""
-            member = None if isinstance(statement, ast.Import) else alias.name
-            RemoveImportsVisitor.remove_unused_import(context, module, member, alias.asname)
-            shorter = RemoveImportsVisitor(context).transform_module(tree)
-            tree = shorter if _comments(shorter.code) == _comments(tree.code) else tree
-    return tree
 
 
 def _not_asked(finding: Finding, unsafe: bool) -> str | None:
@@ -258,13 +226,6 @@ def _fault(after: str) -> str | None:
     except SyntaxError as error:
         return f"the result would not parse: {error.msg}"
     return None
-
-
-def _comments(text: str, head: str = "") -> list[str]:
-    if "#" not in text:
-        return []
-    tokens = tokenize.generate_tokens(io.StringIO(head + text).readline)
-    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 class _Editor(cst.CSTTransformer):

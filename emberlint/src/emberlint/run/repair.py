@@ -8,7 +8,6 @@ import tempfile
 import tokenize
 from collections.abc import Iterator
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,14 +113,20 @@ def repair_file(
         return Repaired("", "")  # the check that follows reports the file
     result = repair_text(path, text, settings, codes, unsafe, session)
     if write and result.after != result.before:
-        encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding=encoding, newline="") as stream:
-                stream.write(result.after)
-            shutil.copymode(file, name)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_text(file, result.after)
     return result
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replaces the text of a file in one step, keeping its encoding and mode."""
+    with file.open("rb") as content:
+        encoding, _ = tokenize.detect_encoding(content.readline)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding=encoding, newline="") as stream:
+            stream.write(text)
+        shutil.copymode(file, name)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -13,6 +13,7 @@ from emberlint.run.registry import all_rules, codes_by_word
 
 _COMMENT = re.compile(r"#\s*emberlint:\s*(?P<verb>[\w-]+)\s*(?:\[(?P<codes>[^\]]*)\])?")
 _NOQA = re.compile(r"#\s*noqa:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)", re.IGNORECASE)
+MARK = "port"  # the verb of the marks of `emberlint port`, which silence nothing
 VERBS = ("ignore", "file-ignore", "off", "on")
 END = 1 << 30
 
@@ -47,7 +48,7 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
     found: list[Directive] = []
     for token in _comments(text):
         match = _COMMENT.search(token.string)
-        if match:
+        if match and match["verb"] != MARK:
             line, offset = token.start
             place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
             found.append(_parse(match["verb"], match["codes"] or "", place))

@@ -1,0 +1,131 @@
+"""The signatures of native functions and methods, and the op and its arguments that replace a call of each.
+
+The tests run every row: the native call and the translated one must give equal values and dtypes.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.replacements import ALIASES
+
+
+class Signature(NamedTuple):
+    """A native function or method, its parameters, and how its arguments become those of the op.
+
+    `places` are the positional parameters in order; `*axes` takes all further positional arguments. `arguments` gives
+    the op's parameter for a native one, `fills` the arguments of the op that stand for a native default. `when` names a
+    condition on the arguments, `integers` is what differs for integer tensors.
+    """
+
+    native: str
+    places: tuple[str, ...]
+    named: frozenset[str]
+    required: tuple[str, ...]
+    op: str
+    arguments: Mapping[str, str]
+    fills: Mapping[str, str]
+    when: str
+    integers: str
+
+
+class Translation(NamedTuple):
+    """The arguments of the op: a keyword for each argument of the call, None for a positional one, and the fills.
+
+    The arguments from `packed` on are wrapped in a tuple; -1 if there are none.
+    """
+
+    keywords: tuple[str | None, ...]
+    fills: tuple[tuple[str, str], ...]
+    packed: int = -1
+
+
+class UntranslatableError(Exception):
+    """Raised for a call that no call of the op equals; the message is the reason."""
+
+
+@cache
+def signatures() -> Mapping[str, Signature]:
+    """Returns the signatures by native name."""
+    text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
+    return {row["native"]: _parsed(row) for row in csv.DictReader(text.splitlines())}
+
+
+def signature(origin: str) -> Signature | None:
+    """Returns the signature of a native function; the table lists a function of JAX under the name of NumPy's."""
+    found = signatures().get(origin)
+    names = (other + origin[len(start) :] for start, other in ALIASES if origin.startswith((start, "jax.numpy.")))
+    if found is None and origin.startswith("jax.numpy."):
+        found = next((signatures()[name] for name in names if name in signatures()), None)
+    return found
+
+
+def _parsed(row: Mapping[str, str]) -> Signature:
+    required = tuple(word for word in row["parameters"].split() if "=" not in word and word != "*")
+    words = [word.partition("=")[0] for word in row["parameters"].split()]
+    star = words.index("*") if "*" in words else len(words)
+    pairs = [word.partition("=") for word in row["arguments"].split()]
+    return Signature(
+        row["native"],
+        tuple(words[:star]),
+        frozenset(word for word in words if not word.startswith("*") and word != "self"),
+        tuple(word.lstrip("*") for word in required),
+        row["op"],
+        {theirs.partition(":")[0] or ours: ours for ours, _, theirs in pairs if not theirs.startswith(":")},
+        {ours: theirs.partition(":")[2] for ours, _, theirs in pairs if ":" in theirs},
+        row["when"],
+        row["integers"],
+    )
+
+
+def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Translation:
+    """Returns the arguments of the op for a call with so many positional arguments and these keywords.
+
+    The receiver of a method counts as its first positional argument. The arguments keep their order, so that Python
+    evaluates them in the same order as before.
+
+    Raises:
+        UntranslatableError: if the op does not take these arguments.
+    """
+    native, packed = _native_parameters(found, positional)
+    unknown = [name for name in keywords if name not in found.named]
+    if unknown:
+        raise UntranslatableError(f"`{found.native}` has no parameter `{unknown[0]}`")
+    target = parameters()[found.op]
+    result: list[str | None] = []
+    given: set[str] = set()
+    for at, name in enumerate([*native, *keywords]):
+        ours = found.arguments.get(name.lstrip("*"))
+        if ours is None:
+            raise UntranslatableError(f"ops.{found.op} has no argument like `{name.lstrip('*')}=`")
+        if ours in given and not target.variadic:
+            raise UntranslatableError(f"two arguments for `{name}`")
+        given.add(ours)
+        if target.variadic and at < positional:
+            result.append(None)
+            continue
+        fits = at < len(target.positional) and target.positional[at] == ours and None not in result[at:]
+        ordered = all(one is None for one in result)
+        result.append(None if at < positional and fits and ordered else ours)
+    missing = [name for name in target.required if name not in given and name not in found.fills]
+    if missing:
+        raise UntranslatableError(f"ops.{found.op} needs `{missing[0]}`")
+    fills = tuple((name, text) for name, text in found.fills.items() if name not in given)
+    return Translation(tuple(result), fills, packed)
+
+
+def _native_parameters(found: Signature, positional: int) -> tuple[list[str], int]:
+    """Returns the native parameters that positional arguments give, and where those begin that form one tuple."""
+    last = found.places[-1] if found.places else ""
+    if last.startswith("*"):
+        at = len(found.places) - 1
+        names = [*found.places[: min(positional, at)], *[last] * (positional - at)]
+        if parameters()[found.op].variadic or positional <= at:
+            return names, -1
+        return names[: at + 1], at
+    if positional > len(found.places):
+        raise UntranslatableError(f"`{found.native}` takes fewer positional arguments")
+    return [*found.places[:positional]], -1

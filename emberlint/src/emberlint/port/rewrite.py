@@ -1,0 +1,129 @@
+"""Ports a file: applies the steps until nothing more changes, and marks what remains."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable
+from typing import NamedTuple
+
+import libcst as cst
+from libcst.helpers import get_full_name_for_node
+
+from emberlint.fixes.imports import comments, with_namespaces, without
+from emberlint.fixes.splice import spliced
+from emberlint.port.steps import Step, steps
+from emberlint.source.source_file import SourceFile
+
+MARK = "# emberlint: port:"
+ROUNDS = 8  # a ported call may make a method's receiver known as a tensor; chains are rarely longer
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+
+
+class Use(NamedTuple):
+    """A native use: its name, its kind, its line; and the reason and the way out if it remains."""
+
+    native: str
+    kind: str
+    line: int
+    reason: str = ""
+    advice: str = ""
+
+
+class Ported(NamedTuple):
+    """A file before and after: the uses that were ported, by their lines before, and those that remain, after."""
+
+    before: str
+    after: str
+    ported: tuple[Use, ...]
+    remaining: tuple[Use, ...]
+
+
+def port(file: SourceFile, parsed: Callable[[str], SourceFile]) -> Ported:
+    """Returns the file with every exact native use ported and a comment above each statement with another one.
+
+    A file that would not parse afterwards, or would lose a comment, is left as it is.
+
+    Args:
+        file: The file.
+        parsed: Returns the file with another text, to port what the first round made known.
+    """
+    text, done = file.text, list[Use]()
+    current = parsed(_unmarked(text))
+    for _ in range(ROUNDS):
+        found = [step for step in steps(current) if step.changes]
+        after = _applied(current, found)
+        if after == current.text or not _is_sound(current.text, after):
+            break
+        done += [Use(step.native, step.kind, step.node.lineno) for step in found]
+        current = parsed(after)
+    left = [step for step in steps(current) if not step.changes]
+    marked, lines = _marked(current, left)
+    remaining = [Use(one.native, one.kind, lines(one.node.lineno), one.reason, one.advice) for one in left]
+    return Ported(text, marked, tuple(done), tuple(remaining))
+
+
+def _applied(file: SourceFile, found: list[Step]) -> str:
+    """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
+    if not found:
+        return file.text
+    pieces = _LINE_END.split(file.text)
+    lines, ends = pieces[::2], [*pieces[1::2], ""]
+    spliced(lines, [change for step in found for change in step.changes])
+    after = "".join(map(str.__add__, lines, ends))
+    namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
+    names = {_first(file, step.node) for step in found}
+    try:
+        return without(file, with_namespaces(cst.parse_module(after), namespaces), names - {""}).code
+    except cst.ParserSyntaxError:
+        return file.text
+
+
+def _first(file: SourceFile, node: ast.expr) -> str:
+    """Returns the name that a native use begins with, or an empty string for the method of a value."""
+    function = node.func if isinstance(node, ast.Call) else node
+    full = get_full_name_for_node(cst.parse_expression(file.segment(function))) if file.native(function) else None
+    return (full or "").partition(".")[0]
+
+
+def _is_sound(before: str, after: str) -> bool:
+    try:
+        ast.parse(after)
+    except SyntaxError:
+        return False
+    return comments(before) == comments(after)
+
+
+def _unmarked(text: str) -> str:
+    """Returns the text without the marks of an earlier port."""
+    if MARK not in text:
+        return text
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    marks = {
+        token.start[0]
+        for token in tokens
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith(MARK) and token.string.startswith(MARK)
+    }
+    lines = text.splitlines(keepends=True) if "\f" not in text else re.findall(r"[^\n]*\n|[^\n]+", text)
+    return "".join(line for number, line in enumerate(lines, 1) if number not in marks)
+
+
+def _marked(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
+    """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
+    marks: dict[int, list[str]] = {}
+    for step in left:
+        statement = next((one for one in [step.node, *file.ancestors(step.node)] if isinstance(one, ast.stmt)), None)
+        if statement is None:
+            continue
+        first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", []))])
+        out = f" ({step.advice})" if step.advice else ""
+        mark = f"{MARK} {step.native}: {step.reason}{out}"
+        if mark not in marks.setdefault(first, []):
+            marks[first].append(" ".join(mark.split()))
+    pieces = _LINE_END.split(file.text)
+    parts: list[str] = []
+    for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):
+        indent = line[: len(line) - len(line.lstrip())]
+        parts += [f"{indent}{mark}{end or chr(10)}" for mark in marks.get(number, ())]
+        parts.append(line + end)
+    return "".join(parts), lambda line: line + sum(len(some) for at, some in marks.items() if at <= line)

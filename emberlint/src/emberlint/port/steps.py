@@ -1,0 +1,266 @@
+"""The steps of a port: for each native use of a file, the changes of its text, or the reason to leave it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
+from emberlint.fixes.splice import Change
+from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.native import Use
+from emberlint.knowledge.replacements import neutral_dtype, replacement
+from emberlint.knowledge.signatures import (
+    Signature,
+    Translation,
+    UntranslatableError,
+    signature,
+    signatures,
+    translated,
+)
+from emberlint.port.conditions import BUILTINS, reason_against
+from emberlint.source.native_uses import native_uses
+from emberlint.source.rename import advice, is_plain
+from emberlint.source.source_file import SourceFile
+
+CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+# how the reason for a tensor names the library that it comes from
+_ORIGIN = re.compile(r"`(numpy|torch|emberharmony)\.[\w.]+`(?: returns|, a tensor type)")
+
+
+class Step(NamedTuple):
+    """A native use with its kind, and either the changes that port it or the reason against and the way out."""
+
+    node: ast.expr
+    native: str
+    kind: str
+    changes: tuple[Change, ...] = ()
+    space: Spelling | None = None
+    reason: str = ""
+    advice: str = ""
+
+
+def steps(file: SourceFile) -> list[Step]:
+    """Returns a step for each native use and for each method of a tensor whose library is known."""
+    done = [*_calls(file)]
+    ported = {id(step.node) for step in done if step.changes}
+    return [*done, *_others(file, ported)]
+
+
+def _calls(file: SourceFile) -> Iterator[Step]:
+    """Yields the steps of the calls of functions and methods."""
+    for use in native_uses(file):
+        call = file.parent(use.node)
+        if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
+            yield _called(file, call, use.origin, signature(use.origin), use)
+    for call in file.index.nodes(ast.Call):
+        if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
+            yield from _method(file, call, call.func)
+
+
+def _method(file: SourceFile, call: ast.Call, function: ast.Attribute) -> Iterator[Step]:
+    """Yields the step of a method, if its receiver is known as a tensor of a library or as the result of an op."""
+    known = {owner: signatures().get(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
+    evidence = file.inference.evidence(function.value) if any(known.values()) else None
+    origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
+    if origin is None:
+        return
+    found = known.get(origin[1])
+    if found is not None:
+        yield _called(file, call, found.native, found, None)
+    elif origin[1] not in CLASSES:
+        name = next(one.op for one in known.values() if one is not None)
+        why = "the result of an op has this method in some libraries only"
+        yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
+
+
+def _called(file: SourceFile, call: ast.Call, origin: str, found: Signature | None, use: Use | None) -> Step:
+    kind = "method" if use is None else "call" if use.kind == "use" else use.kind
+    if found is None:
+        return Step(call, origin, kind, reason="no op is known to equal this call", advice=_advice(file, use))
+    is_method = isinstance(call.func, ast.Attribute) and use is None
+    arguments = [*([call.func.value] if is_method and isinstance(call.func, ast.Attribute) else []), *call.args]
+    try:
+        if any(isinstance(one, ast.Starred) for one in arguments) or any(one.arg is None for one in call.keywords):
+            raise UntranslatableError("the arguments of `*` and `**` are known only at run time")
+        if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
+            raise UntranslatableError("it is inside an f-string")
+        keywords = [one.arg or "" for one in call.keywords]
+        plan = translated(found, len(arguments), keywords)
+        values = [*arguments, *(one.value for one in call.keywords)]
+        reason = reason_against(file, found, _by_parameter(found, plan, values))
+        if reason is not None:
+            raise UntranslatableError(reason)
+        space = spelling(file, call)
+        changes = tuple(_Text(file, call, space).changes(found, plan, is_method))
+    except (UntranslatableError, ShadowedError) as error:
+        return Step(call, origin, kind, reason=str(error), advice=_advice(file, use) or f"ops.{found.op}")
+    return Step(call, origin, kind, changes, space)
+
+
+def _by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
+    target = parameters()[found.op]
+    names = [*target.positional, *(f"operands {at}" for at in range(len(values)))]
+    given = zip(plan.keywords, values, strict=False)
+    return {key or names[at]: one for at, (key, one) in enumerate(given)}
+
+
+def _advice(file: SourceFile, use: Use | None) -> str:
+    return "" if use is None else advice(file, use).title
+
+
+def _others(file: SourceFile, ported: set[int]) -> Iterator[Step]:
+    """Yields the steps of dtypes, constants and functions that are not called."""
+    for use in native_uses(file):
+        above = file.parent(use.node)
+        if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
+            continue
+        if use.origin in CLASSES.values() and _is_annotation(file, use.node):
+            yield _annotated(file, use)
+            continue
+        neutral, found = neutral_dtype(use.origin), replacement(use.origin)
+        call = file.parent(above) if isinstance(above, ast.keyword) else above
+        is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported
+        kind = "constant" if use.kind == "use" else use.kind
+        name = neutral or (found.op if found is not None else "")
+        takes = name in parameters()
+        if not name or takes or not (is_argument or is_plain(file, use)):
+            why = "a function is passed as a value" if takes else "no op is known to equal it here"
+            yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}" if name else "")
+            continue
+        try:
+            space = spelling(file, use.node)
+            changes = (_Text(file, use.node, space).replaced(use.node, f"{space.text}.{name}"),)
+        except (UntranslatableError, ShadowedError) as error:
+            yield Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
+            continue
+        yield Step(use.node, use.origin, kind, changes, space)
+
+
+def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an expression is in the annotation of a parameter, a result or a variable."""
+    child: ast.AST = node
+    for above in file.ancestors(node):
+        if isinstance(above, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
+            return child in (getattr(above, "annotation", None), getattr(above, "returns", None))
+        child = above
+    return False
+
+
+def _annotated(file: SourceFile, use: Use) -> Step:
+    """Returns the step of an annotation: the type of the tensors of every backend."""
+    space = Spelling("Tensor", "emberharmony.Tensor", added=True)
+    bound = any(one.origin != space.namespace for one in file.names.root.bindings.get(space.text, ()))
+    if bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
+        why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
+        return Step(use.node, use.origin, "annotation", reason=why, advice=space.namespace)
+    try:
+        changes = (_Text(file, use.node, space).replaced(use.node, space.text),)
+    except UntranslatableError as error:
+        return Step(use.node, use.origin, "annotation", reason=str(error), advice=space.namespace)
+    return Step(use.node, use.origin, "annotation", changes, space)
+
+
+class _Text:
+    """The changes of the text of one node."""
+
+    def __init__(self, file: SourceFile, node: ast.expr, space: Spelling) -> None:
+        self.file, self.node, self.space = file, node, space
+        self.depth = len([*file.ancestors(node)])
+
+    def changes(self, found: Signature, plan: Translation, is_method: bool) -> Iterator[Change]:
+        """Yields the changes that make a call one of the op."""
+        call = self.node
+        assert isinstance(call, ast.Call)
+        op = f"{self.space.text}.{found.op}"
+        if is_method:
+            yield from self._receiver(call, op)
+        else:
+            yield self.replaced(call.func, op)
+        for key, node in zip(plan.keywords[is_method:], call.args, strict=False):
+            if key is not None and plan.packed < 0:
+                yield self._inserted(node, f"{key}=")
+        if plan.packed >= 0:
+            yield from self._packed(call.args[plan.packed - is_method :], plan.keywords[-1 - len(call.keywords)])
+        keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
+        for key, keyword in zip(keys, call.keywords, strict=True):
+            if key != keyword.arg:
+                line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
+                yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
+        names = _by_parameter(found, plan, [*([call.func] if is_method else []), *call.args, *_values(call)])
+        dtype = names.get("dtype")
+        if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
+            yield self.replaced(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
+        if plan.fills:
+            yield self._filled(call, plan, bool(call.args or call.keywords or is_method))
+
+    def replaced(self, node: ast.expr, text: str) -> Change:
+        """Returns the change of a node's text."""
+        if node.end_lineno != node.lineno:
+            raise UntranslatableError("its name spans several lines")
+        column = self.file.column
+        start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
+        return Change(node.lineno, start, end, 0, text)
+
+    def _inserted(self, node: ast.expr, text: str, after: bool = False) -> Change:
+        line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)
+        column = self.file.column(line, offset) - 1
+        text_line = self.file.lines[line - 1]
+        if not after:
+            # an argument in parentheses, which are not part of its node
+            while column and text_line[:column].rstrip().endswith("("):
+                before = text_line[:column].rstrip()
+                if not _opens_group(before):
+                    break
+                column = len(before) - 1
+        depth = self.depth + 1 if not after else -self.depth - 1
+        return Change(line, column, column, depth, text)
+
+    def _receiver(self, call: ast.Call, op: str) -> Iterator[Change]:
+        function = call.func
+        assert isinstance(function, ast.Attribute)
+        line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
+        text = self.file.lines[line - 1]
+        name = end - 1 - len(function.attr)
+        dot = len(text[:name].rstrip()) - 1
+        opening = text.find("(", end - 1)
+        if dot < 0 or text[dot] != "." or opening < 0 or text[end - 1 : opening].strip():
+            raise UntranslatableError("its name spans several lines")
+        if not text[:dot].strip() and (function.value.end_lineno or 0) != line:
+            raise UntranslatableError("the chain of its methods spans several lines")
+        start = self.file.column(call.lineno, call.col_offset) - 1
+        yield Change(call.lineno, start, start, self.depth, f"{op}(")
+        yield Change(line, dot, opening + 1, 0, ", " if call.args or call.keywords else "")
+
+    def _packed(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
+        opening = f"{key}=" if key else ""
+        if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
+            if opening:
+                yield self._inserted(nodes[0], opening)
+            return
+        is_single = len(nodes) == 1
+        if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp):
+            raise UntranslatableError(f"`{self.file.segment(nodes[0])}` may be one number or a tuple")
+        yield self._inserted(nodes[0], f"{opening}(")
+        yield self._inserted(nodes[-1], ",)" if is_single else ")", after=True)
+
+    def _filled(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
+        line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
+        before = self.file.lines[line - 1][:end].rstrip()
+        if has_arguments and not before:
+            raise UntranslatableError(f"its closing parenthesis stands alone: add `{_text(plan)}` by hand")
+        comma = ", " if has_arguments and not before.endswith(",") else " " if before.endswith(",") else ""
+        return Change(line, end, end, self.depth + 1, comma + _text(plan))
+
+
+def _text(plan: Translation) -> str:
+    return ", ".join(f"{name}={text}".replace("'", '"') for name, text in plan.fills)
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [one.value for one in call.keywords]
+
+
+def _opens_group(before: str) -> bool:
+    """Returns whether the last parenthesis of a text groups an expression instead of opening arguments."""
+    return before[:-1].rstrip()[-1:] in ("", "(", ",", "=")

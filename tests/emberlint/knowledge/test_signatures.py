@@ -1,0 +1,305 @@
+"""Proves the table of native signatures: every row runs as the native call and as the translated call of the op."""
+
+import ast
+import itertools
+import os
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.signatures import Signature, UntranslatableError, signature, signatures, translated
+
+MODULES = {"numpy": np} | {name: pytest.importorskip(name) for name in ("torch",) if is_installed(name)}
+INSTALLED = [name for name in BUILTIN if is_installed(name) and any(one.startswith(name) for one in signatures())]
+GENERATOR = np.random.default_rng(7)
+SQUARE = GENERATOR.uniform(0.1, 0.9, (3, 3))
+CUBE = GENERATOR.uniform(0.1, 0.9, (2, 3, 4))
+POSITIVE = SQUARE @ SQUARE.T + 3 * np.eye(3)
+# What the arguments of an op may be, by the name of its parameter; the first value fits most ops.
+SAMPLES: dict[str, tuple[Any, ...]] = {
+    "axis": (0, -1, 1),
+    "axes": ((1, 0), (0, 1), 1, (0,), (2, 0, 1)),
+    "keepdims": (True, False),
+    "dtype": ("float64", "float32", "int64"),
+    "shape": ((9,), (3, 3), (2, 3), (-1,)),
+    "fill_value": (2.5,),
+    "axis1": (0, 1),
+    "axis2": (1, 0),
+    "k": (1, -1, 0),
+    "N": (3,),
+    "M": (4,),
+    "n": (2, 3),
+    "m": (4,),
+    "decimals": (1, 2),
+    "ord": (2, 1),
+    "p": (1.0, 2.0),
+    "q": (0.25, 50.0),
+    "num": (5, 3),
+    "start": (0, 1),
+    "stop": (7, 12),
+    "step": (2, 3),
+    "endpoint": (False, True),
+    "base": (3.0,),
+    "shift": (1, 2),
+    "repeats": (2, (2, 1)),
+    "indices_or_sections": (3, 1, (1, 2)),
+    "x_min": (0.3,),
+    "x_max": (0.6,),
+    "descending": (True, False),
+    "stable": (True,),
+    "source": (0, 1),
+    "destination": (1, 0),
+    "offset": (1, 0),
+    "indexing": ("ij", "xy"),
+    "subscripts": ("ij,jk->ik",),
+    "correction": (1, 0),
+    "negative_slope": (0.2,),
+    "alpha": (0.7,),
+    "threshold": (0.3,),
+    "rtol": (0.5,),
+    "atol": (0.5,),
+    "equal_nan": (True,),
+    "nan": (0.5,),
+    "posinf": (2.0,),
+    "neginf": (-2.0,),
+    "side": ("right", "left"),
+    "upper": (True, False),
+    "increasing": (True, False),
+    "approximate": (False, "none"),
+    "invert": (True,),
+    "assume_unique": (True,),
+    "rowvar": (False, True),
+    "ddof": (1,),
+    "weights": (np.array([1.0, 2.0, 3.0]),),
+    "norm": ("ortho", "forward"),
+    "lower": (True, False),
+    "descending_": (True,),
+    "initial": (0.95,),
+    "method": ("nearest", "linear"),
+    "delta": (0.5,),
+    "mode": ("same", "full", "reduced"),
+    "bins": (4,),
+    "minlength": (9,),
+    "pad_width": (((1, 1), (0, 2)),),
+    "constant_values": (2.0,),
+    "to": ("float64",),
+    "s": ((2, 2),),
+    "retstep": (False,),
+    "condition": (SQUARE > 0.5, SQUARE[0] > 0.5),
+    "indices": (np.array([1, 0]), np.array([[1, 0, 1]])),
+    "num_classes": (13,),
+    "optimize": (False,),
+    "operands": (SQUARE, CUBE[0, :, :3]),
+    "dx": (0.5,),
+    "period": (2.0,),
+    "left": (0.0,),
+    "right": (1.0, True),
+    "d": (0.5,),
+    "array": (SQUARE, CUBE),
+    "probabilities": (0.5,),
+}
+TENSORS = (SQUARE, CUBE, SQUARE[0], POSITIVE, SQUARE[:1], CUBE.swapaxes(1, 2))
+INTEGERS = (np.array([[7, 3, 1], [12, 9, 5], [2, 4, 8]]), np.array([3, 1, 2]))
+BOOLS = (SQUARE > 0.5, SQUARE[0] > 0.5)
+LISTS = ([SQUARE, SQUARE.T.copy()], [SQUARE[0], SQUARE[1]])
+DATA = (SQUARE, *INTEGERS, BOOLS[0], *TENSORS[1:], BOOLS[1], *LISTS)
+LIMIT = 12  # equal results that are enough for one form of a call
+
+
+def native(name: str) -> Any:
+    """Returns the native function or method with a dotted name."""
+    library, _, rest = name.partition(".")
+    return attrgetter(rest)(MODULES[library])
+
+
+def value(library: str, one: Any, wide: bool) -> Any:
+    """Returns a sample as a tensor of the library: with float64, or with float32."""
+    if isinstance(one, list):
+        return [value(library, item, wide) for item in one]
+    if not isinstance(one, np.ndarray):
+        return one
+    narrow = one.astype("float32") if one.dtype == np.float64 and not wide else one
+    return narrow.copy() if library == "numpy" else ops.convert_to_tensor(narrow)
+
+
+def theirs(library: str, name: str, one: Any) -> Any:
+    """Returns an argument as the library spells it: a dtype is an object of it."""
+    return getattr(MODULES[library], one) if name == "dtype" and isinstance(one, str) else one
+
+
+def leaves(result: Any) -> list[Any]:
+    if isinstance(result, list | tuple):
+        return [leaf for one in result for leaf in leaves(one)]
+    return [np.asarray(ops.to_numpy(result)) if ops.is_tensor(result) else np.asarray(result)]
+
+
+def parts(one: Any, other: Any) -> str:
+    """Returns what differs between two results: nothing, the dtype, or more."""
+    first, second = leaves(one), leaves(other)
+    if [leaf.shape for leaf in first] != [leaf.shape for leaf in second]:
+        return "shape"
+    for a, b in zip(first, second, strict=True):
+        error = 2e-3 if a.dtype == np.float16 else 1e-5  # NumPy computes a function of bools in float16
+        if not np.allclose(a, b, error, error / 10, equal_nan=True):
+            return "value"
+    return "" if [leaf.dtype for leaf in first] == [leaf.dtype for leaf in second] else "dtype"
+
+
+def forms(found: Signature) -> Iterator[tuple[list[str], list[str]]]:
+    """Yields the native parameters given by position and by keyword: the required ones, and each further one."""
+    target = parameters()[found.op]
+    backward = {ours: name for name, ours in found.arguments.items()}
+    places = [name.lstrip("*") for name in found.places]
+    required = [backward[name] for name in target.required if name in backward and name not in found.fills]
+    required += [name for name in found.required if name in found.arguments]
+    required += ["dtype"] if found.when == "dtype" else []
+    count = max((places.index(name) + 1 for name in required if name in places), default=0)
+    base, by_name = places[:count], [name for name in required if name not in places]
+    if target.variadic:
+        base = [*places[:-1], places[-1], places[-1]]
+    yield base, by_name
+    for name in found.arguments:
+        if name in base or name in by_name:
+            continue
+        if name in found.named:
+            yield base, [*by_name, name]
+        up_to = places[: places.index(name) + 1] if name in places else []
+        if len(up_to) > len(base) and not by_name and all(one in found.arguments for one in up_to):
+            yield up_to, []
+
+
+def outcomes(found: Signature, given: list[str], named: list[str], limit: int = LIMIT) -> dict[str, int]:
+    """Runs one form of a call on samples; returns how many results were equal, and how many differed in what."""
+    library = found.native.partition(".")[0]
+    function = native(found.native)
+    try:
+        plan = translated(found, len(given), named)
+    except UntranslatableError:
+        return {"refused": 1}
+    names = [*given, *named]
+    ours = [found.arguments.get(name, "") for name in names]
+    counts: dict[str, int] = {}
+    op = attrgetter(found.op)(ops)
+    pools = [SAMPLES.get(name, DATA) for name in ours]
+    if found.op in ("reshape", "transpose", "permute_dims"):
+        pools[0] = TENSORS
+    tried = itertools.islice(itertools.product(*pools), 0, 600)
+    for sample in tried:
+        for wide in (True, False):
+            is_integer = any(isinstance(one, np.ndarray) and one.dtype.kind in "ib" for one in sample)
+            values = [value(library, one, wide) for one in sample]
+            args = [theirs(library, name, one) for name, one in zip(ours, values, strict=True)]
+            by_name = dict(zip(named, args[len(given) :], strict=True))
+            try:
+                with np.errstate(all="ignore"):
+                    expected = function(*args[: len(given)], **by_name)
+            except Exception:  # noqa: BLE001 -- each library has its own errors for arguments that do not fit
+                continue
+            pairs = [*zip(plan.keywords, values, strict=True)]
+            fills = {name: ast.literal_eval(text) for name, text in plan.fills}
+            try:
+                got = op(*(one for key, one in pairs if key is None), **{k: v for k, v in pairs if k}, **fills)
+                differs = parts(expected, got)
+            except Exception as error:  # noqa: BLE001 -- counted, and compared with the table
+                differs = type(error).__name__
+            kind = differs if not differs or not is_integer else f"integers:{differs}"
+            counts[kind] = counts.get(kind, 0) + 1
+        has_integers = any(kind.startswith("integers:") for kind in counts) or not any(pool is DATA for pool in pools)
+        if counts.get("", 0) >= limit and has_integers:
+            break
+    return counts
+
+
+def faults(found: Signature, limit: int = LIMIT) -> list[tuple[str, dict[str, int]]]:
+    """Returns the forms of a call with a wrong result, and the parameters that no equal result proves."""
+    wrong = []
+    proved: set[str] = set()
+    for given, named in forms(found):
+        counts = outcomes(found, given, named, limit)
+        if counts.get("") or counts.get("integers:"):
+            proved.update([*given, *named])
+        if any(kind and kind != "integers:" and not (kind == "integers:dtype" and found.integers) for kind in counts):
+            wrong.append((f"{', '.join(given)} | {', '.join(named)}", counts))
+    return wrong + [(f"| {name}", {}) for name in found.arguments if name not in proved]
+
+
+@pytest.mark.parametrize("library", INSTALLED)
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_every_row_gives_the_same_values_and_dtypes(library: str) -> None:
+    limit = LIMIT if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
+    with ops.use_backend(library):
+        rows = [found for name, found in signatures().items() if name.startswith(f"{library}.")]
+        wrong = {found.native: bad for found in rows if (bad := faults(found, limit))}
+    assert wrong == {}
+    assert len(rows) > 250
+
+
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("numpy.std", {"op": "var"}),
+        ("numpy.sum", {"arguments": {"a": "x", "axis": "keepdims"}}),
+        ("numpy.zeros", {"fills": {}}),
+        ("numpy.sqrt", {"integers": ""}),
+    ],
+    ids=["another op", "another parameter", "another default", "another dtype"],
+)
+def test_a_wrong_row_has_faults(name: str, change: dict[str, Any]) -> None:
+    with ops.use_backend("numpy"):
+        assert faults(signatures()[name]._replace(**change))
+
+
+def test_the_names_of_a_row_exist_and_the_required_parameters_have_a_source() -> None:
+    for found in signatures().values():
+        target = parameters()[found.op]
+        assert attrgetter(found.op)(ops) is not None
+        ours = {*found.arguments.values(), *found.fills}
+        assert ours <= target.named or target.variadic, found.native
+        assert target.variadic or ours.issuperset(target.required), found.native
+        assert found.when in ("", "dtype", "integers"), found.native
+        assert found.integers in ("", "dtype"), found.native
+
+
+@pytest.mark.parametrize(
+    "name, positional, keywords, expected",
+    [
+        ("torch.softmax", 1, ["dim"], (None, "axis")),
+        ("torch.softmax", 2, [], (None, None)),
+        ("torch.sum", 1, ["dim", "keepdim"], (None, "axis", "keepdims")),
+        ("numpy.std", 1, ["ddof", "axis"], (None, "correction", "axis")),
+        ("torch.Tensor.permute", 4, [], (None, None)),  # three axes become one tuple
+        ("numpy.einsum", 3, [], (None, None, None)),
+    ],
+)
+def test_arguments_keep_their_order(
+    name: str, positional: int, keywords: list[str], expected: tuple[str | None, ...]
+) -> None:
+    assert translated(signatures()[name], positional, keywords).keywords == expected
+
+
+@pytest.mark.parametrize(
+    "name, positional, keywords, message",
+    [
+        ("numpy.sum", 1, ["out"], "has no argument like `out=`"),
+        ("numpy.sum", 1, ["dim"], "has no parameter `dim`"),
+        ("numpy.sum", 9, [], "takes fewer positional arguments"),
+        ("numpy.sum", 1, ["a"], "two arguments"),
+        ("numpy.reshape", 1, [], "needs `shape`"),
+    ],
+)
+def test_a_call_that_the_op_does_not_take_is_refused(
+    name: str, positional: int, keywords: list[str], message: str
+) -> None:
+    with pytest.raises(UntranslatableError, match=message):
+        translated(signatures()[name], positional, keywords)
+
+
+def test_a_function_of_jax_has_the_signature_of_numpy() -> None:
+    assert signature("jax.numpy.sum") == signatures()["numpy.sum"]
+    assert signature("torch.busday_count") is None

@@ -1,0 +1,195 @@
+"""`emberlint port`: what it rewrites, what it leaves and marks, and the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from emberlint.cli import main
+from emberlint.config.settings import Settings
+from emberlint.port import Ported, port
+from emberlint.port.rewrite import MARK
+from emberlint.run.check import source_file
+from emberlint.source.source_file import SourceFile
+
+SETTINGS = Settings(root=Path("/nowhere"))
+
+
+def parsed(text: str) -> SourceFile:
+    return source_file("library/a.py", text, SETTINGS)
+
+
+def ported(text: str) -> Ported:
+    return port(parsed(text), parsed)
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("torch.softmax(x, dim=-1)", "ops.softmax(x, axis=-1)"),
+        ("F.softmax(x, dim=-1)", "ops.softmax(x, axis=-1)"),
+        ("torch.sum(x, dim=1, keepdim=True)", "ops.sum(x, axis=1, keepdims=True)"),
+        ("torch.cat([x, y], dim=0)", "ops.concatenate([x, y], axis=0)"),
+        ("torch.clamp(x, 0, 1)", "ops.clip(x, 0, 1)"),
+        ("torch.clamp(x, min=0)", "ops.clip(x, x_min=0)"),
+        ("torch.zeros(2, 3)", "ops.zeros((2, 3))"),
+        ("torch.zeros((2, 3), dtype=torch.float64)", "ops.zeros((2, 3), dtype=ops.float64)"),
+        ("torch.arange(0, len(x), 2)", "ops.arange(0, len(x), 2)"),
+        ("x.unsqueeze(0).permute(1, 0, 2)", "ops.transpose(ops.expand_dims(x, 0), (1, 0, 2))"),
+        ("x.view(-1)", "ops.reshape(x, (-1,))"),
+        ("x.reshape((2, -1))", "ops.reshape(x, (2, -1))"),
+        ("(x + y).sum(-1)", "ops.sum((x + y), -1)"),
+        ("x.std()", "ops.std(x, correction=1)"),
+        ("x.to(torch.float32)", "ops.cast(x, ops.float32)"),
+        ("torch.sum(x, # why\n    dim=0)", "ops.sum(x, # why\n    axis=0)"),
+        ("torch.sum((x), dim=(0))", "ops.sum((x), axis=(0))"),
+        ("torch.matmul(torch.sin(x), y)", "ops.matmul(ops.sin(x), y)"),
+        ("np.std(x, 0, ddof=1)", "ops.std(x, 0, correction=1)"),
+        ("np.zeros((2, 3))", 'ops.zeros((2, 3), dtype="float64")'),
+        ("np.zeros((2, 3),)", 'ops.zeros((2, 3), dtype="float64")'),
+        ("np.zeros(3, dtype=float)", "ops.zeros(3, dtype=ops.float64)"),
+        ("np.array([1.0], dtype=np.float64)", "ops.convert_to_tensor([1.0], dtype=ops.float64)"),
+        ("np.clip(x, a_min=0, a_max=1)", "ops.clip(x, x_min=0, x_max=1)"),
+        ("np.einsum('ij,jk->ik', x, y)", "ops.einsum('ij,jk->ik', x, y)"),
+        ("np.pi * x", "ops.pi * x"),
+        ("a.astype(np.float32).sum(axis=0)", "ops.sum(ops.cast(a, ops.float32), axis=0)"),
+        ("a.reshape(2, -1)", "ops.reshape(a, (2, -1))"),
+        ("np.where(x > 0, é, 0.0), np.sin(x)", "ops.where(x > 0, é, 0.0), ops.sin(x)"),
+    ],
+)
+def test_what_is_exact_is_rewritten(before: str, after: str) -> None:
+    head = "import numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom emberharmony import Tensor, ops\n\n"
+    define = "def f(x: torch.Tensor, y, a: np.ndarray, é):\n    return {}, np.nditer(x), torch.compile, F.grid_sample\n"
+    result = ported(head + define.format(before))
+    assert after in result.after
+    assert not any(use.native in before for use in result.remaining)
+
+
+@pytest.mark.parametrize(
+    "call, reason",
+    [
+        ("np.sum(x, out=y)", "no argument like `out=`"),
+        ("np.sum(*x)", "known only at run time"),
+        ("np.sqrt(2.0)", "float32 for Python numbers"),
+        ("np.mean([1.0, 2.0])", "float32 for Python numbers"),
+        ("np.arange(0.0, 1.0, 0.1)", "name the dtype"),
+        ("np.array([1.0, 2.0])", "name the dtype"),
+        ("np.zeros(3, dtype=y)", "may be a native dtype"),
+        ("np.nditer(x)", "no op is known"),
+        ("np.random.rand(3)", "no op is known"),
+        ("map(np.sin, x)", "passed as a value"),
+        ("f'{np.sin(x)}'", "f-string"),
+        ("torch.ones(1).view(y)", "in some libraries only"),
+    ],
+)
+def test_what_is_not_exact_is_left_and_marked(call: str, reason: str) -> None:
+    source = f"import numpy as np\nimport torch\n\n\ndef f(x, y):\n    return {call}\n"
+    result = ported(source)
+    assert any(reason in use.reason for use in result.remaining), result
+    use = next(use for use in result.remaining if reason in use.reason)
+    lines = result.after.splitlines()
+    assert lines[use.line - 2].startswith(f"    {MARK} {use.native}: ")
+    assert call.partition("(")[0].rpartition(".")[2] in lines[use.line - 1]
+
+
+SOURCE = '''"""Doc."""
+import numpy as np
+import torch
+from numpy.linalg import norm  # lengths
+
+
+class A:
+    @property
+    def p(self, x: np.ndarray) -> np.ndarray:
+        # a comment
+        if np.any(x):
+            return x
+        elif np.nditer(x):
+            return torch.ones(3).view(x)
+        return torch.sin(x).unsqueeze(0).contiguous(), norm(x), np.sin(np.foo(x)), x.sum(axis=0), np.sqrt(2.0)
+'''
+
+
+def test_a_second_port_changes_nothing() -> None:
+    once = ported(SOURCE)
+    twice = ported(once.after)
+    assert once.after != SOURCE
+    assert twice.after == once.after
+    assert twice.ported == ()
+    assert [use.native for use in twice.remaining] == [use.native for use in once.remaining]
+
+
+def test_comments_stay_and_unused_imports_go() -> None:
+    after = ported("import numpy as np\n\n\ndef f(x: np.ndarray):\n    return np.sin(x)  # why\n").after
+    assert "import numpy" not in after
+    assert "# why" in after
+    assert "def f(x: Tensor):" in after
+    assert after.count("from emberharmony import") == 1
+    assert "# lengths" in ported(SOURCE).after
+
+
+def test_a_name_that_is_bound_to_something_else_is_left() -> None:
+    source = "import numpy as np\n\nops = 1\n\n\ndef f(x):\n    return np.sin(x)\n"
+    result = ported(source)
+    assert "np.sin(x)" in result.after
+    assert "bound to something else" in result.remaining[0].reason
+
+
+def test_the_method_of_an_unknown_value_is_left() -> None:
+    source = "import torch\n\n\ndef f(x):\n    return x.view(-1), x.sum()\n"
+    assert ported(source).after == source
+
+
+def test_carriage_returns_are_kept() -> None:
+    after = ported("import numpy as np\r\n\r\n\r\ndef f(x):\r\n    return np.sin(x), np.nditer(x)\r\n").after
+    assert after.count("\n") == after.count("\r\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns a project with one file to port, and makes it the current folder."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "a.py").write_text(
+        "import numpy as np\n\n\ndef f(x):\n    return np.sin(x), np.nditer(x)\n"
+    )
+    (tmp_path / "library" / "wrong.py").write_text("import numpy as np\nf(\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["port", *words])
+
+
+def test_the_command_writes_and_reports(project: Path) -> None:
+    result = run("library")
+    text = (project / "library" / "a.py").read_text()
+    assert result.exit_code == 0
+    assert "ops.sin(x)" in text
+    assert "1 of 2 native uses ported (50%); 1 of 1 files change" in result.stdout
+    assert "library/a.py:7: numpy.nditer: no op is known" in result.stdout
+    assert "wrong.py: skipped" in result.stderr
+    again = run("--check", "library")
+    assert again.exit_code == 0
+    assert (project / "library" / "a.py").read_text() == text
+    assert [one.name for one in (project / "library").iterdir() if one.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("option", ["--diff", "--check"])
+def test_a_dry_run_writes_nothing(project: Path, option: str) -> None:
+    before = (project / "library" / "a.py").read_text()
+    result = run(option, "library")
+    assert result.exit_code == (option == "--check")
+    assert ("+    return ops.sin(x), np.nditer(x)" in result.stdout) == (option == "--diff")
+    assert (project / "library" / "a.py").read_text() == before
+
+
+def test_the_report_as_json(project: Path) -> None:
+    document = json.loads(run("--check", "--format", "json", "library").stdout)
+    (file,) = document["files"]
+    assert file["path"] == "library/a.py"
+    assert file["changed"] is True
+    assert file["ported"] == [{"native": "numpy.sin", "kind": "call", "line": 5}]
+    assert [one["native"] for one in file["remaining"]] == ["numpy.nditer"]
