@@ -13,7 +13,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.signatures import Signature, UntranslatableError, signature, signatures, translated
+from emberlint.knowledge.signatures import Signature, UntranslatableError, signatures, translated
 
 MODULES = {"numpy": np} | {name: pytest.importorskip(name) for name in ("torch",) if is_installed(name)}
 INSTALLED = [name for name in BUILTIN if is_installed(name) and any(one.startswith(name) for one in signatures())]
@@ -298,8 +298,3 @@ def test_a_call_that_the_op_does_not_take_is_refused(
 ) -> None:
     with pytest.raises(UntranslatableError, match=message):
         translated(signatures()[name], positional, keywords)
-
-
-def test_a_function_of_jax_has_the_signature_of_numpy() -> None:
-    assert signature("jax.numpy.sum") == signatures()["numpy.sum"]
-    assert signature("torch.busday_count") is None

@@ -141,6 +141,13 @@ def test_the_method_of_an_unknown_value_is_left() -> None:
     assert ported(source).after == source
 
 
+@pytest.mark.parametrize("module", ["jax.numpy", "mlx.core"])
+def test_the_function_of_a_library_without_proof_is_left(module: str) -> None:
+    result = ported(f"import {module} as xp\n\n\ndef f(x):\n    return xp.sum(x), xp.zeros(3)\n")
+    assert result.ported == ()
+    assert [use.kind for use in result.remaining] == ["call", "call"]
+
+
 def test_carriage_returns_are_kept() -> None:
     after = ported("import numpy as np\r\n\r\n\r\ndef f(x):\r\n    return np.sin(x), np.nditer(x)\r\n").after
     assert after.count("\n") == after.count("\r\n")

@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.replacements import ALIASES
 
 
 class Signature(NamedTuple):
@@ -52,15 +51,6 @@ def signatures() -> Mapping[str, Signature]:
     """Returns the signatures by native name."""
     text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
     return {row["native"]: _parsed(row) for row in csv.DictReader(text.splitlines())}
-
-
-def signature(origin: str) -> Signature | None:
-    """Returns the signature of a native function; the table lists a function of JAX under the name of NumPy's."""
-    found = signatures().get(origin)
-    names = (other + origin[len(start) :] for start, other in ALIASES if origin.startswith((start, "jax.numpy.")))
-    if found is None and origin.startswith("jax.numpy."):
-        found = next((signatures()[name] for name in names if name in signatures()), None)
-    return found
 
 
 def _parsed(row: Mapping[str, str]) -> Signature:

@@ -14,7 +14,6 @@ from emberlint.knowledge.signatures import (
     Signature,
     Translation,
     UntranslatableError,
-    signature,
     signatures,
     translated,
 )
@@ -52,7 +51,7 @@ def _calls(file: SourceFile) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            yield _called(file, call, use.origin, signature(use.origin), use)
+            yield _called(file, call, use.origin, signatures().get(use.origin), use)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method(file, call, call.func)
