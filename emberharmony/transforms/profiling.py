@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from emberharmony.core.errors import ArgumentError, EmberError
 from emberharmony.core.state.files import replace_text
-from emberharmony.transforms import traces
-from emberharmony.transforms.costs import Cost, cost_of
-from emberharmony.transforms.events import Event
+from emberharmony.transforms.logs import traces
+from emberharmony.transforms.logs.costs import Cost, cost_of
+from emberharmony.transforms.logs.events import Event
+from emberharmony.transforms.logs.roofline import Rates, rates
 from emberharmony.transforms.observe import Call, Observation, Watcher
 from emberharmony.transforms.recording import GROUPS, Log, Recorder
-from emberharmony.transforms.roofline import Rates, rates
 
 _UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
         calls: the number of calls.
         seconds: the time, with all calls inside.
         own_seconds: the time without the calls inside.
-        operations: arithmetic operations, as `transforms.costs` counts them.
+        operations: arithmetic operations, as `transforms.logs.costs` counts them.
         bytes: bytes read and written.
         share: the least time that the machine needs for both, divided by the time that was taken; None if nothing is
             known of the costs.

@@ -12,8 +12,8 @@ from emberharmony.core.errors import ArgumentError, suggest
 from emberharmony.core.registry import ALIASES
 from emberharmony.core.state.files import replace_text
 from emberharmony.core.trees.tree import tree_map
-from emberharmony.transforms.events import FIELDS, Event, loaded
-from emberharmony.transforms.lines import line_of
+from emberharmony.transforms.logs.events import FIELDS, Event, loaded
+from emberharmony.transforms.logs.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher, values_of
 from emberharmony.transforms.traced_tensor import TracedTensor
 

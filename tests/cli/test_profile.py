@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from emberharmony.cli.main import command
-from emberharmony.transforms import roofline
-from emberharmony.transforms.roofline import Rates
+from emberharmony.transforms.logs import roofline
+from emberharmony.transforms.logs.roofline import Rates
 
 PROGRAM = """
 import sys

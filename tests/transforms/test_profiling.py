@@ -9,9 +9,9 @@ import pytest
 from emberharmony import nn, ops
 from emberharmony.core.registry import OPS
 from emberharmony.errors import ArgumentError
-from emberharmony.transforms import roofline
-from emberharmony.transforms.costs import cost_of, known_products
-from emberharmony.transforms.roofline import Rates
+from emberharmony.transforms.logs import roofline
+from emberharmony.transforms.logs.costs import cost_of, known_products
+from emberharmony.transforms.logs.roofline import Rates
 
 SPEEDSCOPE: dict[str, Any] = {
     "type": "object",
@@ -209,7 +209,7 @@ def test_files_for_viewers_fit_their_formats(backend: str, tmp_path: Path) -> No
 
 
 def test_calls_in_a_chrome_trace_lie_in_each_other_or_apart(backend: str, tmp_path: Path) -> None:
-    """Viewers draw the complete events of a thread as a stack, which needs events that nest, in order of their start."""
+    """Viewers draw the complete events of a thread as a stack, so events must nest, in order of their start."""
     step = trained()
     with ops.profile(backward=True) as p:
         step()

@@ -12,7 +12,7 @@ from emberharmony.testing.differences.measures import apart
 from emberharmony.testing.differences.records import Array, Host, Record, encoded, hosted
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Writer
-from emberharmony.transforms.lines import user_line
+from emberharmony.transforms.logs.lines import user_line
 from emberharmony.transforms.observe import Call
 
 _LATER = frozenset(("args", "kwargs", "tensors", "seen", "line", "_given"))

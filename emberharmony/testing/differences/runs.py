@@ -21,7 +21,7 @@ from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.records import Host, Record, encoded, hosted
 from emberharmony.testing.differences.spool import Writer
-from emberharmony.transforms.lines import line_of
+from emberharmony.transforms.logs.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")

@@ -11,7 +11,7 @@ from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, i
 from emberharmony.transforms.checks.drift import Devices, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
 from emberharmony.transforms.checks.nonfinite import READS, NonFinite
-from emberharmony.transforms.lines import user_line
+from emberharmony.transforms.logs.lines import user_line
 from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher
 
 LAZY = 1000

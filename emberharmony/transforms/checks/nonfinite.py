@@ -16,7 +16,7 @@ from emberharmony.core.selection import Override
 from emberharmony.transforms.checks.causes import likely_cause
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
-from emberharmony.transforms.lines import user_line
+from emberharmony.transforms.logs.lines import user_line
 from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher, values_of
 from emberharmony.transforms.watchers import THREADS
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[2])
 _OF_USERS = ("examples", "demo")
 """Folders of the package whose lines count as the user's."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.transforms.events import Event
+from emberharmony.transforms.logs.events import Event
 from emberharmony.version import __version__
 
 

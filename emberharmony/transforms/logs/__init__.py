@@ -1,0 +1,1 @@
+"""What logs and profiles of watched ops are made of: events, lines, costs, and the files of viewers."""
