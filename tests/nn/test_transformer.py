@@ -36,7 +36,8 @@ LAYERS = [
     Case("TransformerEncoderLayer", (8, 4, 12, 0.0, "gelu", 1e-3, True, True, False), (ROWS,)),
     Case("TransformerEncoderLayer", (8, 2, 12, 0.0), ((4, 8),)),
     *(Case("TransformerDecoderLayer", (8, 2, 12), (TGT, SRC), {**NO_DROPOUT, **options}) for options in OPTIONS),
-    Case("TransformerDecoderLayer", (8, 2), (TGT, SRC), train=False),
+    # With relu, one of the 2,048 features is so close to 0 that rounding decides its slope.
+    Case("TransformerDecoderLayer", (8, 2), (TGT, SRC), {"activation": "gelu"}, train=False),
     Case("TransformerDecoderLayer", (8, 4, 12, 0.0, "gelu", 1e-3, True, True, False), (ROWS, (2, 5, 8))),
     Case("TransformerDecoderLayer", (8, 2, 12, 0.0), ((4, 8), (5, 8))),
 ]
