@@ -39,7 +39,7 @@ def test_help_lists_the_commands_and_options() -> None:
     for words in (["--help"], ["-h"]):
         text = run(*words).stdout
         assert "`emberlint check --help`" in text
-        assert all(f"\n  {name} " in text for name in ("check", "fix", "explain", "rules", "inventory"))
+        assert all(f"\n  {name} " in text for name in ("check", "fix", "explain", "rules", "inventory", "port"))
         assert "exit status" in text
         assert "..." not in text.split("Commands:")[1]  # no help text is truncated
     assert "--explain-inference FILE:LINE" in run("library", "--help").stdout

@@ -21,7 +21,10 @@ from emberlint.source.reading import read_text
 )
 @click.pass_context
 def port(ctx: click.Context, paths: tuple[Path, ...], diff: bool, check: bool, form: str) -> None:
-    """Rewrite native calls as calls of ops where they are equal; mark the rest with comments and list it."""
+    """Rewrite native calls as calls of ops where they are equal.
+
+    The rest is marked with comments and listed.
+    """
     try:
         ported = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report = import_module("emberlint.port.report")
