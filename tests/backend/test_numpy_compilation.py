@@ -335,3 +335,20 @@ def test_a_program_holds_no_more_memory_than_the_function() -> None:
     compiled(x)
     assert peak(compiled) <= peak(function) + 10_000
     assert peak(compiled) < 1.1 * x.nbytes  # one array for all steps
+
+
+def test_a_function_that_raises_a_type_error_runs_once() -> None:
+    def solved(x: Any) -> Any:
+        try:
+            return ops.linalg.solve(x, ops.ones((2, 1)))
+        except errors.EmberError as error:
+            raise TypeError("singular") from error
+
+    noting, runs = counted(solved)
+    compiled = ops.compile(noting)
+    for _ in range(2):
+        compiled(x=np.eye(2, dtype="float32"))
+    assert len(runs) == 1
+    with pytest.raises(TypeError, match="singular"):
+        compiled(x=np.zeros((2, 2), "float32"))
+    assert len(runs) == 2

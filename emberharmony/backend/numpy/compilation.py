@@ -56,13 +56,17 @@ class Compiled:
         leaves, structure = tree_flatten((args, kwargs))
         try:
             frame = _hashable(structure)
-            if last is not None and frame == last.frame and last.fits(leaves):
-                held = [cell.value for cell in last.cells]
-                if last.holds(held):
-                    return self._replayed(last, leaves, held, args, kwargs)
-            key = (default_float(), frame, *map(_kind, leaves))
+            fits = last is not None and frame == last.frame and last.fits(leaves)
+        except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
+            return self._fn(*args, **kwargs)
+        if last is not None and fits:
+            held = [cell.value for cell in last.cells]
+            if last.holds(held):
+                return self._replayed(last, leaves, held, args, kwargs)
+        key = (default_float(), frame, *map(_kind, leaves))
+        try:
             cells = self._cells.get(key)
-        except TypeError:  # what is not hashable cannot be part of the key
+        except TypeError:  # a leaf is not hashable
             return self._fn(*args, **kwargs)
         if cells is None:
             cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
