@@ -91,7 +91,20 @@ def test_json_has_the_documented_shape(project: Path) -> None:
     document = json.loads(run("--format", "json", "library").stdout)
     assert list(document) == ["version", "findings"]
     assert document["version"] == 1
-    keys = ["code", "name", "path", "line", "column", "end_line", "end_column", "message", "tier", "reason", "fix"]
+    keys = [
+        "code",
+        "name",
+        "path",
+        "cell",
+        "line",
+        "column",
+        "end_line",
+        "end_column",
+        "message",
+        "tier",
+        "reason",
+        "fix",
+    ]
     assert [list(one) for one in document["findings"]] == [keys, keys]
     use = document["findings"][1]
     assert (use["path"], use["line"], use["column"], use["end_column"]) == ("library/bad.py", 3, 5, 11)
@@ -250,10 +263,3 @@ def test_inventory_counts_native_uses_and_renames(project: Path) -> None:
 def test_the_script_in_utils_runs_the_same_command() -> None:
     script = Path(__file__).parents[2] / "utils" / "emberlint.py"
     assert "from emberlint.__main__ import main" in script.read_text()
-
-
-def test_a_notebook_never_counts_as_clean(project: Path) -> None:
-    (project / "n.ipynb").write_text('{"cells": []}')
-    result = run("n.ipynb")
-    assert result.exit_code == 2
-    assert "n.ipynb: a notebook is not checked" in result.stderr

@@ -68,7 +68,11 @@ def commit(repository: Path, name: str, **files: str) -> subprocess.CompletedPro
     hook = hooks()[name]
     program, *words = shlex.split(hook["entry"])
     assert program == "emberlint"
-    names = [one for one in staged if one.endswith((".py", ".pyi"))] if hook.get("pass_filenames") != "false" else []
+    names = (
+        [one for one in staged if one.endswith((".py", ".pyi", ".ipynb"))]
+        if hook.get("pass_filenames") != "false"
+        else []
+    )
     command = [sys.executable, "-m", "emberlint", *words, *names]
     return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
 
@@ -78,7 +82,7 @@ def test_the_manifest_defines_three_hooks() -> None:
     for hook in hooks().values():
         assert hook["language"] == "python"
         assert hook["additional_dependencies"] == '["./emberlint"]'
-        assert hook["types_or"] == "[python, pyi]"
+        assert hook["types_or"] == "[python, pyi, jupyter]"
         assert hook["require_serial"] == "true"  # emberlint starts its own processes
     scripts = tomllib.loads((ROOT / "emberlint" / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts["emberlint"] == "emberlint.__main__:main"

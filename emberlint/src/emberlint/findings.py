@@ -40,6 +40,14 @@ class Finding(NamedTuple):
     fix: Fix | None = None
     rank: int = 0  # for ranking findings, higher first: a cast inside a loop ranks higher
     fingerprint: str = ""  # hash of the source text found, set by the engine; it stays the same when lines move
+    cell: int = 0  # in a notebook the number of the cell, whose lines `line` and `end_line` count
+    file_line: int = 0  # in a notebook the line of the file
+
+    @property
+    def file_lines(self) -> range:
+        """The lines of the file."""
+        first = self.file_line or self.line
+        return range(first, first + self.end_line - self.line + 1)
 
 
 class Report(NamedTuple):

@@ -5,6 +5,7 @@ longer than such a run.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -194,18 +195,21 @@ def _print(findings: Sequence[Finding], files: int, asked: Options, form: str) -
 
 def _explain(place: str) -> None:
     from emberlint.run.engine import file_among_others
-    from emberlint.source.reading import read_text
+    from emberlint.source.reading import read_source
 
-    name, _, number = place.rpartition(":")
-    if not name or not number.isdigit():
-        raise UsageError(f"--explain-inference: expected FILE:LINE, got {place!r}")
-    path = Path(name)
+    found = re.fullmatch(r"(.+?\.ipynb):(?:cell )?(\d+):(\d+)", place) or re.fullmatch(r"(.+):()(\d+)", place)
+    if found is None:
+        raise UsageError(f"--explain-inference: expected FILE:LINE, or NOTEBOOK:CELL:LINE, got {place!r}")
+    path, cell, number = Path(found[1]), int(found[2] or 0), int(found[3])
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
     settings = options.settings_for([path])
     try:
-        file = file_among_others(relative(path, settings.root), read_text(path.read_bytes()), settings)
-        known = [*file.inference.explain(int(number))]
+        text, notebook = read_source(path.name, path.read_bytes())
+        if notebook is not None:
+            number = notebook.line(cell, number)
+        file = file_among_others(relative(path, settings.root), text, settings)
+        known = [one if notebook is None else notebook.worded(one) for one in file.inference.explain(number)]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     click.echo("\n".join(known) if known else f"no expression other than a constant begins on line {number}")

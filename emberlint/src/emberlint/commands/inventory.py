@@ -10,7 +10,8 @@ from emberlint.commands import options
 from emberlint.config.settings import Settings
 from emberlint.inventory import Inventory, Row, take
 from emberlint.run.check import source_file
-from emberlint.source.reading import read_text
+from emberlint.source.notebook import Notebook
+from emberlint.source.reading import read_source
 from emberlint.source.source_file import SourceFile
 
 
@@ -22,14 +23,24 @@ def inventory(paths: tuple[Path, ...], form: str) -> None:
     settings = options.settings_for(paths)
     # Treat backends and tests as frontend too, so that all native names are counted.
     everywhere = settings.with_(roles=(("**", "frontend"),))
-    result = take(_parsed(paths, everywhere))
+    notebooks: dict[str, Notebook] = {}
+    result = take(_parsed(paths, everywhere, notebooks))
+    for native, place in result.first.items():
+        path, _, line = place.rpartition(":")
+        if path in notebooks:
+            found = notebooks[path].place(int(line))
+            result.first[native] = f"{path}:cell {found.cell}:{found.line}"
     click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
 
 
-def _parsed(paths: Sequence[Path], settings: Settings) -> Iterator[SourceFile]:
+def _parsed(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
+    """Yields the parsed files, and collects the notebooks among them."""
     for path, file in options.files_for(paths, settings).items():
         try:
-            yield source_file(path, read_text(file.read_bytes()), settings)
+            text, notebook = read_source(path, file.read_bytes())
+            if notebook is not None:
+                notebooks[path] = notebook
+            yield source_file(path, text, settings)
         except (SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{options.shown(path, settings)}: skipped: {error}", err=True)
 

@@ -9,6 +9,7 @@ from emberlint.commands import options
 from emberlint.config.errors import UsageError
 from emberlint.run.check import source_file
 from emberlint.run.repair import Repaired, replace_text
+from emberlint.source.discover import NOTEBOOK
 from emberlint.source.reading import read_text
 
 
@@ -36,6 +37,8 @@ def port(ctx: click.Context, paths: tuple[Path, ...], diff: bool, check: bool, f
     for path, file in options.files_for(paths, settings).items():
         shown = options.shown(path, settings)
         try:
+            if path.endswith(NOTEBOOK):
+                raise ValueError("a notebook; `emberlint fix` repairs notebooks, a port does not rewrite them")
             before = read_text(file.read_bytes(), newline="")
             first = source_file(path, before, settings)
             result = ported(first, lambda text, path=path: source_file(path, text, settings))

@@ -140,7 +140,8 @@ class Settings(NamedTuple):
 
     def module(self, path: str) -> str:
         """Returns the dotted module name of a path relative to the root."""
-        parts = path.removeprefix(self.source(path)).removesuffix(".py").removesuffix(".pyi").split("/")
+        stem = path.removeprefix(self.source(path)).removesuffix(".py").removesuffix(".pyi").removesuffix(".ipynb")
+        parts = stem.split("/")
         if parts[-1] == "__init__":
             del parts[-1]
         return ".".join(parts)

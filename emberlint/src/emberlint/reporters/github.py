@@ -8,10 +8,8 @@ from emberlint.findings import Finding
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a workflow command for each finding."""
     for finding in findings:
-        place = (
-            f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line},"
-            f"col={finding.column},endColumn={finding.end_column}"
-        )
+        lines, columns = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
+        place = f"file={_property(finding.path)},line={lines[0]},endLine={lines[-1]}{'' if finding.cell else columns}"
         yield f"::error {place},title={finding.code} {finding.name}::{_message(finding.message)}"
 
 

@@ -6,12 +6,13 @@ Record = dict[str, object]
 
 
 def record(finding: Finding) -> Record:
-    """Returns the record of a finding; lines and columns count from 1, the end is exclusive."""
+    """Returns the record of a finding; lines and columns count from 1, in a notebook from the start of the cell."""
     fix = finding.fix
     return {
         "code": finding.code,
         "name": finding.name,
         "path": finding.path,
+        "cell": finding.cell or None,
         "line": finding.line,
         "column": finding.column,
         "end_line": finding.end_line,

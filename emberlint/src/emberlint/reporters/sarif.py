@@ -45,22 +45,27 @@ def _rule(rule: AnyRule) -> dict[str, object]:
 
 
 def _result(finding: Finding, index: int) -> dict[str, object]:
-    region = {
-        "startLine": finding.line,
-        "startColumn": finding.column,
-        "endLine": finding.end_line,
-        "endColumn": finding.end_column,
-    }
+    region = {"startLine": finding.file_lines[0]}
+    if not finding.cell:  # columns of a cell are not those of the file
+        region.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
     place = {"artifactLocation": {"uri": quote(finding.path.encode(errors="surrogateescape"))}, "region": region}
+    location: dict[str, object] = {"physicalLocation": place}
+    if finding.cell:
+        location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]
     result: dict[str, object] = {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": LEVELS[finding.tier],
         "message": {"text": finding.message},
-        "locations": [{"physicalLocation": place}],
+        "locations": [location],
         "properties": {"tier": finding.tier.name, "reason": finding.reason},
     }
-    if finding.fix is not None and finding.fix.safety is not Safety.GUIDED and finding.fix.replacement:
+    if (
+        finding.fix is not None
+        and not finding.cell
+        and finding.fix.safety is not Safety.GUIDED
+        and finding.fix.replacement
+    ):
         change = {"deletedRegion": region, "insertedContent": {"text": finding.fix.replacement}}
         artifact = {"artifactLocation": place["artifactLocation"], "replacements": [change]}
         result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [artifact]}]

@@ -19,7 +19,8 @@ def summary(findings: int, files: int) -> str:
 
 def line(finding: Finding) -> str:
     """Returns the line of one finding."""
-    return f"{finding.path}:{finding.line}:{finding.column}: {finding.code} {finding.name}: {finding.message}"
+    cell = f"cell {finding.cell}:" if finding.cell else ""
+    return f"{finding.path}:{cell}{finding.line}:{finding.column}: {finding.code} {finding.name}: {finding.message}"
 
 
 def details(finding: Finding) -> Iterator[str]:

@@ -39,7 +39,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
 
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
     """Returns whether a finding overlaps a changed line."""
-    lines = range(finding.line, finding.end_line + 1)
+    lines = finding.file_lines
     return any(lines.start < one.stop and one.start < lines.stop for one in changed.get(finding.path, ()))
 
 

@@ -17,8 +17,9 @@ from emberlint.run.results import FileResult
 from emberlint.run.selection import active, check_ignores, is_reported
 from emberlint.run.suppress import apply
 from emberlint.source.modules import Modules
+from emberlint.source.notebook import Notebook
 from emberlint.source.project import Project
-from emberlint.source.reading import read_text
+from emberlint.source.reading import read_source
 from emberlint.source.source_file import SourceFile
 
 
@@ -38,15 +39,16 @@ def check(
         UsageError: if the settings name a rule or a package that does not exist.
     """
     check_ignores(settings)
-    contents, broken = read(files)
+    contents = read(files)
     cache = FileCache(settings, codes, cached)
     library = Library(Modules(settings))
-    run = Files(contents, settings, codes, cache, library)
+    run = Files(contents.sources, settings, codes, cache, library)
     checked = run.check(jobs)
-    results = {path: broken[path] if path in broken else checked[path] for path in files}
+    results = {path: contents.broken.get(path) or checked[path] for path in files}
     beyond = check_project(_project(settings, results), codes, cache)
     cache.save()
-    return Report([*_merge(results, beyond, settings, codes)], tuple(files), run.beyond, run.absent)
+    found = (located(one, contents.notebooks.get(one.path)) for one in _merge(results, beyond, settings, codes))
+    return Report([*found], tuple(files), run.beyond, run.absent)
 
 
 def check_texts(
@@ -76,10 +78,11 @@ def check_texts(
 def check_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], cached: bool = True) -> Report:
     """Checks the bytes that stand for the file at `path`: standard input."""
     try:
-        text = read_text(content)
+        text, notebook = read_source(path, content)
     except (SyntaxError, UnicodeDecodeError) as error:
         return Report([*unreadable(path, error).findings], (path,))
-    return check_texts({path: text}, settings, codes, cached)
+    report = check_texts({path: text}, settings, codes, cached)
+    return report._replace(findings=[located(one, notebook) for one in report.findings])
 
 
 def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
@@ -95,6 +98,22 @@ def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
     run.check(jobs=1)
     shelf = Shelf(library, path, run.near[path], run.hidden.get(path, frozenset()))
     return source_file(path, text, settings, shelf)
+
+
+def located(finding: Finding, notebook: Notebook | None) -> Finding:
+    """Returns a finding with its place in a cell, if its file is a notebook."""
+    if notebook is None or not notebook.cells:
+        return finding
+    start, end = notebook.place(finding.line), notebook.place(finding.end_line)
+    if end.cell != start.cell:
+        end = start
+    return finding._replace(
+        line=start.line,
+        end_line=end.line,
+        reason=notebook.worded(finding.reason),
+        cell=start.cell,
+        file_line=start.file_line,
+    )
 
 
 def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None) -> Project:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Encoded
@@ -11,7 +12,8 @@ from emberlint.run.library import Library, is_current, missing
 from emberlint.run.order import in_order
 from emberlint.run.pool import Task, Work, check_groups
 from emberlint.run.results import FileResult, decode
-from emberlint.source.reading import read_text
+from emberlint.source.notebook import Notebook
+from emberlint.source.reading import read_notebook, read_text
 
 SUMMARY = "summary of "  # the start of the cache key of a file of which only the summary was made
 
@@ -142,13 +144,26 @@ class Files:
         self.library.put(path, self.results[path].summary)
 
 
-def read(files: Mapping[str, Path]) -> tuple[dict[str, bytes | str], dict[str, FileResult]]:
+class Contents(NamedTuple):
+    """The contents of files by path: bytes, or the Python source of a notebook; `broken` cannot be read."""
+
+    sources: dict[str, bytes | str]
+    notebooks: dict[str, Notebook]
+    broken: dict[str, FileResult]
+
+
+def read(files: Mapping[str, Path]) -> Contents:
     """Returns the contents of files, and the results of those that cannot be read."""
-    contents: dict[str, bytes | str] = {}
-    broken: dict[str, FileResult] = {}
+    found = Contents({}, {}, {})
     for path, file in files.items():
         try:
-            contents[path] = file.read_bytes()
-        except OSError as error:
-            broken[path] = unreadable(path, error)
-    return contents, broken
+            content = file.read_bytes()
+            notebook = read_notebook(path, content)
+        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            found.broken[path] = unreadable(path, error)
+            continue
+        found.sources[path] = content
+        if notebook is not None:
+            found.sources[path] = notebook.text
+            found.notebooks[path] = notebook
+    return found

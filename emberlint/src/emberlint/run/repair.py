@@ -16,12 +16,13 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts
+from emberlint.run.engine import check_texts, located
 from emberlint.run.file_cache import FileCache
 from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
 from emberlint.source.modules import Modules
-from emberlint.source.reading import read_text
+from emberlint.source.notebook import NotebookError
+from emberlint.source.reading import read_notebook, read_text
 
 LARGE = 500_000  # characters
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
@@ -90,10 +91,9 @@ def repair_content(path: str, content: bytes, settings: Settings, codes: frozens
         UsageError: if the bytes cannot be decoded.
     """
     try:
-        text = read_text(content, newline="")
+        return _repair(path, content, settings, codes, unsafe)
     except (SyntaxError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
-    return repair_text(path, text, settings, codes, unsafe)
 
 
 def repair_file(
@@ -107,14 +107,39 @@ def repair_file(
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
-        content = file.read_bytes()
-        text = read_text(content, newline="")
+        result = _repair(path, file.read_bytes(), settings, codes, unsafe, session)
     except (OSError, SyntaxError, UnicodeDecodeError):
         return Repaired("", "")  # the check that follows reports the file
-    result = repair_text(path, text, settings, codes, unsafe, session)
     if write and result.after != result.before:
         replace_text(file, result.after)
     return result
+
+
+def _repair(
+    path: str,
+    content: bytes,
+    settings: Settings,
+    codes: frozenset[str],
+    unsafe: bool,
+    session: Session | None = None,
+) -> Repaired:
+    """Returns the text of a file with its findings repaired, also that of a notebook.
+
+    Raises:
+        SyntaxError: if the declared encoding does not exist, or if the content is not a notebook.
+        UnicodeDecodeError: if the bytes are invalid in the encoding.
+    """
+    notebook = read_notebook(path, content)
+    if notebook is None:
+        return repair_text(path, read_text(content, newline=""), settings, codes, unsafe, session)
+    result = repair_text(path, notebook.text, settings, codes, unsafe, session)
+    refused = tuple((located(finding, notebook), reason) for finding, reason in result.refused)
+    try:
+        return Repaired(notebook.content, notebook.replaced(result.after), refused)
+    except NotebookError as error:
+        found = check_texts({path: notebook.text}, settings, codes).findings
+        unrepaired = tuple((located(one, notebook), str(error)) for one in found if one.fix is not None)
+        return Repaired(notebook.content, notebook.content, unrepaired)
 
 
 def replace_text(file: Path, text: str) -> None:

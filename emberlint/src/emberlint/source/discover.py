@@ -7,11 +7,12 @@ from pathlib import Path
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings, matches, one_of
 
-SUFFIXES = (".py", ".pyi")
+NOTEBOOK = ".ipynb"
+SUFFIXES = (".py", ".pyi", NOTEBOOK)
 
 
 def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
-    """Returns the Python files below `paths`, by their path relative to the project's root.
+    """Returns the Python files and the notebooks below `paths`, by their path relative to the project's root.
 
     Raises:
         UsageError: if a path does not exist or a folder cannot be read.
@@ -20,10 +21,6 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
     for path in paths:
         if path.is_dir():
             found.update(_below(path, settings))
-        elif path.suffix == ".ipynb" and path.exists():
-            raise UsageError(
-                f"{path}: a notebook is not checked; `jupyter nbconvert --to script` writes its code to a file"
-            )
         elif path.exists():
             found[relative(path, settings.root)] = path
         else:

@@ -1,7 +1,10 @@
-"""Decodes the bytes of a Python file as the interpreter does."""
+"""Decodes the bytes of a Python file as the interpreter does, and finds the Python source of a notebook."""
 
 import tokenize
 from io import BytesIO, TextIOWrapper
+
+from emberlint.source.discover import NOTEBOOK
+from emberlint.source.notebook import Notebook
 
 
 def read_text(content: bytes, newline: str | None = None) -> str:
@@ -17,3 +20,24 @@ def read_text(content: bytes, newline: str | None = None) -> str:
     """
     encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
     return TextIOWrapper(BytesIO(content), encoding, newline=newline).read()
+
+
+def read_notebook(path: str, content: bytes) -> Notebook | None:
+    """Returns the notebook that a file holds, or None if its name is not that of a notebook.
+
+    Raises:
+        NotebookError: if the content is not a notebook; this is a SyntaxError.
+        UnicodeDecodeError: if the content is not UTF-8.
+    """
+    return Notebook(read_text(content, newline="")) if path.endswith(NOTEBOOK) else None
+
+
+def read_source(path: str, content: bytes) -> tuple[str, Notebook | None]:
+    """Returns the Python source of a file, and the notebook that holds it if it is one.
+
+    Raises:
+        SyntaxError: if the declared encoding does not exist, or if the content is not a notebook.
+        UnicodeDecodeError: if the bytes are invalid in the encoding.
+    """
+    notebook = read_notebook(path, content)
+    return (read_text(content), None) if notebook is None else (notebook.text, notebook)

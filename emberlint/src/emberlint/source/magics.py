@@ -1,0 +1,104 @@
+"""IPython's own syntax in the cells of a notebook: magics, commands of the shell and questions for help."""
+
+import re
+from collections.abc import Iterator
+
+# The cell magics whose cell runs as Python in the notebook's own process; the cells of the others are not checked.
+PYTHON_CELLS = frozenset({"capture", "debug", "ipytest", "prun", "time", "timeit"})
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_ESCAPED = ("%", "!", "?", ",", ";", "/")
+_MAYBE = re.compile(r"^[ \t]*[%!?,;/]|=[ \t]*[%!]|\?[ \t]*$", re.MULTILINE)
+_ASSIGNED = re.compile(r"[^=!<>%'\"#]*=[ \t]*(?=[!%](?!=))")
+_PART = re.compile(r"#|\"\"\"|'''|\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|[(\[{]|[)\]}]|\\\Z")
+
+
+def cell_magic(source: str) -> str | None:
+    """Returns the name of the magic of a whole cell, such as `time` of `%%time`, or None."""
+    first = source.lstrip("\n")
+    return first[2:].split(maxsplit=1)[0].rstrip("!") if re.match(r"%%\w", first) else None
+
+
+def magics(source: str) -> dict[int, str]:
+    """Returns what stands for each line of a cell that is not Python: the line up to the magic, and Python for it.
+
+    `    %matplotlib inline` becomes `    pass`, and `files = !ls` becomes `files = get_ipython()`. The line of a cell
+    magic becomes an empty line.
+    """
+    if not _MAYBE.search(source):
+        return {}
+    return {number: text for number, text in enumerate(_replaced(LINE.findall(source))) if text is not None}
+
+
+def _replaced(lines: list[str]) -> Iterator[str | None]:
+    """Yields for each line the Python text that stands for it, or None if it is Python."""
+    state = _State()
+    indent: str | None = None  # of a magic that the next line continues
+    is_first = True
+    for line in lines:
+        text = line.rstrip("\r\n")
+        bare = text.strip(" \t")
+        found = None
+        if indent is not None:
+            found = f"{indent}pass"
+        elif state.is_start:
+            found = "" if is_first and bare.startswith("%%") else _of_line(text)
+            indent = text[: len(text) - len(text.lstrip())] if found is not None else None
+        is_first = is_first and not bare
+        if found is None:
+            state.read(text)
+            if state.is_start and not state.is_comment and bare.endswith("?"):
+                found = f"{text[: len(text) - len(text.lstrip())]}pass"  # `ops.sin?`
+        elif not text.endswith("\\"):
+            indent = None
+        yield found
+
+
+def _of_line(text: str) -> str | None:
+    bare = text.lstrip(" \t")
+    indent = text[: len(text) - len(bare)]
+    if bare.startswith(_ESCAPED):
+        return f"{indent}pass"
+    assigned = _ASSIGNED.match(text)
+    return f"{assigned[0].rstrip()} get_ipython()" if assigned else None
+
+
+class _State:
+    """Whether a line begins a statement: outside of strings and brackets, and not after a backslash."""
+
+    def __init__(self) -> None:
+        self.quote = ""
+        self.depth = 0
+        self.is_continued = self.is_comment = False
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the next line begins a statement."""
+        return not (self.quote or self.depth > 0 or self.is_continued)
+
+    def read(self, text: str) -> None:
+        """Reads a line of Python."""
+        at = 0
+        self.is_continued = self.is_comment = False
+        while at < len(text):
+            if self.quote:
+                found = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, at)
+                if found is None:
+                    return
+                self.quote = ""
+            else:
+                found = _PART.search(text, at)
+                if found is None:
+                    return
+                part = found[0]
+                if part == "#":
+                    self.is_comment = True
+                    return
+                if part in ('"""', "'''"):
+                    self.quote = part
+                elif part in "([{":
+                    self.depth += 1
+                elif part in ")]}":
+                    self.depth -= 1
+                elif part == "\\" or (part[0] in "\"'" and part.endswith("\\")):
+                    self.is_continued = True
+            at = found.end()

@@ -1,0 +1,145 @@
+"""The JSON of a notebook: its code cells, with the places of their source in the file."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+class Piece(NamedTuple):
+    """A string of the source of a cell, with its place in the file."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Cell(NamedTuple):
+    """A cell of Python code; `start` and `end` are the place of its source in the file."""
+
+    number: int
+    source: str
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+
+
+def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
+    """Returns the notebook, and its code cells, which its `cells` hold too.
+
+    Raises:
+        ValueError: if the text is not JSON or lacks what each notebook has.
+    """
+    reader = _Reader(content)
+    notebook: dict[str, Any] = {}
+    cells: list[Cell] = []
+    for key in reader.members():
+        if key == "cells":
+            notebook[key] = cells = [cell for number in reader.items() if (cell := reader.cell(number)) is not None]
+        else:
+            notebook[key] = reader.value()
+    if _SPACE.fullmatch(content, reader.at) is None:
+        raise ValueError("it has text after its JSON")
+    return notebook, cells
+
+
+class _Reader:
+    """Reads JSON with the places of its strings."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.at = 0
+
+    def _next(self) -> str:
+        """Moves to the next character that is not white space, and returns it; an empty string at the end."""
+        found = _SPACE.match(self.content, self.at)
+        self.at = found.end() if found else self.at
+        return self.content[self.at : self.at + 1]
+
+    def _take(self, wanted: str) -> str:
+        """Moves past one of some characters, and returns it."""
+        seen = self._next()
+        if not seen or seen not in wanted:
+            raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, wanted))}", self.content, self.at)
+        self.at += 1
+        return seen
+
+    def value(self) -> Any:
+        """Returns the value here, and moves past it."""
+        self._next()
+        found, self.at = _DECODER.raw_decode(self.content, self.at)
+        return found
+
+    def members(self) -> Iterator[str]:
+        """Yields the keys of the object here; the caller reads each value."""
+        self._take("{")
+        if self._next() == "}":
+            self.at += 1
+            return
+        while True:
+            if self._next() != '"':
+                raise json.JSONDecodeError("Expecting a key in double quotes", self.content, self.at)
+            key: str = self.value()
+            self._take(":")
+            yield key
+            if self._take(",}") == "}":
+                return
+
+    def items(self) -> Iterator[int]:
+        """Yields the numbers of the items of the list here, from 1; the caller reads each item."""
+        self._take("[")
+        if self._next() == "]":
+            self.at += 1
+            return
+        number = 0
+        while True:
+            number += 1
+            yield number
+            if self._take(",]") == "]":
+                return
+
+    def cell(self, number: int) -> Cell | None:
+        """Returns the cell here if it is of code, and moves past it."""
+        kind: Any = None
+        metadata: Any = None
+        found: Cell | None = None
+        for key in self.members():
+            if key == "source":
+                found = self._source(number)
+            else:
+                value = self.value()
+                kind = value if key == "cell_type" else kind
+                metadata = value if key == "metadata" else metadata
+        if kind not in ("code", "markdown", "raw"):
+            raise ValueError(f"cell {number} has the type {kind!r}; expected 'code', 'markdown' or 'raw'")
+        if found is None:
+            raise ValueError(f"cell {number} has no source")
+        return found if kind == "code" and _editor_language(metadata) == "python" else None
+
+    def _source(self, number: int) -> Cell:
+        is_string = self._next() == '"'
+        start = self.at
+        pieces: list[Piece] = []
+        if is_string:
+            pieces.append(self._piece(number))
+        else:
+            pieces.extend(self._piece(number) for _ in self.items())
+        return Cell(number, "".join(one.text for one in pieces), start, self.at, tuple(pieces))
+
+    def _piece(self, number: int) -> Piece:
+        self._next()
+        start = self.at
+        value = self.value()
+        if not isinstance(value, str):
+            raise ValueError(f"the source of cell {number} holds {type(value).__name__}; expected strings")
+        return Piece(start, self.at, value)
+
+
+def _editor_language(metadata: Any) -> str:
+    """Returns the language that an editor chose for one cell; Python if it chose none."""
+    table = metadata.get("vscode") if isinstance(metadata, dict) else None
+    found = table.get("languageId") if isinstance(table, dict) else None
+    return found.lower() if isinstance(found, str) else "python"
