@@ -26,8 +26,11 @@ def standard_namespace(backend: Any, api_version: str | None) -> ModuleType:
 
 
 def capabilities() -> dict[str, Any]:
-    """Returns whether boolean indexing and data-dependent shapes are supported, and the maximum number of axes."""
-    return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+    """Returns whether boolean indexing and data-dependent shapes are supported, and the maximum number of axes.
+
+    Boolean indexing means `x[mask]` on native tensors; `ops.get_item(x, mask)` works on every backend.
+    """
+    return ArrayNamespaceInfo().capabilities()
 
 
 def default_dtypes(*, device: Any = None) -> dict[str, DType]:
@@ -67,9 +70,12 @@ class ArrayNamespaceInfo:
         return {name: self._backend.dtypes.native(dtype) for name, dtype in dtypes.items()}
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns the result of the function `capabilities`; with a backend, for keys of its native tensors."""
-        found = capabilities()
-        return found if self._backend is None else found | {"boolean indexing": self._backend.boolean_keys}
+        """Returns the result of the function `capabilities` for the backend."""
+        return {
+            "boolean indexing": self._current().boolean_keys,
+            "data-dependent shapes": True,
+            "max dimensions": None,
+        }
 
     def default_device(self) -> str:
         """Returns the name of the device on which new tensors are created."""

@@ -22,9 +22,17 @@ def run(backend: str, *arguments: str) -> str:
 
 def test_an_adapter_is_short() -> None:
     lines = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in ADAPTERS.glob("*.py")}
-    assert lines.keys() == {"pyhf_backend", "tensorly_backend"}
+    assert lines.keys() == {"einops_backend", "pyhf_backend", "tensorly_backend"}
+    assert lines["einops_backend"] <= 60
     assert lines["pyhf_backend"] < 90
     assert lines["tensorly_backend"] <= 50
+
+
+@pytest.mark.fresh_process
+def test_the_backend_of_einops_has_gradients(backend: str) -> None:
+    pytest.importorskip("einops")
+    # The slope of each of the sums of squares of means, and the norms of the images.
+    assert run(backend, "einops_backend.py") == f"{backend}: {KIND[backend]} 6840.0 [188.997, 504.579]\n"
 
 
 @pytest.mark.fresh_process
