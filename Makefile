@@ -75,6 +75,7 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/batching.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/composites.py
+	$(BIN)/python benchmarks/creation.py
 	$(BIN)/python benchmarks/io.py
 	$(BIN)/python benchmarks/decoding.py
 

@@ -110,6 +110,23 @@ def test_arange_equals_the_range_of_python(start: int, stop: int, step: int, dty
             assert ops.to_numpy(ops.arange(start, stop, step, dtype)).tolist() == list(range(start, stop, step))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("start", "stop", "step"),
+    [(0, 10_000, 1), (2**24, -(2**24), -4001), (0.0, 2.0**24, 1999.0), (-3, 2**25, 4001), (0, 2**31, 200_001)],
+)
+def test_a_long_range_is_exact(backend: str, start: float, stop: float, step: float, dtype: str) -> None:
+    made = ops.to_numpy(ops.arange(start, stop, step, dtype=dtype))
+    np.testing.assert_array_equal(made, np.arange(start, stop, step).astype(dtype))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
+def test_a_window_is_that_of_numpy(backend: str, name: str, count: int) -> None:
+    made = ops.to_numpy(getattr(ops, name)(count, dtype="float64"))
+    np.testing.assert_allclose(made, getattr(np, name)(count), rtol=0, atol=1e-16)
+
+
 def test_linspace_contains_its_ends_exactly(backend: str) -> None:
     low, high = np.float32([0.1, -3.0]), np.float32([0.7, 1e-3])
     samples = ops.to_numpy(ops.linspace(ops.convert_to_tensor(low), ops.convert_to_tensor(high), 7))

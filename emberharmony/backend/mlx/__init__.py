@@ -134,10 +134,11 @@ class MLXBackend(
         """
         # Always pass the dtype: without it MLX 0.32 silently narrows float64 to float32.
         dtype = self.dtypes[array.dtype.name]
-        # Copy first: MLX 0.32 raises for negative strides, which the copy does not have.
+        # MLX 0.32 raises for negative strides, which a contiguous array does not have.
+        array = np.asarray(array, order="C")
         if array.dtype.name == "bfloat16":
-            return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
-        return of_host(array.copy(), dtype)
+            return of_host(array.view(np.uint16)).view(mx.bfloat16)
+        return of_host(array, dtype)
 
     def awaited(self, result: Any) -> bool:
         """Computes the tensors in a result."""

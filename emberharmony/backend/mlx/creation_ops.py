@@ -39,6 +39,10 @@ def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) ->
     return mx.full(shape, value, stream=stream)
 
 
+_MANY = 2**13
+"""From this many elements on, to compute a range by MLX takes less time than to copy one from the host."""
+
+
 class MLXCreationOps(HostMade):
     """Holds the ops of `ops/creation.py`."""
 
@@ -48,6 +52,12 @@ class MLXCreationOps(HostMade):
     def _placed(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
         place(device)  # raises for an unknown device; the memory is shared
         return of_host(array, dtype)
+
+    def _range(self, places: range, dtype: Any, device: Any) -> mx.array:
+        if len(places) < _MANY:
+            return super()._range(places, dtype, device)
+        check_memory((len(places),), dtype.size)
+        return mx.arange(places.start, places.stop, places.step, dtype, stream=place(device))
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
@@ -84,6 +94,12 @@ class MLXCreationOps(HostMade):
         rows, columns = as_shape((N, N if M is None else M))
         check_memory((rows, columns), _float(dtype).size)
         return mx.eye(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
+
+    @staticmethod
+    def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
+        rows, columns = as_shape((N, N if M is None else M))
+        check_memory((rows, columns), _float(dtype).size)
+        return mx.tri(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:

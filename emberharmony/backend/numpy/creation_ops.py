@@ -30,6 +30,11 @@ class NumpyCreationOps(HostMade):
         return cast(array, dtype)
 
     @staticmethod
+    def _range(places: range, dtype: Any, device: Any) -> np.ndarray:
+        place(device)
+        return np.arange(places.start, places.stop, places.step, dtype=dtype)
+
+    @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return np.zeros(as_shape(shape), _float(dtype))
@@ -78,6 +83,12 @@ class NumpyCreationOps(HostMade):
         return np.eye(rows, columns, held(k, rows, columns), _float(dtype))
 
     @staticmethod
+    def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        rows, columns = as_shape((N, N if M is None else M))
+        return np.tri(rows, columns, held(k, rows, columns), _float(dtype))
+
+    @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
         return np.tril(matrices(x), held(k, *x.shape[-2:]))
 
@@ -89,5 +100,5 @@ class NumpyCreationOps(HostMade):
     def diag(x: np.ndarray, k: int = 0) -> np.ndarray:
         if x.ndim not in (1, 2):
             raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
-        # The copy is needed because np.diag of a matrix is a read-only view.
-        return np.diag(x, k if x.ndim == 1 else held(k, *x.shape)).copy()
+        # np.diag of a matrix is a read-only view.
+        return np.diag(x, k) if x.ndim == 1 else np.diag(x, held(k, *x.shape)).copy()

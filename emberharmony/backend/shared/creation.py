@@ -11,13 +11,16 @@ import numpy as np
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
-from emberharmony.core.dtypes import DType, default_complex, default_float, int64
+from emberharmony.core.dtypes import DType, default_complex, default_float, float32, float64, int32, int64
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.options import constant, number
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex, np.generic)
+_REAL = (int, float)
+_EXACT = {int32: 2**31 - 1, int64: 2**31 - 1, float32: 2**24, float64: 2**31 - 1}
+"""By dtype, the largest ends, and the largest length, of ranges that every library computes exactly."""
 
 
 def with_number(function: F) -> F:
@@ -93,16 +96,28 @@ class HostMade:
         if own is not int64:
             constant("start, stop or step", [low, high, step])
         wanted = self.dtypes[own] if dtype is None else dtype
-        if own is int64 and (places := range(int(low), int(high), int(step))):
-            # A cast to a narrower integer dtype would wrap around silently.
-            for end in (places[0], places[-1]):
-                check_fits(end, self.dtypes.neutral[wanted])
+        if own is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
+            places, neutral = range(int(low), int(high), int(step)), self.dtypes.neutral[wanted]
+            if own is int64 and places:
+                # A cast to a narrower integer dtype would wrap around silently.
+                for end in (places[0], places[-1]):
+                    check_fits(end, neutral)
+            reach = max(map(abs, (places.start, places.stop, places.step, places.stop - places.start)))
+            if places and reach <= _EXACT.get(neutral, -1):
+                return self._range(places, wanted, device)
         array = np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if own is int64 else np.float64)
         return self._placed(array, wanted, device)
+
+    def _range(self, places: range, dtype: Any, device: Any) -> Any:
+        """Returns the integers of a range, which is not empty, as a tensor of a native dtype that holds them exactly.
+
+        A backend whose library makes ranges faster overrides it.
+        """
+        return self._placed(np.arange(places.start, places.stop, places.step), dtype, device)
 
     def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
@@ -193,19 +208,27 @@ class HostMade:
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.bartlett(_points(x)), dtype, device)
+        return self._window(lambda n, last: 1 + n / last, x, dtype, device)
 
     def blackman(self, x: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.blackman(_points(x)), dtype, device)
+        def rising(n: np.ndarray, last: int) -> np.ndarray:
+            angle = np.pi * n / last
+            return 0.42 + 0.5 * np.cos(angle) + 0.08 * np.cos(2.0 * angle)
+
+        return self._window(rising, x, dtype, device)
 
     def hamming(self, x: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hamming(_points(x)), dtype, device)
+        return self._window(lambda n, last: 0.54 + 0.46 * np.cos(np.pi * n / last), x, dtype, device)
 
     def hanning(self, x: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hanning(_points(x)), dtype, device)
+        return self._window(lambda n, last: 0.5 + 0.5 * np.cos(np.pi * n / last), x, dtype, device)
 
     def kaiser(self, x: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.kaiser(_points(x), number("beta", beta)), dtype, device)
+        def rising(n: np.ndarray, last: int) -> np.ndarray:
+            return np.i0(beta * np.sqrt(1 - (n / last) ** 2.0)) / np.i0(beta)
+
+        beta = number("beta", beta)
+        return self._window(rising, x, dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:
@@ -217,8 +240,22 @@ class HostMade:
         placed = self._placed(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
         return self.power(x.reshape(-1, 1), placed)
 
-    def _window(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
-        return self._placed(array, self.dtypes[default_float()] if dtype is None else dtype, device)
+    def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
+        """Returns a symmetric window of `x` points.
+
+        Args:
+            rising: the first half of the window, the middle included. It is a function of `n`, which counts from
+                `-last` by twos, and of `last`, which is `x - 1`.
+            x: the number of points.
+            dtype: the native dtype; None is the default float.
+            device: the device of the tensor.
+        """
+        count = _points(x)
+        half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
+        wanted = self.dtypes[default_float()] if dtype is None else dtype
+        if self.dtypes.neutral[wanted] is float32:
+            half = half.astype(np.float32)
+        return self._placed(np.concatenate([half, half[: count // 2][::-1]]), wanted, device)
 
     def _whole(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""

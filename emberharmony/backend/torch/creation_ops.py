@@ -33,6 +33,10 @@ class TorchCreationOps(HostMade):
         return torch.from_numpy(array).to(device=place(device), dtype=dtype)
 
     @staticmethod
+    def _range(places: range, dtype: Any, device: Any) -> torch.Tensor:
+        return torch.arange(places.start, places.stop, places.step, dtype=dtype, device=place(device))
+
+    @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         return torch.zeros(as_shape(shape), dtype=_float(dtype), device=place(device))
 
@@ -103,4 +107,4 @@ class TorchCreationOps(HostMade):
             return torch.diag(x, held(k, *x.shape)).clone()
         # A huge offset would make a huge matrix out of a short vector.
         check_memory((len(x) + abs(k), len(x) + abs(k)), x.itemsize)
-        return torch.diag(x, k).clone()
+        return torch.diag(x, k)
