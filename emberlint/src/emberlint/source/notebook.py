@@ -20,7 +20,7 @@ _LINE = re.compile(r"\(line (\d+)\)")
 
 
 class NotebookError(SyntaxError):
-    """Raised for a file that is not a notebook, and for a text whose cells cannot be told apart any more."""
+    """Raised for a file that is not a notebook, and for a text in which the marks of the cells are lost."""
 
 
 class Place(NamedTuple):
@@ -151,7 +151,7 @@ class Notebook:
             else:
                 sources[-1].append(line)
         if seen != [one.number for one in self.cells] or found != [*range(len(self._magics))]:
-            raise NotebookError("the cells of the notebook could not be told apart any more")
+            raise NotebookError("the marks of the cells are lost")
         if len(sources) != len(seen):
             raise NotebookError("a line would stand before the first cell")
         joined = ["".join(one) for one in sources]
