@@ -54,6 +54,8 @@ def test_clean_files_and_no_files_exit_with_0(project: Path) -> None:
         (["--baseline", "missing.json", "library"], "cannot be read"),
         (["--diff-base", "--help", "library"], "is not a commit"),
         (["explain", "EMB999"], "unknown rule"),
+        (["--add-ignore", "--fix", "library"], "run `emberlint fix` first"),
+        (["--add-ignore", "-"], "no standard input"),
     ],
 )
 def test_a_wrong_call_exits_with_2(project: Path, words: list[str], message: str) -> None:
@@ -183,6 +185,22 @@ def test_a_file_that_cannot_be_read_is_a_finding(project: Path, content: bytes) 
 def test_other_encodings_are_read(project: Path) -> None:
     (project / "library" / "bad.py").write_bytes("# coding: latin-1\nx = 'é'\nimport numpy\n".encode("latin-1"))
     assert "library/bad.py:3:1: EMB101" in run("library").stdout
+
+
+def test_add_ignore_silences_all_findings(project: Path) -> None:
+    shown = run("--add-ignore", "--diff", "library")
+    assert shown.exit_code == 1
+    assert "+x = np.sin(1.0)  # noqa: EMB102\n" in shown.stdout
+    assert (project / "library" / "bad.py").read_text() == BAD
+    result = run("--add-ignore", "library")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "2 lines in 1 file silenced" in result.stderr
+    silenced = (project / "library" / "bad.py").read_text()
+    assert silenced == "import numpy as np  # noqa: EMB101\n\nx = np.sin(1.0)  # noqa: EMB102\n"
+    assert "0 lines in 0 files silenced" in run("--add-ignore", "library").stderr
+    assert (project / "library" / "bad.py").read_text() == silenced
+    (project / "library" / "worse.py").write_text("x = (\n")
+    assert run("--add-ignore", "library").exit_code == 1
 
 
 def test_exit_zero_exits_with_0_and_statistics_counts_rules(project: Path) -> None:

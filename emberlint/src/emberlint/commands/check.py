@@ -50,7 +50,8 @@ class Options(NamedTuple):
     jobs: int | None
     no_cache: bool
     verbose: bool
-    fix: bool = True  # `emberlint fix` does not have this switch, nor the next two
+    fix: bool = True  # `emberlint fix` does not have this switch, nor those that follow
+    add_ignore: bool = False
     baseline_update: bool = False
     show_settings: bool = False
 
@@ -75,6 +76,7 @@ class Options(NamedTuple):
 @click.option("--fix", is_flag=True, help="Make the safe repairs, and report the rest.")
 @click.option("--unsafe-fixes", is_flag=True, help="Also make repairs that may change a value's type, dtype or device.")
 @click.option("--diff", is_flag=True, help="Print the repairs as a diff, and write nothing.")
+@click.option("--add-ignore", is_flag=True, help="Write `# noqa: EMB201` on the lines found; `--diff` shows it only.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Number of processes; by default the number of cores.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -87,6 +89,10 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         raise UsageError("`-` (standard input) cannot be combined with other paths")
     if asked.stdin_filename is not None and STDIN not in asked.paths:
         raise UsageError("--stdin-filename needs the path `-` (standard input)")
+    if asked.add_ignore and (asked.fix or asked.unsafe_fixes or asked.baseline_update or STDIN in asked.paths):
+        raise UsageError(
+            "--add-ignore takes no repairs, no --baseline-update and no standard input; run `emberlint fix` first"
+        )
     if asked.explain_inference is not None:
         _explain(asked.explain_inference)
         return
@@ -96,10 +102,23 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         click.echo(_settings_text(settings))
         return
     choice = options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
-    if asked.diff or asked.fix or asked.unsafe_fixes:
+    if (asked.diff and not asked.add_ignore) or asked.fix or asked.unsafe_fixes:
         would_change = _repair(asked, places, settings, choice)
         if asked.diff or STDIN in asked.paths:
             ctx.exit(1 if would_change and not asked.exit_zero else 0)
+    findings, files = _findings(asked, places, settings, choice)
+    if asked.add_ignore:
+        would_change = _silence(findings, settings, asked)
+        if asked.diff:
+            ctx.exit(1 if would_change and not asked.exit_zero else 0)
+        findings, files = _findings(asked, places, settings, choice)
+    findings = options.at_hand(findings, settings)
+    _print(findings, files, asked, asked.form or settings.output_format)
+    ctx.exit(1 if findings and not asked.exit_zero else 0)
+
+
+def _findings(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> tuple[list[Finding], int]:
+    """Returns the findings that neither the baseline nor `--diff-base` leaves out, and the number of files."""
     report = _check(asked, places, settings, choice)
     findings = _accept(report, settings, choice, asked)
     if asked.diff_base is not None:
@@ -107,9 +126,19 @@ def check(ctx: click.Context, /, **given: Any) -> None:
 
         changed = changed_lines(settings.root, asked.diff_base)
         findings = [one for one in findings if is_changed(one, changed)]
-    findings = options.at_hand(findings, settings)
-    _print(findings, len(report.paths), asked, asked.form or settings.output_format)
-    ctx.exit(1 if findings and not asked.exit_zero else 0)
+    return findings, len(report.paths)
+
+
+def _silence(findings: Sequence[Finding], settings: Settings, asked: Options) -> bool:
+    """Writes comments on the lines of findings, or shows them with --diff; returns whether any file changes."""
+    from emberlint.run.ignore import silence
+
+    done = silence(findings, settings, write=not asked.diff)
+    for path, one in done.items() if asked.diff else ():
+        click.echo("".join(one.change.diff(options.shown(path, settings))), nl=False)
+    lines, files = sum(one.lines for one in done.values()), len(done)
+    click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
+    return bool(done)
 
 
 def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> Report:

@@ -7,6 +7,10 @@ from emberlint.commands.check import check
 fix = click.Command(
     "fix",
     callback=check.callback,
-    params=[option for option in check.params if option.name not in ("fix", "baseline_update", "show_settings")],
+    params=[
+        option
+        for option in check.params
+        if option.name not in ("fix", "add_ignore", "baseline_update", "show_settings")
+    ],
     help="Make the safe repairs, and report the rest.",
 )

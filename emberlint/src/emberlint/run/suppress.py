@@ -12,7 +12,7 @@ from emberlint.findings import Finding
 from emberlint.run.registry import all_rules, codes_by_word
 
 _COMMENT = re.compile(r"#\s*emberlint:\s*(?P<verb>[\w-]+)\s*(?:\[(?P<codes>[^\]]*)\])?")
-_NOQA = re.compile(r"#\s*noqa:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)", re.IGNORECASE)
+NOQA = re.compile(r"#\s*noqa:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)", re.IGNORECASE)
 MARK = "port"  # the verb of the marks of `emberlint port`, which silence nothing
 VERBS = ("ignore", "file-ignore", "off", "on")
 END = 1 << 30
@@ -67,7 +67,7 @@ def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
 
 def _noqa(token: tokenize.TokenInfo) -> Iterator[Directive]:
     """Yields the directive of `# noqa: EMB201`, as ruff and flake8 write it; codes of other linters do not count."""
-    match = _NOQA.search(token.string)
+    match = NOQA.search(token.string)
     codes = [code for code in re.split(r"[,\s]+", match["codes"].upper()) if code.startswith("EMB")] if match else []
     if match and codes:
         line, offset = token.start
@@ -147,11 +147,16 @@ def apply(
     for finding in findings:
         covering = [index for index in (*near.get(finding.line, ()), *wide) if found[index].covers(finding)]
         used.update((index, finding.code) for index in covering)
-        if not covering or finding.code.startswith(("EMB0", "EMB9")):
+        if not covering or not is_silenceable(finding):
             yield finding
     for finding in _rot(path, found, used, selected):
         if not any(one.verb == "file-ignore" and finding.code in one.codes for one in found):
             yield finding
+
+
+def is_silenceable(finding: Finding) -> bool:
+    """Returns whether a comment can silence a finding: neither a file that cannot be read nor a comment's own fault."""
+    return not finding.code.startswith(("EMB0", "EMB9"))
 
 
 def _rot(

@@ -1,0 +1,132 @@
+"""Writes suppression comments: `# noqa: EMB201` on the lines of findings."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding
+from emberlint.run.repair import Repaired, replace_text
+from emberlint.run.suppress import NOQA, is_silenceable
+from emberlint.source.magics import LINE
+from emberlint.source.notebook import NotebookError
+from emberlint.source.parsing import parse
+from emberlint.source.reading import read_notebook, read_text
+
+# Since Python 3.12 an f-string, and since 3.14 a template, is several tokens.
+_STARTS = {getattr(tokenize, name, tokenize.STRING) for name in ("STRING", "FSTRING_START", "TSTRING_START")}
+_ENDS = {getattr(tokenize, name, tokenize.STRING) for name in ("STRING", "FSTRING_END", "TSTRING_END")}
+
+
+class Silenced(NamedTuple):
+    """A file before and after, and the number of lines with a new or longer comment."""
+
+    change: Repaired
+    lines: int
+
+
+def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dict[str, Silenced]:
+    """Writes a comment on the lines of findings; returns the changed files by path.
+
+    A finding about a file that cannot be parsed, or about a comment, stays.
+
+    Args:
+        findings: The findings, with paths relative to the project's root.
+        settings: The settings of the project.
+        write: Whether to write the files, each in one step.
+    """
+    by_path: dict[str, list[Finding]] = {}
+    for one in findings:
+        if is_silenceable(one):
+            by_path.setdefault(one.path, []).append(one)
+    done = {}
+    for path, some in by_path.items():
+        file = settings.root / path
+        change = _silenced(path, file, some)
+        if change.before != change.after:
+            before, after = change.before.splitlines(), change.after.splitlines()
+            done[path] = Silenced(change, sum(old != new for old, new in zip(before, after, strict=False)))
+            if write:
+                replace_text(file, change.after)
+    return done
+
+
+def _silenced(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
+    content = file.read_bytes()
+    notebook = read_notebook(path, content)
+    if notebook is None:
+        text = read_text(content, newline="")
+        return Repaired(text, with_comments(text, _codes(findings)))
+    lines = [one._replace(line=notebook.line(one.cell, one.line)) for one in findings]
+    try:
+        return Repaired(notebook.content, notebook.replaced(with_comments(notebook.text, _codes(lines))))
+    except NotebookError:  # the line is one of IPython; its finding is reported again
+        return Repaired(notebook.content, notebook.content)
+
+
+def _codes(findings: Iterable[Finding]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for one in findings:
+        found.setdefault(one.line, set()).add(one.code)
+    return found
+
+
+def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
+    """Returns a text with comments that silence rules on lines.
+
+    A comment stands at the end of its line or, if that is inside a string or a continued line, at the end of the next
+    line where a comment can stand, which belongs to the same statement. Codes join a `# noqa: F401` that is there. A
+    text that cannot be parsed stays as it is.
+
+    Args:
+        text: The source.
+        codes: The codes by line, counted from 1.
+    """
+    try:
+        tree = parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return text
+    lines = LINE.findall(text) or [""]
+    comments, closed = _layout(text)
+    wanted: dict[int, set[str]] = {}
+    for line, some in codes.items():
+        at = line
+        while at in closed or (at not in comments and at < len(lines) and lines[at - 1].rstrip("\r\n").endswith("\\")):
+            at += 1
+        wanted.setdefault(min(at, len(lines)), set()).update(some)
+    for line, found in wanted.items():
+        old = lines[line - 1]
+        if not (line == 1 and old.startswith("#!")):  # the comment would be an argument of the interpreter
+            body = old.rstrip("\r\n")
+            lines[line - 1] = _commented(body, comments.get(line), sorted(found)) + old[len(body) :]
+    after = "".join(lines)
+    return after if ast.dump(parse(after)) == ast.dump(tree) else text
+
+
+def _layout(text: str) -> tuple[dict[int, int], set[int]]:
+    """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
+    comments: dict[int, int] = {}
+    closed: set[int] = set()
+    opened: list[int] = []
+    for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+        if token.type == tokenize.COMMENT:
+            comments[token.start[0]] = token.start[1]
+        if token.type in _STARTS:
+            opened.append(token.start[0])
+        if token.type in _ENDS:
+            closed.update(range(opened.pop(), token.end[0]))
+    return comments, closed
+
+
+def _commented(line: str, start: int | None, codes: Sequence[str]) -> str:
+    match = None if start is None else NOQA.search(line, start)
+    if match is None:
+        separator = "  " if line.strip() else ""
+        return f"{line.rstrip()}{separator}# noqa: {', '.join(codes)}"
+    known = re.split(r"[,\s]+", match["codes"].upper())
+    more = [code for code in codes if code not in known]
+    return ", ".join([line[: match.end()], *more]) + line[match.end() :]
