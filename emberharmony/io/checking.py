@@ -14,6 +14,9 @@ from emberharmony.io.tensor_file import header_of
 MOST_FAULTS = 1000
 """After so many faults a check ends."""
 
+_SHOWN = 20
+"""The number of tensors that a notebook shows."""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -41,6 +44,16 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return self.error is None
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: the verdict, and the largest tensors."""
+        from emberharmony.core.html import table  # here, because only notebooks need it
+
+        largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
+        rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]
+        left_out = len(self.tensors) - len(rows)
+        notes = f"and {left_out} smaller tensors" if left_out else ""
+        return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=notes)
 
     def __str__(self) -> str:
         if self.error is not None:

@@ -289,6 +289,12 @@ class Module(walk.Holder):
 
         return summary(self, specs, depth)
 
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: the table of `summary`."""
+        from emberharmony.nn.summary import as_html
+
+        return as_html(self)
+
     @recursive_repr()
     def __repr__(self) -> str:
         inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]

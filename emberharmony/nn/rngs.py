@@ -38,6 +38,10 @@ class Rngs:
             self._streams[name] = self._default.split(1)[0]
         return self._streams[name]
 
+    def __repr__(self) -> str:
+        streams = {"default": self._default, **self._streams}
+        return f"Rngs({', '.join(f'{name}={stream!r}' for name, stream in streams.items())})"
+
     def state_dict(self) -> dict[str, Any]:
         """Returns the states of all streams, as `json.dumps` accepts them."""
         return {

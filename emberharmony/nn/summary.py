@@ -6,6 +6,7 @@ from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.html import table
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.nn import walk
 
@@ -14,8 +15,31 @@ _HEAD = ("name", "module", "output", "parameters", "bytes")
 
 def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> str:
     """Returns the table; see `Module.summary`."""
+    rows = [_HEAD, *_rows(module, specs, depth)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i > 2 else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*lines, _total(module)])
+
+
+def as_html(module: walk.Holder) -> str:
+    """Returns the table as HTML for notebooks: with the options of the layers, and without outputs."""
+    parts = dict(walk.named_modules(module))
+    rows = [
+        (name, kind if any(True for _ in walk.inner(parts[name])) else repr(parts[name]), *numbers)
+        for name, kind, _, *numbers in _rows(module, (), None)
+    ]
+    return table(type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total(module))
+
+
+def _rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
     outputs = _outputs(module, specs) if specs else {}
-    rows: list[tuple[str, ...]] = [_HEAD]
+    rows: list[tuple[str, ...]] = []
     for name, part in walk.named_modules(module):
         if depth is None or name.count(".") < depth or not name:
             cells = walk.cells(part)
@@ -28,19 +52,15 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> s
                     f"{sum(_elements([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
                 )
             )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if i > 2 else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return rows
+
+
+def _total(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
     trained = _elements([cell for cell in parameters if cell.trainable])
     total = f"{_elements(parameters):,} parameters, {trained:,} of them trainable"
     buffers = _elements([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
-    return "\n".join([*lines, total + (f", and {buffers:,} elements in buffers" if buffers else "")])
+    return total + (f", and {buffers:,} elements in buffers" if buffers else "")
 
 
 def _elements(cells: Sequence[Cell]) -> int:

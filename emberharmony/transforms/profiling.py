@@ -103,7 +103,7 @@ class Profile(Log):
         return sorted(found, key=lambda row: -row.own_seconds)
 
     def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """Returns the header and the cells of a table, as texts.
+        """Returns the header and the cells of a table of calls, times, rates, the share of the machine's best, and memory.
 
         Args:
             by: "op", "module" or "line".
@@ -130,24 +130,6 @@ class Profile(Log):
         if all(row.peak is None for row in rows):
             header, cells = header[:-1], [row[:-1] for row in cells]
         return header, cells
-
-    def table(self, by: str = "op", most: int | None = None) -> str:
-        """Returns a table by op, module or line: calls, times, rates, the share of the machine's best, peak memory.
-
-        Args:
-            by: "op", "module" or "line".
-            most: the number of rows; None gives all.
-
-        Raises:
-            ArgumentError: if `by` is none of these.
-        """
-        header, rows = self.cells(by, most)
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        lines = []
-        for row in (header, *rows):
-            aligned = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *aligned]))
-        return "\n".join(lines)
 
     def summary(self) -> str:
         """Returns one line: the calls, their time, and the rates of the machine."""

@@ -20,6 +20,9 @@ from emberharmony.transforms.traced_tensor import TracedTensor
 FORMAT = 1
 """The version of the JSON of a log."""
 
+_SHOWN = 20
+"""The number of rows that a notebook shows."""
+
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
 _new = object.__new__
 
@@ -67,6 +70,15 @@ class Log(Sequence[Event]):
         seconds = sum(event.seconds for event in self._events if event.outer is None)
         return f"<Log of {len(self)} calls, {seconds * 1e3:.3g} ms>"
 
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: the table by op, of the ops that took longest."""
+        from emberharmony.core.html import table  # here, because only notebooks need it
+
+        header, rows = self.cells(most=_SHOWN)
+        left_out = len({event.op for event in self}) - len(rows)
+        more = [f"and {left_out} more ops; table() has all"] if left_out else []
+        return table(repr(self)[1:-1], header, rows, notes="\n".join([*more, *self.notes]))
+
     @property
     def modules(self) -> list[str]:
         """The paths of the modules whose results the log has."""
@@ -85,24 +97,19 @@ class Log(Sequence[Event]):
                 own[event.outer] -= event.seconds
         return own
 
-    def table(self, by: str = "op") -> str:
-        """Returns a table of calls, times and bytes, the longest first.
+    def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """Returns the header and the cells of a table of calls, times and bytes as texts, the longest calls first.
 
         Args:
             by: "op", "module" or "line".
+            most: the number of rows; None gives all.
 
         Raises:
             ArgumentError: if `by` is none of these.
-
-        Example:
-            >>> with ops.record() as log:
-            ...     y = ops.square(ops.ones((2, 3)))
-            >>> print(log.table().splitlines()[0])
-            op      calls  total ms  own ms  bytes
         """
         key = GROUPS.get(by)
         if key is None:
-            raise ArgumentError(f"table() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
+            raise ArgumentError(f"a table groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own, rows = self.own_seconds(), dict[str, list[float]]()
         for event in self._events:
             name = key(event)
@@ -115,12 +122,34 @@ class Log(Sequence[Event]):
             row[2] += own[event]
             row[3] += event.bytes
         found = sorted(rows.items(), key=lambda row: -row[1][2])
-        width = max(map(len, [*rows, by]), default=0) + 1
-        lines = [f"{by:{width}}{'calls':>6}{'total ms':>10}{'own ms':>8}{'bytes':>7}"]
-        lines += [
-            f"{name:{width}}{calls:6}{total * 1e3:10.3f}{mine * 1e3:8.3f} {size:6}"
-            for name, (calls, total, mine, size) in found
+        cells = [
+            [name, str(calls), f"{total * 1e3:.3f}", f"{mine * 1e3:.3f}", str(size)]
+            for name, (calls, total, mine, size) in found[:most]
         ]
+        return [by, "calls", "total ms", "own ms", "bytes"], cells
+
+    def table(self, by: str = "op", most: int | None = None) -> str:
+        """Returns a table by op, module or line.
+
+        Args:
+            by: "op", "module" or "line".
+            most: the number of rows; None gives all.
+
+        Raises:
+            ArgumentError: if `by` is none of these.
+
+        Example:
+            >>> with ops.record() as log:
+            ...     y = ops.square(ops.ones((2, 3)))
+            >>> print(log.table().splitlines()[0])
+            op      calls  total ms  own ms  bytes
+        """
+        header, rows = self.cells(by, most)
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = []
+        for row in (header, *rows):
+            aligned = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *aligned]))
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -41,3 +41,10 @@ def test_layers_that_have_a_stream_continue_with_its_loaded_state(backend: str) 
     for wrong in ([], {"default": rngs.state_dict()["default"]}):
         with pytest.raises(ArgumentTypeError, match="'default' and 'streams'"):
             other.load_state_dict(wrong)  # type: ignore[arg-type]
+
+
+def test_streams_are_shown_with_their_seeds() -> None:
+    rngs = nn.Rngs(3, dropout=7)
+    _ = rngs.params
+    shown = "<Generator of seed {}, 0 words of bits drawn>".format
+    assert repr(rngs) == f"Rngs(default={shown(3)}, dropout={shown(7)}, params={shown('3, split 0')})"

@@ -70,6 +70,15 @@ class Generator:
         self._sequence = sequence
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 
+    def __repr__(self) -> str:
+        # Philox makes four words at a time: `counter` counts these blocks, and `buffer_pos` what of the last one is used.
+        bits: Any = self._source.bit_generator
+        with bits.lock:  # another thread may be drawing
+            state = bits.state
+        words = 4 * sum(int(part) << 64 * i for i, part in enumerate(state["state"]["counter"])) + state["buffer_pos"] - 4
+        path = "".join(f"split {number}, " for number in self._sequence.spawn_key)
+        return f"<Generator of seed {self._sequence.entropy}, {path}{words:,} words of bits drawn>"
+
     def __getstate__(self) -> dict[str, Any]:
         # The hint is the number of children left; reading it does not advance the iterator.
         spawned = _MOST_CHILDREN - length_hint(self._children)

@@ -115,6 +115,16 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report of {len(self.rows)} calls on {' and '.join(self.sides)}: {self.summary()}>"
 
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: the table of the divergences."""
+        from emberharmony.core.html import table  # here, because only notebooks need it
+
+        rows = [self._cells(found) for found in self.divergences[:_SHOWN]]
+        left_out = len(self.divergences) - len(rows)
+        more = [f"and {left_out} more; html(path) writes all"] if left_out else []
+        notes = "\n".join([*more, *(f"note: {note}" for note in self.notes)])
+        return table(self.summary(), self._header(), rows, left=5, notes=notes)
+
     def summary(self) -> str:
         """Returns one sentence: which op is wrong, on which side, and where."""
         first = self.first
@@ -136,14 +146,16 @@ class Report:
         """
         lines = [self.summary()]
         if self.divergences:
-            head = ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
-            cells = [head, *(self._cells(found) for found in self.divergences[:_SHOWN])]
+            cells = [self._header(), *(self._cells(found) for found in self.divergences[:_SHOWN])]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines.append("")
             lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
             if len(self.divergences) > _SHOWN:
                 lines.append(f"and {len(self.divergences) - _SHOWN} more")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _header(self) -> tuple[str, ...]:
+        return ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
 
     def _cells(self, found: Divergence) -> tuple[str, ...]:
         op = f"{found.outer[0]}: {found.op}" if found.outer else found.op

@@ -82,3 +82,14 @@ def test_rewinding_goes_back_to_an_earlier_draw() -> None:
     generator._rng.random(7)
     commit(back)
     assert generator.state_dict() == state
+
+
+def test_a_generator_is_shown_with_its_seed_and_what_was_drawn() -> None:
+    generator = random.Generator(5)
+    assert repr(generator) == "<Generator of seed 5, 0 words of bits drawn>"
+    for words in (1, 3, 4, 7):
+        before = repr(generator)
+        generator.integers((words,), 0, 2**63)
+        assert repr(generator) != before
+    assert repr(generator) == repr(generator) == "<Generator of seed 5, 15 words of bits drawn>"
+    assert repr(generator.split()[1].split()[0]) == "<Generator of seed 5, split 1, split 0, 0 words of bits drawn>"

@@ -1,0 +1,28 @@
+"""HTML for notebooks: objects with many parts are shown as a table."""
+
+from collections.abc import Sequence
+from html import escape
+
+_LEFT, _RIGHT = ' style="text-align: left"', ' style="text-align: right"'
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, notes: str = "") -> str:
+    """Returns a title, a table and notes as HTML; all texts are escaped.
+
+    Args:
+        title: stands above the table; may have several lines.
+        header: the names of the columns.
+        rows: the cells, as many in each row as there are columns.
+        left: how many columns, from the first, have text and are aligned to the left; the others have numbers.
+        notes: stands below the table, each line as a paragraph.
+    """
+    sides = [_LEFT if i < left else _RIGHT for i in range(len(header))]
+    parts = ["<div>", *(f"<p>{escape(line)}</p>" for line in title.splitlines())]
+    if rows:
+        lines = (_line("td", row, sides) for row in rows)
+        parts.append(f"<table><thead>{_line('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>")
+    return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in notes.splitlines()), "</div>"])
+
+
+def _line(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}{side}>{escape(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True))}</tr>"
