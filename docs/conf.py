@@ -6,7 +6,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-os.environ.setdefault("EMBERHARMONY_BACKEND", "numpy")  # which the programs of the gallery run on
+os.environ.setdefault("EMBERHARMONY_BACKEND", "numpy")  # on which the gallery and the notebooks begin
 
 from pages import write_module_pages, write_pages
 
@@ -16,11 +16,14 @@ from emberharmony.version import __version__
 project = "EmberHarmony"
 author = "The EmberHarmony authors"
 release = version = __version__
-extensions = ["myst_parser", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 myst_heading_anchors = 3
+nb_execution_mode = "cache"  # a notebook runs again after it was changed
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "api/gallery",

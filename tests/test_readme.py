@@ -63,7 +63,7 @@ def test_the_committed_generated_files_are_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "utils" / "generate.py"), "--check"], check=True)
 
 
-DEVELOPERS = {"test", "models-test", "docs", "dev", "bench"}
+DEVELOPERS = {"test", "models-test", "recipes", "docs", "dev", "bench"}
 """The extras that only work on the project itself needs."""
 
 
