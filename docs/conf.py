@@ -14,7 +14,7 @@ from emberharmony import nn, optim
 from emberharmony.version import __version__
 
 project = "EmberHarmony"
-author = "The EmberHarmony authors"
+author = copyright = "The EmberHarmony authors"
 release = version = __version__
 extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -33,6 +33,9 @@ sphinx_gallery_conf = {
 }
 exclude_patterns = ["_build", "gallery", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+pygments_dark_style = "github-dark"
 html_title = f"EmberHarmony {version}"
 
 write_pages(HERE / "api")

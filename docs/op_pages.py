@@ -16,9 +16,9 @@ from emberharmony.testing.samples import all_samples
 
 ROOT = Path(__file__).parents[1]
 STATUS = {
-    "native": "its own implementation",
-    "override": "its own implementation, in place of the one over other ops",
-    "composite": "written over other ops",
+    "native": "its own",
+    "override": "its own, in place of the composite",
+    "composite": "composite: written over other ops",
 }
 TYPES = {
     "TensorLike": "a tensor, or numbers in lists",
@@ -151,14 +151,14 @@ def _types(spec: OpSpec) -> Iterator[str]:
 
 
 def _backends(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    yield "| backend | | dtypes that it lacks |"
+    yield "| backend | implementation | dtypes that it lacks |"
     yield "|---|---|---|"
     every = dict.fromkeys(dtype for entry in entries for dtype in entry["dtypes"])
     for entry in entries:
         status = STATUS.get(entry["status"], entry["status"])
         reason = f": {entry['reason']}" if entry["reason"] else ""
-        lacking = [] if entry["status"] == "unsupported" else [d for d in every if d not in entry["dtypes"]]
-        yield f"| {entry['backend']} | {status}{reason} | {', '.join(lacking)} |"
+        lacking = ", ".join(d for d in every if d not in entry["dtypes"]) or "none"
+        yield f"| {entry['backend']} | {status}{reason} | {'all' if entry['status'] == 'unsupported' else lacking} |"
 
 
 def _accuracy(entries: Sequence[dict[str, Any]]) -> str:

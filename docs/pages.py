@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from conformance_pages import machine_tables, matrix
 from docstrings import as_markdown
 from op_pages import write_op_pages
 
@@ -22,7 +23,7 @@ from emberharmony.testing.samples import all_samples
 
 
 def write_pages(folder: Path) -> None:
-    """Writes the pages of all ops and of their categories, and `matrix.md`, after deleting the old pages."""
+    """Writes the pages of all ops and of their categories, `matrix.md` and `machines.txt`, after deleting old pages."""
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.md"), *(folder / spec.category for spec in OPS.values())):
         if old.is_dir():
@@ -32,6 +33,8 @@ def write_pages(folder: Path) -> None:
     report = _quick_report()
     write_op_pages(folder, report["ops"])
     (folder / "matrix.md").write_text(matrix(report), encoding="utf-8")
+    reports = sorted((Path(__file__).parent / "reports").glob("*.json"))
+    (folder / "machines.txt").write_text(machine_tables(reports), encoding="utf-8")
 
 
 def write_module_pages(folder: Path, package: ModuleType) -> None:
@@ -92,41 +95,3 @@ def _quick_report() -> Report:
         outcomes = [outcome for name in backends for row in rows for outcome in run_sample(row, name)]
     ops.set_backend(before)
     return summarize(rows, backends, outcomes, quick=True)
-
-
-_MATRIX = """\
-# Ops and backends
-
-The table shows how each backend implements each op. *native*: the backend has its own implementation; *composite*:
-the op is written over other ops; *override*: the op is a composite, but the backend has its own implementation.
-Errors are measured against a float64 oracle. The *tolerance* is in eps of the dtype of the result. *met* is the
-largest error as a share of the tolerance, over all inputs, dtypes and backends of `emberharmony conformance --quick`,
-whose report is the source of this page. *by tests*: no oracle can compute the result of the op (random numbers,
-devices, functions), so only tests check it. Versions: {versions}.
-
-"""
-
-
-def matrix(report: Report) -> str:
-    """Returns the page of all ops on all backends, from a report of `emberharmony conformance`."""
-    by_op: dict[str, list[dict[str, Any]]] = {}
-    for entry in report["ops"]:
-        by_op.setdefault(entry["op"], []).append(entry)
-    versions = ", ".join(f"{name} {version}" for name, version in report["backends"].items())
-    heads = ["op", *report["backends"], "tolerance", "met"]
-    lines = [f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n"]
-    for op, entries in by_op.items():
-        kinds = " | ".join(": ".join(filter(None, (entry["status"], entry["reason"]))) for entry in entries)
-        lines.append(f"| `{op}` | {kinds} | {' | '.join(_met(entries))} |\n")
-    return _MATRIX.format(versions=versions) + "".join(lines)
-
-
-def _met(entries: list[dict[str, Any]]) -> tuple[str, str]:
-    """Returns the cells for the tolerance and for the share of it that the largest error takes."""
-    failing = [entry["backend"] for entry in entries if entry["failures"]]
-    if failing:
-        return f"{entries[0]['tolerance']:g}", f"**not on {', '.join(failing)}**"
-    if entries[0]["values"] == "by tests" or not any(entry["dtypes"] for entry in entries):
-        return "", "by tests"
-    worst = max(entry["worst"] for entry in entries)
-    return f"{entries[0]['tolerance']:g}", f"{worst:.0%}" if worst else "exact"

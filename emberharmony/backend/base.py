@@ -15,6 +15,7 @@ from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
+from emberharmony.backend.shared.device import processor
 from emberharmony.backend.shared.programs import Program
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
@@ -369,6 +370,14 @@ class Backend(Probes):
             UnsupportedOpError: if the backend has only one device.
         """
         raise UnsupportedOpError(f"device() is unsupported by {type(self).__name__}, which has one device")
+
+    def device_model(self, device: Any) -> str:
+        """Returns what the maker of a device calls it, such as "NVIDIA H200".
+
+        Raises:
+            DeviceError: if the device does not exist.
+        """
+        return processor()
 
     def wrap(self, result: Any) -> Any:
         """Returns an op's result with every native scalar converted to a tensor."""

@@ -1,14 +1,17 @@
 """`emberharmony compare`: runs a program on two backends and names the op that is wrong, and the side."""
 
+import json
 import os
 import runpy
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from emberharmony.cli.models import importing_from
+from emberharmony.cli.submission import check_writable, device_option, report_option, write_report
 from emberharmony.core.errors import ArgumentError, suggest
 
 _FILE = click.Path(dir_okay=False)
@@ -24,11 +27,12 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--gradients", is_flag=True, help="Compare the gradients of the sum of the results too.")
 @click.option("--tolerance", type=float, help="How many times its tolerance an op may be off; default 8.")
 @click.option("--thorough", is_flag=True, help="Judge calls too whose differences the noise of their inputs explains.")
-@click.option("--device", help="The device of the sides other than NumPy, such as cuda, mps or gpu.")
+@device_option
 @click.option("--save", type=_FILE, help="Run on the first backend alone, and write its calls to this file.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as an HTML page.")
 @click.option("--repro", "repro_file", type=_FILE, help="Write a program that makes the wrong call alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@report_option
 def compare(
     programs: tuple[str, ...],
     backends: str,
@@ -42,6 +46,7 @@ def compare(
     html_file: str | None,
     repro_file: str | None,
     as_json: bool,
+    report_file: str | None,
 ) -> None:
     """Run a program on two backends, and name the op that is wrong and the side on which it is wrong.
 
@@ -53,9 +58,10 @@ def compare(
     """
     from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
 
-    for file in filter(None, (save, html_file, repro_file)):
-        if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
-            raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
+    check_writable(save, html_file, repro_file, report_file)
+    if report_file and (save or len(programs) != 1):
+        raise click.UsageError("--report is for a comparison on this machine, of one program on two backends")
+    started = time.perf_counter()
     names = backends.split(",")
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None:
@@ -87,6 +93,11 @@ def compare(
     click.echo(report.to_json() if as_json else report.table())
     if html_file:
         report.html(html_file)
+    if report_file:
+        found = json.loads(report.to_json())
+        kept = {name: found[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **kept}
+        write_report(report_file, "compare", names, device, time.perf_counter() - started, result)
     if repro_file and report.first is not None and report.first.is_wrong:
         try:
             report.repro(repro_file)

@@ -3,11 +3,13 @@
 import json
 import os
 import sys
+import time
 
 import click
 
 from emberharmony.backend.discovery import load, usual_names
 from emberharmony.cli.extras import need
+from emberharmony.cli.submission import check_writable, device_option, on_device, report_option, write_report
 from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
@@ -22,12 +24,22 @@ _FILE = click.Path(dir_okay=False)
 )
 @click.option("--json", "json_file", type=_FILE, help="Write the report to this file as JSON.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as a page of HTML.")
+@device_option
+@report_option
 def conformance(
-    name: str, pattern: str, quick: bool, most: int | None, json_file: str | None, html_file: str | None
+    name: str,
+    pattern: str,
+    quick: bool,
+    most: int | None,
+    json_file: str | None,
+    html_file: str | None,
+    device: str | None,
+    report_file: str | None,
 ) -> None:
     """Check every op of a backend: values against a float64 oracle, dtypes, shapes, promotion, errors, gradients.
 
-    The exit status is 1 if anything fails, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C, in which
+    With --device only the backends that have the device are checked. The exit status is 1 if anything fails, 2 if the
+    backend, the pattern or the device is unknown, and 130 after Ctrl-C, in which
     case nothing is written.
     """
     names = usual_names() if name == "all" else [name]
@@ -39,19 +51,22 @@ def conformance(
     from emberharmony.cli import conformance_run as checking  # here, because it needs hypothesis and SciPy
 
     rows = checking.matching(pattern)
-    for file in filter(None, (json_file, html_file)):
-        if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
-            raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
-    try:
-        outcomes = list(checking.outcomes_of(rows, names, quick, most))
-    except KeyboardInterrupt:
-        click.echo("Stopped; nothing was written.", err=True)
-        sys.exit(130)
-    report = checking.summarize(rows, names, outcomes, quick)
+    check_writable(json_file, html_file, report_file)
+    started = time.perf_counter()
+    with on_device(names, device) as found:
+        try:
+            outcomes = list(checking.outcomes_of(rows, found, quick, most))
+        except KeyboardInterrupt:
+            click.echo("Stopped; nothing was written.", err=True)
+            sys.exit(130)
+    report = checking.summarize(rows, found, outcomes, quick)
     if json_file:
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:
         replace_text(html_file, checking.as_html(report))
     checking.show(report)
+    if report_file:
+        seconds = time.perf_counter() - started
+        write_report(report_file, "conformance", found, device, seconds, checking.condensed(report))
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

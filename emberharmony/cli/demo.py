@@ -1,9 +1,13 @@
 """`emberharmony demo`: trainings that switch the backend on the way, and the same trainings on NumPy alone."""
 
+import time
+from typing import Any
+
 import click
 
 from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
 from emberharmony.cli.drawing import progress, table
+from emberharmony.cli.submission import check_writable, device_option, on_device, report_option, write_report
 from emberharmony.demo import digits, gpt, pictures
 
 
@@ -23,33 +27,65 @@ from emberharmony.demo import digits, gpt, pictures
     type=click.Path(dir_okay=False, writable=True),
     help="Also draw the loss curves and write them to this file.",
 )
-def demo(names: tuple[str, ...], seed: int, steps: int, gpt_steps: int, plot: str | None) -> None:
+@device_option
+@report_option
+def demo(
+    names: tuple[str, ...],
+    seed: int,
+    steps: int,
+    gpt_steps: int,
+    plot: str | None,
+    device: str | None,
+    report_file: str | None,
+) -> None:
     """Train a regression and a small GPT, and switch the backend during the training.
 
     The regression learns 1,797 handwritten digits. The GPT learns sonnets, letter by letter, with AdamW and dropout.
-    The same trainings then run on NumPy alone, and all results are compared.
+    The same trainings then run on NumPy alone, and all results are compared. With --device, NumPy and the backends that
+    have the device take part.
     """
     chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
+    check_writable(report_file)
+    started = time.perf_counter()
+    with on_device([name for name in chosen if name != "numpy"] or chosen, device) as found:
+        chosen = [name for name in chosen if name in (*found, "numpy")]
+        agrees, results = _trained(chosen, seed, steps, gpt_steps, plot)
+    if report_file:
+        write_report(report_file, "demo", chosen, device, time.perf_counter() - started, results)
+    if not agrees:
+        raise SystemExit(1)
+
+
+def _trained(chosen: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None) -> tuple[bool, dict[str, Any]]:
+    """Makes the trainings and shows them; returns whether all agree, and the results for a report."""
     if plot:
         pictures.check_picture(plot)
     curves = []
+    results: dict[str, Any] = {}
     with progress(2 * steps * len(chosen), "training on digits") as advance:
         regression = digits.run(chosen, seed=seed, steps=steps, advance=advance)
     agrees = _show_digits(regression, chosen, steps)
     curves.append(_curves("softmax regression on digits", regression))
+    results["digits"] = {"agrees": agrees, "difference": regression.difference, "legs": _legs(regression)}
     if gpt_steps:
         with progress(2 * gpt_steps * len(chosen), "training a GPT") as advance:
             model = gpt.run(chosen, seed=seed, steps=gpt_steps, advance=advance)
         agrees = _show_gpt(model, chosen, gpt_steps) and agrees
         curves.append(_curves("a small GPT on sonnets", model))
+        results["gpt"] = {**model.differences._asdict(), "agrees": model.differences.agrees, "legs": _legs(model)}
     for name in BUILTIN:
         if not is_installed(name):
             click.echo(f"{name} is not installed; to install it: {install_line(name)}")
     if plot:
         pictures.draw(curves, plot)
         click.echo(f"loss curves: {plot}")
-    if not agrees:
-        raise SystemExit(1)
+    return agrees, results
+
+
+def _legs(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:
+    """Returns the backend, the last loss and the seconds of each part; the last part is that on NumPy alone."""
+    legs = [*result.legs, result.reference]
+    return [{"backend": x.backend, "loss": x.losses[-1], "seconds": round(x.seconds, 3)} for x in legs]
 
 
 def _curves(title: str, result: digits.Result | gpt.Result) -> pictures.Curves:

@@ -25,4 +25,6 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
 
 
 def _line(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}{side}>{escape(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True))}</tr>"
+    return (
+        f"<tr>{''.join(f'<{tag}{side}>{escape(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True))}</tr>"
+    )

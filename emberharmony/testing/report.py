@@ -88,6 +88,21 @@ def totals(report: Report, backend: str) -> dict[str, int]:
     return counts
 
 
+def condensed(report: Report) -> dict[str, Any]:
+    """Returns the totals of each backend, its unsupported ops and its failures, without programs that show them."""
+    found = {}
+    for name in report["backends"]:
+        mine = [entry for entry in report["ops"] if entry["backend"] == name]
+        failures = [
+            {"op": entry["op"], **{key: failure[key] for key in ("check", "dtype", "label", "failure")}}
+            for entry in mine
+            for failure in entry["failures"]
+        ]
+        lacking = [entry["op"] for entry in mine if entry["status"] == "unsupported"]
+        found[name] = {**totals(report, name), "lacking": lacking, "failing": failures}
+    return {"quick": report["quick"], "backends": found}
+
+
 def verdict(entry: dict[str, Any]) -> str:
     """Returns a short text that says whether an op met its tolerance on a backend."""
     if entry["failures"]:

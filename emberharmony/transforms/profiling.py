@@ -103,7 +103,7 @@ class Profile(Log):
         return sorted(found, key=lambda row: -row.own_seconds)
 
     def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """Returns the header and the cells of a table of calls, times, rates, the share of the machine's best, and memory.
+        """Returns the header and the cells of a table: calls, times, rates, the share of the best rate, memory.
 
         Args:
             by: "op", "module" or "line".

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown
 
 PLACEMENT = Placement()
 
@@ -92,6 +92,12 @@ class JAXDeviceOps:
         chosen = native(device)
         with PLACEMENT.overridden(chosen), jax.default_device(chosen):
             yield
+
+    @staticmethod
+    def device_model(device: Any) -> str:
+        """Returns what the maker of a device calls it."""
+        where = native(device)
+        return processor() if where.platform == "cpu" else str(where.device_kind)
 
     @staticmethod
     def get_device(x: jax.Array) -> str:

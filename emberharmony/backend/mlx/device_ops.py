@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown
 from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
@@ -135,6 +135,12 @@ class MLXDeviceOps:
         chosen = native(device)
         with PLACEMENT.overridden(chosen), _WORKPLACE.at(chosen):
             yield
+
+    @staticmethod
+    def device_model(device: Any) -> str:
+        """Returns what the maker of a device calls it."""
+        where = native(device)
+        return str(mx.device_info(where).get("device_name") or processor()) if where.type == mx.gpu else processor()
 
     @staticmethod
     def get_device(x: mx.array) -> str:

@@ -81,6 +81,14 @@ def host_memory() -> dict[str, int]:
     return {"used": -1, "reserved": -1, "total": total}
 
 
+def processor() -> str:
+    """Returns the model of the processor, or the name of its architecture if the system does not tell the model."""
+    import platform  # here, because few programs need it
+
+    found = re.search(r"^model name\s*: (.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine()
+
+
 SURE = 2**28
 """Tensors of up to this many bytes are created without a check of the available memory."""
 ADDRESSABLE = 2**47

@@ -71,11 +71,12 @@ class Generator:
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 
     def __repr__(self) -> str:
-        # Philox makes four words at a time: `counter` counts these blocks, and `buffer_pos` what of the last one is used.
+        # Philox makes blocks of four words: `counter` counts them, and `buffer_pos` the used words of the last one.
         bits: Any = self._source.bit_generator
         with bits.lock:  # another thread may be drawing
             state = bits.state
-        words = 4 * sum(int(part) << 64 * i for i, part in enumerate(state["state"]["counter"])) + state["buffer_pos"] - 4
+        blocks = sum(int(part) << 64 * i for i, part in enumerate(state["state"]["counter"]))
+        words = 4 * (blocks - 1) + state["buffer_pos"]
         path = "".join(f"split {number}, " for number in self._sequence.spawn_key)
         return f"<Generator of seed {self._sequence.entropy}, {path}{words:,} words of bits drawn>"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.device import Placement, host_memory, name_of, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, name_of, processor, unknown
 
 PLACEMENT = Placement()
 
@@ -69,6 +69,13 @@ class TorchDeviceOps:
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager of `with ops.device(...)`."""
         return PLACEMENT.overridden(native(device))
+
+    @staticmethod
+    def device_model(device: Any) -> str:
+        """Returns what the maker of a device calls it; that of Apple's GPU is the name of the processor."""
+        where = native(device)
+        named_by = getattr(getattr(torch, where.type), "get_device_name", None)
+        return processor() if named_by is None else str(named_by(where))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
