@@ -7,6 +7,8 @@ Each row has these times, measured in the same run in interleaved rounds:
 - the op as the backend runs it, by a kernel of the library if it has one;
 - the composite body of the op, which a backend without such a kernel runs.
 
+All of them have the same result, which is checked.
+
 The first column is in microseconds, the others are ratios to it. Each time is the minimum of many rounds. MLX is
 lazy, so each call evaluates its result.
 """
@@ -81,17 +83,17 @@ ROWS: dict[str, Row] = {
     "layer_normalization(x, w, w)": (
         "layer_normalization(x, w, w)",
         {
-            "numpy": "(x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-3) * w + w",
-            "torch": f"{_F}.layer_norm(x, w.shape, w, w, 1e-3)",
-            "mlx": "mx.fast.layer_norm(x, w, w, 1e-3)",
+            "numpy": "(x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-7) * w + w",
+            "torch": f"{_F}.layer_norm(x, w.shape, w, w, 1e-7)",
+            "mlx": "mx.fast.layer_norm(x, w, w, 1e-7)",
         },
     ),
     "rms_normalization(x, w)": (
         "rms_normalization(x, w)",
         {
-            "numpy": "x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w",
-            "torch": f"{_F}.rms_norm(x, w.shape, w, 1e-6)",
-            "mlx": "mx.fast.rms_norm(x, w, 1e-6)",
+            "numpy": "x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-7) * w",
+            "torch": f"{_F}.rms_norm(x, w.shape, w, 1e-7)",
+            "mlx": "mx.fast.rms_norm(x, w, 1e-7)",
         },
     ),
     "sparse_categorical_crossentropy(t, x, True)": (
@@ -121,8 +123,9 @@ ROWS: dict[str, Row] = {
     "conv(i, k, 2, 'same')": (
         "conv(i, k, 2, 'same')",
         {
-            "torch": f"{_F}.conv2d(i.movedim(-1, 1), k.permute(3, 2, 0, 1), None, 2, 1).movedim(1, -1)",
-            "mlx": "mx.conv2d(i, mx.moveaxis(k, -1, 0), 2, 1)",
+            "torch": f"{_F}.conv2d({_F}.pad(i.movedim(-1, 1), (0, 1, 0, 1)), k.permute(3, 2, 0, 1), stride=2)"
+            ".movedim(1, -1)",
+            "mlx": "mx.conv_general(i, mx.moveaxis(k, -1, 0), 2, ([0, 0], [1, 1]))",
         },
     ),
     "conv_transpose(i, k, 2)": (
@@ -177,7 +180,7 @@ ROWS: dict[str, Row] = {
     "segment_sum(x, s, 4)": (
         "segment_sum(x, s, 4)",
         {
-            "numpy": "np.add.at(np.zeros((4, x.shape[1]), x.dtype), s, x)",
+            "numpy": "added(np.zeros((4, x.shape[1]), x.dtype), s, x)",
             "torch": "torch.zeros(4, x.shape[1]).index_add(0, s, x)",
             "mlx": "mx.zeros((4, x.shape[1])).at[s].add(x)",
         },
@@ -212,12 +215,12 @@ ROWS: dict[str, Row] = {
     "betaln(u, v)": ("betaln(u, v)", {"numpy": "special.betaln(u, v)"}),
     "betainc(u, v, f)": ("betainc(u, v, f)", {"numpy": "special.betainc(u, v, f)"}),
     "rot90(x)": ("rot90(x)", {"numpy": "np.rot90(x)", "torch": "torch.rot90(x)"}),
-    "one_hot(t, 8)": (
-        "one_hot(t, 8)",
+    "one_hot(c, 8)": (
+        "one_hot(c, 8)",
         {
-            "numpy": "np.eye(8, dtype=np.float32)[t % 8]",
-            "torch": f"{_F}.one_hot(t % 8, 8).float()",
-            "mlx": "mx.eye(8)[t % 8]",
+            "numpy": "np.eye(8, dtype=np.float32)[c]",
+            "torch": f"{_F}.one_hot(c, 8).float()",
+            "mlx": "mx.eye(8)[c]",
         },
     ),
 }
@@ -237,6 +240,12 @@ def _assigned(copied: Any, key: Any, value: Any) -> Any:
     return copied
 
 
+def _added(sums: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns an array of NumPy after values were added to its rows."""
+    np.add.at(sums, rows, values)
+    return sums
+
+
 def space(backend: str, size: str) -> dict[str, Any]:
     """Returns the names that the statements use: the libraries, and tensors of one size."""
     (rows, columns), image = SIZES[size]
@@ -250,6 +259,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "k": random.normal(size=(3, 3, channels, channels)),
         "d": random.normal(size=(3, 3, channels, 1)),
         "t": random.integers(0, columns, rows),
+        "c": random.integers(0, 8, rows),
         "s": random.integers(0, 4, rows),
         "p": random.integers(0, columns, (rows, 4)),
         "r": random.integers(0, rows, rows),
@@ -258,7 +268,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "v": random.uniform(0.1, 25, (rows, columns)),
         "f": random.uniform(0.05, 0.95, (rows, columns)),
     }
-    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assigned}
+    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assigned, "added": _added}
     for name, array in host.items():
         names[name] = ops.convert_to_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
     if backend == "torch":
@@ -275,8 +285,9 @@ def timed(statements: dict[str, str], names: dict[str, Any], backend: str, round
     """Returns the time of each statement in µs: the minimum of interleaved rounds."""
     wrap = "lambda: mx.eval({})" if backend == "mlx" else "lambda: {}"
     calls = {name: eval(wrap.format(statement), names) for name, statement in statements.items()}
-    for call in calls.values():
-        call()
+    results = [ops.to_numpy(eval(statement, names)) for statement in statements.values()]
+    for result in results:
+        np.testing.assert_allclose(result, results[0], rtol=1e-3, atol=1e-3)
     once = min(timeit.repeat(next(iter(calls.values())), number=1, repeat=3))
     number = max(1, min(200, int(2e-4 / max(once, 1e-7))))
     best = dict.fromkeys(calls, float("inf"))

@@ -2,22 +2,37 @@
 
 MLX 0.32 differentiates a convolution with strides or dilation by one with dilated inputs, whose own derivative has a
 wrong shape or wrong values. Under vmap over kernels, a convolution with groups gives wrong values. So strides are moved
-into channels first, groups are convolved one by one, and dilated kernels are left to the composite.
+into channels first, groups are convolved one by one, and dilated kernels are left to the composite. Only small tensors,
+outside of the transforms of `ops`, are convolved by MLX alone: there the calls around the kernel take the time.
 """
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.derivatives import Function, differentiated_by
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.shared.convolution import Windows, channels_last, check_bias, check_channels, windows
+from emberharmony.backend.shared.convolution import (
+    Transposed,
+    Windows,
+    channels_last,
+    check_bias,
+    check_channels,
+    recent_windows,
+    transposed,
+)
+from emberharmony.core import op_globals
 
 _MANY = 128
 """From this many pairs of channels on, the composite, one matrix product per kernel element, is faster on a CPU."""
+_SMALL = 2**16
+"""Up to this number of products the calls of the composite take longer than MLX's kernel does on a CPU."""
 _FEW = 16
 """Up to this many groups it is faster to convolve each by a call of its own than to use the composite."""
 
@@ -30,6 +45,19 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     if max(plan.dilation) > 1 or groups > _FEW or (inner == 1 and groups > 1):
         return False
     return inner * outer < _MANY or not on_cpu()
+
+
+def _is_small(x: mx.array, kernel: mx.array, places: int) -> bool:
+    """Returns whether MLX's kernel alone is the fastest way, and no transform of `ops` is running.
+
+    Args:
+        x: the input, shape (batch, *spatial, channels).
+        kernel: the kernel.
+        places: the number of positions of the kernel in one sample.
+    """
+    if not op_globals.untransformed or x.dtype != mx.float32 or not 3 <= kernel.ndim <= 5 or not x.size:
+        return False
+    return 0 < len(x) * places * kernel.size <= _SMALL
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
@@ -80,6 +108,31 @@ def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     return mx.conv_general(*_unstrided(padded, kernel, plan))
 
 
+@functools.lru_cache(maxsize=256)
+def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any) -> Function:
+    """Returns MLX's own convolution of a tensor with channels last and a kernel, without a bias.
+
+    Args:
+        composed: returns the composite of an op, whose derivatives and slices are right.
+        name: the op, "conv" or "conv_transpose".
+        groups: the number of groups of channels.
+        plan: the geometry.
+        options: the arguments of the op after the kernel.
+    """
+    ones = (1,) * len(plan.strides)
+    if isinstance(plan, Transposed):
+        outputs, pairs, strides, spread = -2, plan.around, ones, plan.strides
+    else:
+        outputs, pairs, strides, spread = -1, plan.padding, plan.strides, ones
+    padding = [before for before, _ in pairs], [after for _, after in pairs]
+
+    def native(x: mx.array, kernel: mx.array) -> mx.array:
+        kernel = mx.moveaxis(kernel, outputs, 0)
+        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, outputs == -2)
+
+    return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
+
+
 class MLXConvolutionOps:
     """Holds the ops of `ops/convolution.py`."""
 
@@ -100,7 +153,12 @@ class MLXConvolutionOps:
         x = x if last else mx.moveaxis(x, 1, -1)
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
-        plan = windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
+        plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
+        if _is_small(x, w, math.prod(plan.counts)):
+            options = plan.strides, plan.padding, None, plan.dilation
+            result = _alone(self.composed, "conv", groups, plan, *options)(x, w)
+            result = result + b[0] if b else result
+            return result if last else mx.moveaxis(result, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.
         if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
@@ -111,3 +169,31 @@ class MLXConvolutionOps:
             result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
         result = result + b[0] if b else result
         return fitting(result if last else mx.moveaxis(result, -1, 1))
+
+    def conv_transpose(
+        self,
+        inputs: mx.array,
+        kernel: mx.array,
+        strides: Any = 1,
+        padding: Any = "valid",
+        output_padding: Any = None,
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        bias: mx.array | None = None,
+    ) -> mx.array:
+        x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
+        last = channels_last(data_format)
+        x = x if last else mx.moveaxis(x, 1, -1)
+        if _is_small(x, w, math.prod(x.shape[1:-1])) and x.shape[-1] == w.shape[-1]:
+            check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:])))
+            check_bias(bias, w.shape[-2])
+            plan = transposed(x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
+            simple = strides.__class__ is int and padding.__class__ is str and dilation_rate.__class__ is int
+            if simple and output_padding is None and min(map(min, plan.around)) >= 0:
+                options = strides, padding, None, None, dilation_rate
+                result = _alone(self.composed, "conv_transpose", 1, plan, *options)(x, w)
+                result = result + b[0] if b else result
+                return result if last else mx.moveaxis(result, -1, 1)
+        return self.composed("conv_transpose")(
+            inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
+        )

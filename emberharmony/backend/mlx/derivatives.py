@@ -181,6 +181,35 @@ def both_modes(native: Function) -> Function:
     return _opaque(native, pull, push)
 
 
+def differentiated_by(native: Function, right: Function) -> Function:
+    """Returns a function of tensors that computes `native`, and whose transforms are those of `right`.
+
+    It is for a program that calls a transform of MLX itself, which no flag shows.
+
+    Args:
+        native: takes tensors and returns one; a kernel whose derivatives MLX has wrong.
+        right: computes the same more slowly, by functions that MLX transforms correctly.
+    """
+    custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
+
+    def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
+        return tuple(mx.vjp(lambda *xs: [right(*xs)], list(primals), [cotangent])[1])
+
+    def jvp(primals: Any, tangents: Any) -> mx.array:
+        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        return mx.jvp(lambda *xs: [right(*xs)], list(primals), known)[1][0]
+
+    def batch(inputs: Any, axes: Any) -> Any:
+        if all(axis is None for axis in axes):
+            return custom(*inputs), None
+        return mx.vmap(right)(*to_front(inputs, axes)), 0
+
+    custom.vjp(vjp)
+    custom.jvp(jvp)
+    custom.vmap(batch)
+    return custom
+
+
 def _opaque(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function whose body MLX does not differentiate, as it otherwise does in forward mode."""
     return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push)

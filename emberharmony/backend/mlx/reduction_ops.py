@@ -72,13 +72,20 @@ def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     as the native one (4 million elements, MLX 0.32).
     """
     if math.prod([x.shape[a] for a in axes]) > _FEW and on_cpu():
-        if x.size > _FILL:
-            axis = max(axes, key=lambda a: min(x.shape[a] & -x.shape[a], _BLOCK))
-            size = min(x.shape[axis] & -x.shape[axis], _BLOCK)
-            if size > 1:
-                x = mx.sum(mx.unflatten(x, axis, (x.shape[axis] // size, size)), axis + 1)
-        x = x.astype(mx.float64)
+        x = _of_blocks(x, axes).astype(mx.float64)
     return mx.sum(x, axes, keepdims)
+
+
+def _of_blocks(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+    """Returns a tensor with the same sum over axes: the sums of blocks, if the tensor is large.
+
+    Besides its precision, the sum of adjacent blocks takes half of the time of MLX's sum over the last axis.
+    """
+    if x.size <= _FILL:
+        return x
+    axis = max(axes, key=lambda a: min(x.shape[a] & -x.shape[a], _BLOCK))
+    size = min(x.shape[axis] & -x.shape[axis], _BLOCK)
+    return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // size, size)), axis + 1) if size > 1 else x
 
 
 def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
@@ -272,8 +279,8 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    off = wide - reduced(mx.sum, wide, axes, True, 0) / mx.array(count, wide.dtype)
-    total = reduced(mx.sum, off * off, axes, keepdims, 0)
+    off = wide - reduced(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
+    total = reduced(mx.sum, _of_blocks(off * off, axes), axes, keepdims, 0)
     return total / divisor
 
 
@@ -286,9 +293,10 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
     shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
-    wide = widened(x - shift)
-    terms = exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide)
-    total = reduced(mx.sum, terms, axes, True, 0)
+    # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
+    wide = x - shift
+    wide = wide.astype(mx.float32) if x.dtype.size == 2 else wide
+    total = wide_sum(exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide), axes, True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     none = total == 0
     total = mx.where(none, -mx.inf, mx.log(mx.where(none, 1, total))).astype(x.dtype) + shift
@@ -315,7 +323,14 @@ def _log_of_few(axis: int | None) -> Function:
 
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    if not 0 < _count(x, axis) <= _FEW:
+    count = _count(x, axis)
+    size = min(count & -count, _FEW)
+    if count > _FEW and size > 8 and axis is not None and op_globals.untransformed:
+        # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
+        axis %= x.ndim
+        x = mx.logsumexp(mx.unflatten(x, axis, (count // size, size)), axis + 1)
+        return _quick_logsumexp(x, axis, keepdims)
+    if not 0 < count <= _FEW:
         return _logsumexp(x, axis, keepdims)
     if op_globals.untransformed:
         return mx.logsumexp(x, axis, keepdims)
@@ -356,6 +371,8 @@ class MLXReductionOps:
     def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
         x = promotion.floats(x)
         variance = _var(x, axis, keepdims, correction)
+        if op_globals.untransformed:
+            return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
         # The derivative of the square root is infinite at 0, which would make the gradient NaN.
         none = variance == 0
         root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))

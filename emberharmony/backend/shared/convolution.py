@@ -1,6 +1,7 @@
 """The geometry of convolutions and pooling, computed on the host: positions of windows, and padding."""
 
 import contextlib
+import functools
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
@@ -198,6 +199,19 @@ def windows(
         # A stride longer than the axis gives one window, like one of the axis's length.
         strides.append(min(step, max(whole, 1)))
     return Windows(tuple(counts), tuple(paddings), tuple(size), tuple(strides), dilation)
+
+
+_remembered = functools.lru_cache(maxsize=256)(windows)
+
+
+def recent_windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: Any, dilation: Any) -> Windows:
+    """Returns the same as `windows`, which it remembers if the options are single numbers and a word.
+
+    `torch.compile` must not trace it: its lengths may be symbols.
+    """
+    if strides.__class__ is int and padding.__class__ is str and dilation.__class__ is int:
+        return _remembered(tuple(lengths), tuple(size), strides, padding, dilation)
+    return windows(lengths, size, strides, padding, dilation)
 
 
 class Pool(Record):

@@ -1,5 +1,6 @@
 """Convolutions, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,9 +8,20 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.convolution import channels_last, check_bias, check_channels, each, transposed, windows
+from emberharmony.backend.shared.convolution import (
+    channels_last,
+    check_bias,
+    check_channels,
+    each,
+    transposed,
+    windows,
+)
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import fast
 
+# Symbols of torch.compile are no lengths that a plan could be remembered for.
+op_globals.publish(torch_compiling=torch.compiler.is_compiling)
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
 WIDE = frozenset((torch.float32, torch.float64))
 """The dtypes in which PyTorch's kernels compute as they are."""
@@ -119,11 +131,98 @@ def _cuts(
     return both, extra, rest
 
 
+@functools.lru_cache(maxsize=256)
+def _usual(
+    shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Returns the convolution of tensors with channels last of these shapes, for which all options are known.
+
+    Raises:
+        NotImplementedError: if PyTorch has no kernel for such shapes.
+    """
+    groups, n = check_channels(shape, size), len(size) - 2
+    if n > len(_CONV) or 0 in shape or 0 in size:
+        raise NotImplementedError
+    plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
+    even = all(before == after for before, after in plan.padding)
+    around = tuple(before if even else 0 for before, _ in plan.padding)
+    zeros, native = flat(plan.padding), _CONV[n - 1]
+    second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
+    odd, odd_result = 1 in shape[1:], 1 in (*plan.counts, size[-1])
+
+    def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+        x = x.permute(second)
+        if odd:
+            x = _plain(x)
+        if not even:
+            x = functional.pad(x, zeros)
+        weight = kernel.permute(outputs_first).contiguous()
+        result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
+        return (_plain(result) if odd_result else result).permute(last)
+
+    return convolved
+
+
+def _quick_conv(
+    x: torch.Tensor, kernel: torch.Tensor, strides: int, padding: str, _format: None, dilation: int, _bias: None
+) -> torch.Tensor:
+    return _usual(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
+
+
+@functools.lru_cache(maxsize=256)
+def _usual_transposed(
+    shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Returns the transposed convolution of tensors with channels last of these shapes, as `_usual` does.
+
+    Raises:
+        NotImplementedError: if PyTorch has no kernel for such shapes.
+    """
+    groups, n = check_channels(shape, (*size[:-2], size[-1], size[-2])), len(size) - 2
+    if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
+        raise NotImplementedError
+    plan = transposed(shape[1:-1], size[:-2], strides, padding, None, dilation)
+    both, extra, rest = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
+    fits, native, zeros = not any(map(any, rest)), _TRANSPOSED[n - 1], flat(rest)
+    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    odd = 1 in shape[1:]
+
+    def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+        x = x.permute(second)
+        weight = _inputs_first(kernel, groups)
+        result = native(_plain(x) if odd else x, weight, None, plan.strides, both, extra, groups, plan.dilation)
+        result = _plain(result)
+        return (result if fits else functional.pad(result, zeros)).permute(last)
+
+    return convolved
+
+
+def _quick_transposed(
+    x: torch.Tensor,
+    kernel: torch.Tensor,
+    strides: int,
+    padding: str,
+    _extra: None,
+    _format: None,
+    dilation: int,
+    _bias: None,
+) -> torch.Tensor:
+    return _usual_transposed(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
+
+
+_NUMBERS = (
+    "not torch_compiling() and {2}.__class__ is int and {3}.__class__ is str and {0}.dtype is {1}.dtype "
+    "and {0}.dtype.is_floating_point and {0}.itemsize > 2"
+)
+"""When the options are single numbers and a word, and the dtype is float32 or float64."""
+
+
 class TorchConvolutionOps:
     """Holds the ops of `ops/convolution.py`."""
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
+    @fast(_quick_conv, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None and {{6}} is None")
     def conv(
         self,
         inputs: torch.Tensor,
@@ -157,6 +256,10 @@ class TorchConvolutionOps:
         result = _plain(_CONV[n - 1](x, w, added, plan.strides, around, plan.dilation, groups)).to(kind)
         return result.movedim(1, -1) if last else result
 
+    @fast(
+        _quick_transposed,
+        f"{_NUMBERS} and {{6}}.__class__ is int and {{4}} is None and {{5}} is None and {{7}} is None",
+    )
     def conv_transpose(
         self,
         inputs: torch.Tensor,

@@ -36,6 +36,7 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import dense
+from emberharmony.core.state.handlers import passing
 
 
 def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
@@ -57,6 +58,13 @@ def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
         across = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
         x = x.expand(*across[:axis], length, *across[axis + 1 :])
         indices = indices.expand(*across[:axis], indices.shape[axis], *across[axis + 1 :])
+    if x.is_cpu and not torch.compiler.is_compiling():
+        # Most calls have no negative index, at which `gather` raises. torch.compile cannot retry after an exception.
+        try:
+            return torch.gather(x, axis, indices)
+        except RuntimeError as error:
+            if passing(error):
+                raise
     return torch.gather(x, axis, torch.where(indices < 0, indices + length, indices))
 
 

@@ -38,7 +38,7 @@ class TorchLossesOps:
             rows, labels = (output, target) if output.ndim < 3 else (output.flatten(0, -2), target.flatten())
             # The kernel raises an error for a label out of range, on a GPU one that ends the process.
             with contextlib.suppress(IndexError):
-                lost = functional.cross_entropy(rows, labels, reduction="none")
+                lost = _cross_entropy(rows, labels, None, 0, -100, 0.0)
                 return lost if output.ndim < 3 else lost.reshape(target.shape)
         # A label out of range has loss 0: it selects class 0 here, and is masked below.
         known = (target >= 0) & (target < output.shape[-1])

@@ -1,5 +1,6 @@
 """Pooling, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,9 +8,16 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.convolution import Pool, channels_last, divisor, each, pool_windows
+from emberharmony.backend.shared.convolution import (
+    Pool,
+    channels_last,
+    divisor,
+    each,
+    pool_windows,
+)
 from emberharmony.backend.torch.convolution_ops import WIDE, flat
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
 
 Native = Callable[..., torch.Tensor]
 _MAX = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
@@ -118,6 +126,42 @@ def _adaptive(name: str, kernels: tuple[Native, ...]) -> Any:
     return adaptive
 
 
+_Run = Callable[[torch.Tensor], torch.Tensor]
+
+
+@functools.lru_cache(maxsize=256)
+def _usual(name: str, shape: tuple[int, ...], size: int, strides: int | None, padding: str, *options: Any) -> _Run:
+    """Returns a pool of tensors with channels last of this shape, for which all options are known.
+
+    Raises:
+        NotImplementedError: if PyTorch has no kernel for such shapes, or has to do more than call it.
+    """
+    windows, lengths = pool_windows(shape[1:-1], size, strides, padding, *options), shape[1:-1]
+    around, n = _padding(windows, lengths), len(lengths)
+    if around is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
+        raise NotImplementedError
+    native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
+    rest = (plan.dilation,) if options else (False, False)
+    return lambda x: native(x.movedim(-1, 1), plan.size, plan.strides, around, *rest).movedim(1, -1)
+
+
+def _quick_max(
+    x: torch.Tensor, size: int, strides: int | None, padding: str, _format: None, dilation: int, _ceil: bool
+) -> torch.Tensor:
+    return _usual("max", x.shape, size, strides, padding, dilation)(x)
+
+
+def _quick_average(x: torch.Tensor, size: int, strides: int | None, padding: str, *_rest: Any) -> torch.Tensor:
+    return _usual("average", x.shape, size, strides, padding)(x)
+
+
+_NUMBERS = (
+    "not torch_compiling() and {1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3}.__class__ is str "
+    "and {4} is None and {0}.dtype.is_floating_point and {0}.itemsize > 2"
+)
+"""When the options are single numbers and a word, and the dtype is float32 or float64."""
+
+
 class TorchPoolingOps:
     """Holds the ops of `ops/pooling.py`."""
 
@@ -125,6 +169,7 @@ class TorchPoolingOps:
     adaptive_max_pool = _adaptive("adaptive_max_pool", _ADAPTIVE_MAX)
     adaptive_average_pool = _adaptive("adaptive_average_pool", _ADAPTIVE_AVERAGE)
 
+    @fast(_quick_max, f"{_NUMBERS} and {{5}}.__class__ is int and {{6}} is False")
     def max_pool(
         self,
         inputs: torch.Tensor,
@@ -147,6 +192,7 @@ class TorchPoolingOps:
         windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
         return _through(lambda x: _maxima(x, windows), inputs, data_format)
 
+    @fast(_quick_average, f"{_NUMBERS} and {{5}} is False and {{6}} is False and {{7}} is None")
     def average_pool(
         self,
         inputs: torch.Tensor,
