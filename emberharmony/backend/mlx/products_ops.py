@@ -1,19 +1,28 @@
-"""Products of tensors, on MLX."""
+"""Products of tensors, on MLX.
+
+With `EMBERHARMONY_MLX_BLAS=numpy` NumPy multiplies large matrices on the CPU, where the packages of MLX 0.32 for Linux
+have the reference BLAS. It reads the memory of the factors, which are computed at once, and its result is copied.
+"""
 
 import itertools
+import os
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
+from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.mlx.reduction_ops import wide_sum
 from emberharmony.backend.shared.products import check_factors, check_subscripts
+from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
+from emberharmony.core.errors import SettingsError
 
 LONG = 1024
 """Sums of more products than this are divided on the CPU, where MLX 0.32 adds float32 sequentially.
@@ -108,22 +117,86 @@ def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int
         return total.astype(dtype)
 
 
+def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
+    check_factors(x1.shape, x2.shape)
+    a, b = promotion.common(x1, x2)
+    length = a.shape[-1]
+    if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
+        result = _in_blocks(a, b)
+        if result is not None:
+            return fitting(result)
+    return _product(mx.matmul, [a, b], length)
+
+
+ENVIRONMENT = "EMBERHARMONY_MLX_BLAS"
+"""The environment variable that says who multiplies large matrices on the CPU."""
+_LARGE = 2**16
+"""From this number of products on, NumPy's result with the copy takes less time than MLX's."""
+
+
+def by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
+    """Returns the matrix product that NumPy computes, or MLX where the factors have no values yet."""
+    try:
+        a, b = np.asarray(x1), np.asarray(x2)
+    except (RuntimeError, ValueError) as error:
+        if "transformations" not in str(error):
+            raise
+        return mx.matmul(x1, x2)  # mx.compile or mx.vmap is tracing the program
+    product = np.matmul(a, b)
+    return of_host(product, x1.dtype)
+
+
+def _moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    return (primals[0] @ tangents[1] + tangents[0] @ primals[1],)
+
+
+_derived_by_numpy = differentiated(by_numpy, _moved, hosted=True)
+
+
+def _for_numpy(x1: mx.array, x2: mx.array) -> bool:
+    """Returns whether NumPy multiplies these factors; under transforms of `ops` MLX does."""
+    if not op_globals.untransformed or x1.dtype not in (mx.float32, mx.float64) or min(x1.ndim, x2.ndim) < 2:
+        return False
+    return x1.dtype == x2.dtype and x1.size * x2.shape[-1] >= _LARGE and on_cpu()
+
+
+def _chosen(matmul: Callable[..., mx.array], short: Callable[..., Any], named: str) -> Callable[..., mx.array]:
+    """Returns the product of matrices that the environment asks for.
+
+    Args:
+        matmul: the product by MLX.
+        short: the decorator of MLX's product for short sums.
+        named: the value of the environment variable.
+
+    Raises:
+        SettingsError: if the environment names anything but "numpy".
+    """
+    if not named:
+        return short("")(matmul)
+    if named != "numpy":
+        raise SettingsError(f"expected {ENVIRONMENT} to be 'numpy' or not set, got {named!r}")
+
+    def chosen(x1: mx.array, x2: mx.array) -> mx.array:
+        if not _for_numpy(x1, x2):
+            return matmul(x1, x2)
+        check_factors(x1.shape, x2.shape)
+        return _derived_by_numpy(x1, x2)
+
+    return short(" and {0}.size < 1024")(chosen)
+
+
 class MLXProductsOps:
     """Holds the ops of `ops/products.py`."""
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    @staticmethod
-    @fast(mx.matmul, f"{promotion.same} and {_SHORT}")
-    def matmul(x1: mx.array, x2: mx.array) -> mx.array:
-        check_factors(x1.shape, x2.shape)
-        a, b = promotion.common(x1, x2)
-        length = a.shape[-1]
-        if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
-            result = _in_blocks(a, b)
-            if result is not None:
-                return fitting(result)
-        return _product(mx.matmul, [a, b], length)
+    matmul = staticmethod(
+        _chosen(
+            _matmul,
+            lambda further: fast(mx.matmul, f"{promotion.same} and {_SHORT}{further}"),
+            os.environ.get(ENVIRONMENT, ""),
+        )
+    )
 
     @staticmethod
     def outer(x1: mx.array, x2: mx.array) -> mx.array:
