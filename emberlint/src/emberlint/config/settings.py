@@ -123,12 +123,9 @@ class Settings(NamedTuple):
 
     def role(self, path: str) -> Role:
         """Returns the role of a file, from the first pattern that matches its path."""
-        for pattern, role in self.roles:
-            for backend in self.backends if "{name}" in pattern else ("",):
-                if matches(path, pattern.replace("{name}", backend)):
-                    kind, _, name = role.replace("{name}", backend).partition(":")
-                    return Role(kind, name or None)
-        return Role()
+        pattern, roles = _roles(self.roles, self.backends)
+        match = pattern.match(path)
+        return Role() if match is None else roles[(match.lastindex or 1) - 1]
 
     def foreign(self, role: Role) -> frozenset[str]:
         """Returns the native libraries that a file of this role may not use."""
@@ -180,6 +177,19 @@ def _regex(pattern: str) -> str:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(_regex(pattern))
+
+
+@lru_cache(maxsize=16)
+def _roles(roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> tuple[re.Pattern[str], list[Role]]:
+    """Returns one expression with a group for each pattern of a role, the first that matches wins, and their roles."""
+    patterns: list[str] = []
+    found: list[Role] = []
+    for pattern, role in roles:
+        for backend in backends if "{name}" in pattern else ("",):
+            kind, _, name = role.replace("{name}", backend).partition(":")
+            patterns.append(f"({_regex(pattern.replace('{name}', backend))})")
+            found.append(Role(kind, name or None))
+    return re.compile("|".join(patterns) or r"(?!)"), found
 
 
 def matches(path: str, pattern: str) -> bool:

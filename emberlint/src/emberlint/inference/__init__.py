@@ -38,11 +38,17 @@ class FileInference:
 
     def is_other(self, node: ast.expr) -> bool:
         """Returns whether `node` is known *not* to be a tensor."""
-        return isinstance(self.values.get(node), v.Other | v.Sequence | v.Mapping | v.Function | v.Class | v.Instance)
+        return isinstance(self.values.get(node), (v.Other, v.Sequence, v.Mapping, v.Function, v.Class, v.Instance))
 
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason."""
         yield from explain(self._file, self.values, line)
+
+    def release(self) -> None:
+        """Drops everything inferred."""
+        if "analysis" in self.__dict__:
+            self.analysis.release()
+        self.__dict__.clear()
 
 
 def package_of(file: SourceFile) -> str:
@@ -55,7 +61,7 @@ def infer(file: SourceFile) -> Inference:
     settings = file.settings
     roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
     roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))
-    found = imported_roots(file.index.nodes(ast.Import, ast.ImportFrom), package_of(file))
+    found = imported_roots((one for one, _ in file.import_statements), package_of(file))
     near = file.neighbours
     if not settings.tensor_names and roots.isdisjoint(found) and not (near is not None and near.any_telling()):
         return NoInference()

@@ -1,7 +1,7 @@
 """Analyses one file: its module body, then every function, then again the functions whose inputs have changed."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
@@ -13,8 +13,8 @@ from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
 from emberlint.source.imports import origin_base
 
-# Each round analyses the module body again, because its functions and classes are known by then, and only those
-# functions that depend on something that has changed.
+# Each round analyses the module body again if it uses its functions and classes, which are known by then, and only
+# those functions that depend on something that has changed.
 _ROUNDS = 4
 _RECORDS = ("dataclasses.dataclass", ".NamedTuple", "attrs.define", "attrs.frozen", "attr.s", "attr.dataclass")
 _PROPERTIES = ("property", "functools.cached_property", "functools.singledispatchmethod")
@@ -41,11 +41,17 @@ class Analysis(Flow):
             self.block(tree.body, self.module)
             self._drain()
             again, self.dirty = [*self.dirty], {}
-            if number and not again:
+            if not again and (number or not self.is_forward):
                 return
             for unit in again:
                 self.analyse(unit)
             self._drain()
+
+    def release(self) -> None:
+        """Drops everything inferred, so that no circle of references keeps the syntax tree in memory."""
+        for unit in (*self.units.values(), *self.classes.values()):
+            unit.__dict__.clear()
+        self.__dict__.clear()
 
     def _drain(self) -> None:
         while self.pending:
@@ -177,7 +183,7 @@ class Analysis(Flow):
         self._bases(unit, node, env)
         body = v.Env(env, env.unit)
         for statement in node.body:
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._member_function(unit, statement, env, body)
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 self._field(unit, statement, env, body)
@@ -294,7 +300,7 @@ class Analysis(Flow):
                     self.dirty.update(dict.fromkeys(unit.readers.get(name, ())))
 
 
-def imported_roots(nodes: Iterator[ast.Import | ast.ImportFrom], package: str) -> set[str]:
+def imported_roots(nodes: Iterable[ast.Import | ast.ImportFrom], package: str) -> set[str]:
     """Returns the top-level names of the modules that a file imports."""
     found: set[str] = set()
     for node in nodes:

@@ -23,6 +23,7 @@ _BUILTINS: dict[str, v.Value] = {
     **dict.fromkeys(("str", "bytes", "bytearray"), v.STRING),
     **dict.fromkeys(("type", "slice", "BaseException", "Exception"), v.OPAQUE),
 }
+_GENERIC = frozenset(("list", "tuple", "dict", "set", "frozenset", "type"))
 _UNKNOWN = frozenset(("Any", "object", "TypeVar", "Self", "Generic", "Protocol"))
 _BY_CUSTOM = frozenset(("Tensor", "TensorLike", "KerasTensor", "NDArray", "Operand"))
 _ALIAS_DEPTH = 8
@@ -33,6 +34,7 @@ class Lookup(Protocol):
 
     kinds: Kinds
     aliases: dict[str, ast.expr]
+    is_forward: bool
 
     def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
         """Returns whether a name is bound, and its value."""
@@ -84,6 +86,8 @@ class Annotations:
         if not bound:
             if node.id in _SEQUENCES or node.id == "tuple":
                 return v.Sequence()
+            if node.id not in _BUILTINS and node.id != "dict":
+                self.analysis.is_forward = True
             return v.Mapping() if node.id == "dict" else _BUILTINS.get(node.id)
         if isinstance(value, v.Class):
             return self._instance(value)
@@ -103,6 +107,7 @@ class Annotations:
         if isinstance(node, ast.Name):
             bound, value = self.analysis.lookup(node.id, env)
             if not bound:
+                self.analysis.is_forward |= node.id not in _GENERIC
                 return f"builtins.{node.id}"
             return value.origin if isinstance(value, v.Imported) else None
         if isinstance(node, ast.Attribute):
@@ -141,7 +146,7 @@ class Annotations:
         result = values[0]
         for value in values[1:]:
             result = v.join(result, value)
-        if isinstance(result, v.Sequence | v.Mapping):
+        if isinstance(result, (v.Sequence, v.Mapping)):
             result.rest = next((one for one in values if isinstance(one, v.Tensor)), None)
         return result
 

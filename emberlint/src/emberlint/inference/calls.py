@@ -62,7 +62,7 @@ class Calls(Expressions):
         base: v.Value = None
         if type(function) is ast.Attribute:
             base = self.evaluate(function.value, env)
-            if isinstance(base, v.Tensor | v.Sequence | v.Mapping):
+            if isinstance(base, (v.Tensor, v.Sequence, v.Mapping)):
                 given = self._arguments(node, env)
                 return self._container_method(base, function.attr, given)
             callee = self.attribute(base, function)
@@ -99,7 +99,7 @@ class Calls(Expressions):
         assert isinstance(callee, v.Function)
         unit = callee.unit
         self.pass_on(unit, [*callee.given, *given.positional], given, skip_first=callee.bound is not None)
-        if isinstance(callee.bound, v.Instance | v.Class) and unit.owner is not None:
+        if isinstance(callee.bound, (v.Instance, v.Class)) and unit.owner is not None:
             override = callee.bound.unit.methods.get(unit.name, unit)
             unit = override if override.kind == unit.kind else unit
         result = self.result(unit)
@@ -114,6 +114,8 @@ class Calls(Expressions):
         """Returns the result of a function, and analyses the function first if necessary."""
         if self.unit is not None:
             unit.readers.add(self.unit)
+        else:
+            self.is_forward = True
         if unit.declared is None and unit.state is v.State.NEW and self.nested < _NESTED:
             self.nested += 1
             self.analyse(unit)
@@ -224,7 +226,7 @@ class Calls(Expressions):
         """Returns the result of an unknown method or layer called with a tensor inside a module class."""
         inside = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
         tensor = given.first()
-        if inside and isinstance(tensor, v.Tensor) and (base is None or isinstance(base, v.Instance | v.Sequence)):
+        if inside and isinstance(tensor, v.Tensor) and (base is None or isinstance(base, (v.Instance, v.Sequence))):
             return v.Tensor(Tier.C, "called with a tensor inside a module class", given.node, tensor)
         return None
 
@@ -246,7 +248,7 @@ class Calls(Expressions):
     def _container_method(self, base: v.Value, name: str, given: Arguments) -> v.Value:
         if isinstance(base, v.Tensor):
             return self._tensor_method(base, name, given)
-        assert isinstance(base, v.Sequence | v.Mapping)
+        assert isinstance(base, (v.Sequence, v.Mapping))
         before = base.element
         result = (
             mapping_method(base, name, given) if isinstance(base, v.Mapping) else sequence_method(base, name, given)

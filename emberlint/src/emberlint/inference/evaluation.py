@@ -32,6 +32,7 @@ class Evaluation(ABC):
         self.dirty: dict[v.FunctionUnit, None] = {}
         self.unit: v.FunctionUnit | None = None  # the function being analysed
         self.depth = 0
+        self.is_forward = False  # whether the module body used what the first round does not know yet
         patterns = "|".join(translate(one) for one in settings.tensor_names)
         self._custom = re.compile(patterns) if patterns else None
         self._handlers: dict[type[ast.AST], Callable[[ast.expr, v.Env], v.Value]] = {

@@ -35,9 +35,9 @@ def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterat
 def _told(text: str, value: Value) -> list[str]:
     if isinstance(value, Tensor):
         return [f"{text}: a tensor, tier {Tier(value.tier).name}", *_steps(value)]
-    if isinstance(value, Sequence | Mapping) and holds_tensor(value):
+    if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
         inner: Value = value.element
-        while isinstance(inner, Sequence | Mapping):
+        while isinstance(inner, (Sequence, Mapping)):
             inner = inner.element
         return [f"{text}: a container of tensors", *(_steps(inner) if isinstance(inner, Tensor) else [])]
     return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: no evidence of a tensor"]

@@ -21,10 +21,10 @@ class Expressions(Operations):
         value = node.value
         if value is None:
             return v.NONE
-        return v.STRING if isinstance(value, str | bytes) else v.NUMBER
+        return v.STRING if isinstance(value, (str, bytes)) else v.NUMBER
 
     def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
-        _, value = self.lookup(node.id, env)
+        value = env.vars[node.id] if node.id in env.vars else self.lookup(node.id, env)[1]
         if value is None and self._custom is not None and self._custom.match(node.id):
             return v.Tensor(Tier.C, f"`{node.id}` has a name that matches `tensor-names`", node)
         return value
@@ -59,7 +59,7 @@ class Expressions(Operations):
             return v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)
-        if isinstance(base, v.Instance | v.Class):
+        if isinstance(base, (v.Instance, v.Class)):
             return self._member(base, node)
         return base if isinstance(base, v.Other) and base is not v.OPAQUE else None
 
@@ -74,6 +74,7 @@ class Expressions(Operations):
 
     def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
         name, stored = node.attr, False
+        self.is_forward |= self.unit is None
         found: v.Value = None
         for unit in base.unit.lineage():
             if name in unit.methods:

@@ -56,13 +56,13 @@ class Flow(Narrowing):
             if isinstance(value, v.Tensor):
                 value = value.carried(f"bound to `{target.id}`", target)
             self._set(target.id, value, env)
-        elif isinstance(target, ast.Tuple | ast.List):
+        elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value, env)
         elif isinstance(target, ast.Attribute):
             owner = self.evaluate(target.value, env)
             if isinstance(target.value, ast.Name):
                 self._set_attribute(f"{target.value.id}.{target.attr}", owner, value, env)
-            if isinstance(owner, v.Instance | v.Class) and target.attr not in owner.unit.declared:
+            if isinstance(owner, (v.Instance, v.Class)) and target.attr not in owner.unit.declared:
                 kept = value.carried(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
                 self.learn(owner.unit, target.attr, kept)
         elif isinstance(target, ast.Subscript):
@@ -72,7 +72,7 @@ class Flow(Narrowing):
 
     def _set_attribute(self, name: str, owner: v.Value, value: v.Value, env: v.Env) -> None:
         """Stores the value assigned to `x.name`, unless x is a value whose attributes are stored with its class."""
-        if isinstance(owner, v.Instance | v.Class | v.Tensor) or not isinstance(value, v.Tensor):
+        if isinstance(owner, (v.Instance, v.Class, v.Tensor)) or not isinstance(value, v.Tensor):
             env.vars.pop(name, None)
         else:
             env.vars[name] = value.carried(f"kept in `{name}`", value.node)
@@ -134,7 +134,7 @@ class Flow(Narrowing):
         declared = self.annotations.resolve(node.annotation, env)
         if declared is None:
             declared = value
-        elif isinstance(declared, v.Sequence | v.Mapping) and not isinstance(declared, type(value)):
+        elif isinstance(declared, (v.Sequence, v.Mapping)) and not isinstance(declared, type(value)):
             declared = v.join(declared, value)
         target = node.target
         if isinstance(target, ast.Name):

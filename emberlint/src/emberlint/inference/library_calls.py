@@ -141,7 +141,7 @@ class LibraryCalls(BuiltinCalls):
             return v.Partial(None)
         return v.Derived(origin.rpartition(".")[2], function)
 
-    def _specialcallback(self, origin: str, given: Arguments) -> v.Value:
+    def _special_callback(self, origin: str, given: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last = origin.rpartition(".")[2]
         tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", given.node)
@@ -151,7 +151,8 @@ class LibraryCalls(BuiltinCalls):
                 self.callback(one, [tensor] * len(spec.args), given)
         if last == "cond":
             return v.joined([self.callback(one, [], given) for one in given.positional[1:3]])
-        return v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node)
+        result = v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node)
+        return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
 
 
 def _text(node: ast.expr) -> str:
@@ -160,7 +161,7 @@ def _text(node: ast.expr) -> str:
 
 def _field_names(node: ast.expr) -> list[str]:
     """Returns the fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
-    if isinstance(node, ast.List | ast.Tuple):
+    if isinstance(node, (ast.List, ast.Tuple)):
         parts = [one.elts[0] if isinstance(one, ast.Tuple) and one.elts else one for one in node.elts]
         return [_text(one) for one in parts]
     return _text(node).replace(",", " ").split()

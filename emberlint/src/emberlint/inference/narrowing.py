@@ -42,9 +42,9 @@ class Narrowing(LibraryCalls):
         left = test.left
         if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "type" and left.args:
             known = self._as_type(left.args[0], right, env)
-            if isinstance(op, ast.Is | ast.Eq):
+            if isinstance(op, (ast.Is, ast.Eq)):
                 return known
-            return known[::-1] if isinstance(op, ast.IsNot | ast.NotEq) else _NOTHING
+            return known[::-1] if isinstance(op, (ast.IsNot, ast.NotEq)) else _NOTHING
         return _NOTHING
 
     def _narrow_call(self, test: ast.Call, env: v.Env) -> tuple[Updates, Updates]:
@@ -74,9 +74,9 @@ class Narrowing(LibraryCalls):
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
-            left = before if isinstance(before, v.Sequence | v.Mapping) else v.OPAQUE
+            left = before if isinstance(before, (v.Sequence, v.Mapping)) else v.OPAQUE
             return {name: tensors[0] if len(tensors) == len(found) else before}, {name: left}
-        if isinstance(before, v.Sequence | v.Mapping) and any(isinstance(one, type(before)) for one in found):
+        if isinstance(before, (v.Sequence, v.Mapping)) and any(isinstance(one, type(before)) for one in found):
             fails = {} if before.rest is None else {name: before.rest}
         if found and all(one is v.NUMBER or one is v.STRING for one in found):
             self.contradict(name)
@@ -86,11 +86,11 @@ class Narrowing(LibraryCalls):
 def _held(found: list[v.Value], before: v.Value) -> v.Value:
     """Returns the value of x if `isinstance(x, types)` is true; a known container keeps its value."""
     if len(found) == 1 and found[0] is not None:
-        if isinstance(found[0], v.Sequence | v.Mapping) and not v.holds_tensor(found[0]):
-            return before if isinstance(before, v.Sequence | v.Mapping) else _opened(found[0], before)
+        if isinstance(found[0], (v.Sequence, v.Mapping)) and not v.holds_tensor(found[0]):
+            return before if isinstance(before, (v.Sequence, v.Mapping)) else _opened(found[0], before)
         return found[0]
-    if any(isinstance(one, v.Sequence | v.Mapping) for one in found):
-        return before if isinstance(before, v.Sequence | v.Mapping) else _opened(v.Sequence(), before)
+    if any(isinstance(one, (v.Sequence, v.Mapping)) for one in found):
+        return before if isinstance(before, (v.Sequence, v.Mapping)) else _opened(v.Sequence(), before)
     return v.OPAQUE
 
 

@@ -59,7 +59,7 @@ class Operations(Evaluation):
         """Returns whether the other operand proves that an operand is not a tensor."""
         if other is v.STRING:
             return True
-        return tensor.tier is Tier.C and (other is v.OPAQUE or isinstance(other, v.Mapping | v.Instance))
+        return tensor.tier is Tier.C and (other is v.OPAQUE or isinstance(other, (v.Mapping, v.Instance)))
 
     def _repeats(self, node: ast.AST) -> None:
         if isinstance(node, ast.BinOp) and type(node.left) is ast.Name:
@@ -88,7 +88,7 @@ class Operations(Evaluation):
         left = self.evaluate(node.left, env)
         for op, operand in zip(node.ops, node.comparators, strict=True):
             right = self.evaluate(operand, env)
-            if not isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
+            if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
                 pair = self.compared(left, right, op, node)
                 if pair is not None and (found is None or pair.tier > found.tier):
                     found = pair

@@ -107,7 +107,7 @@ class _Writer:
         if isinstance(value, v.Alias):
             held = self.value(value.value, depth + 1)
             return None if held is None else ["y", held]
-        if isinstance(value, v.Class | v.Instance):
+        if isinstance(value, (v.Class, v.Instance)):
             origin = self._class(value.unit)
             return None if origin is None else ["c" if isinstance(value, v.Class) else "x", origin]
         return None
@@ -161,7 +161,7 @@ def passed(function: ast.FunctionDef) -> v.Value:
             stored.add(node.id)
         elif isinstance(node, ast.Return):
             returns.append(node.value)
-        elif isinstance(node, ast.Yield | ast.YieldFrom):
+        elif isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
     places = {name: at for at, name in enumerate(ordered) if name not in stored}
     results = [_through(one, places) for one in returns]
@@ -198,7 +198,7 @@ def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             pending.extend(ast.iter_child_nodes(node))
 
 

@@ -298,7 +298,7 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
 
 def _join_kinds(left: Value, right: Value) -> Value:
     for one, two in ((left, right), (right, left)):
-        if isinstance(one, Sequence | Mapping) and isinstance(two, Tensor | Other):
+        if isinstance(one, (Sequence, Mapping)) and isinstance(two, (Tensor, Other)):
             return one
     for one, two in ((left, right), (right, left)):
         if isinstance(one, Tensor):
@@ -355,7 +355,7 @@ def holds_tensor(value: Value, depth: int = 0) -> bool:
     """Returns whether a value is a tensor or a container of tensors."""
     if isinstance(value, Tensor):
         return True
-    if isinstance(value, Sequence | Mapping) and depth < _DEPTH:
+    if isinstance(value, (Sequence, Mapping)) and depth < _DEPTH:
         return holds_tensor(value.element, depth + 1)
     return False
 
@@ -368,7 +368,7 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
         return False
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return left.tier == right.tier
-    if isinstance(left, Sequence | Mapping) and isinstance(right, Sequence | Mapping):
+    if isinstance(left, (Sequence, Mapping)) and isinstance(right, (Sequence, Mapping)):
         return same(left.element, right.element, depth + 1)
     if isinstance(left, Function) and isinstance(right, Function):
         return left.unit is right.unit and same(left.bound, right.bound, depth + 1)
@@ -376,7 +376,7 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
         return left.origin == right.origin
     if isinstance(left, Choice) and isinstance(right, Choice):
         return len(left.options) == len(right.options)
-    if isinstance(left, Class | Instance) and isinstance(right, Class | Instance):
+    if isinstance(left, (Class, Instance)) and isinstance(right, (Class, Instance)):
         return left.unit is right.unit
     return False
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 # The modules in which each library keeps its functions, the longest name first.
@@ -69,6 +70,7 @@ def within(origin: str, modules: tuple[str, ...]) -> bool:
     return any(origin == module or origin.startswith(module + ".") for module in modules)
 
 
+@lru_cache(maxsize=4096)
 def kind_of(origin: str, called: bool) -> str:
     """Returns the kind of native name that an origin is."""
     if origin in TESTS:

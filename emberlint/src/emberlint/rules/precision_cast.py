@@ -73,7 +73,7 @@ def _loops(file: SourceFile, node: ast.AST) -> int:
     """Returns the number of loops around a node within its function."""
     count = 0
     for above in file.ancestors(node):
-        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             break
         count += isinstance(above, LOOPS)
     return count

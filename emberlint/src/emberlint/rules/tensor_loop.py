@@ -70,8 +70,8 @@ class TensorLoop(Rule):
             yield from self._while(file, while_)
         for assignment in file.index.nodes(ast.Assign):
             # A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`.
-            unpacks = any(isinstance(one, ast.Tuple | ast.List) for one in assignment.targets)
-            if unpacks and isinstance(assignment.value, ast.Name | ast.Attribute | ast.Subscript):
+            unpacks = any(isinstance(one, (ast.Tuple, ast.List)) for one in assignment.targets)
+            if unpacks and isinstance(assignment.value, (ast.Name, ast.Attribute, ast.Subscript)):
                 evidence = file.inference.evidence(assignment.value)
                 yield from self._found(file, assignment.value, evidence, "unpacking")
         for call in file.index.nodes(ast.Call):

@@ -92,6 +92,6 @@ def _is_asked(file: SourceFile, node: ast.BoolOp) -> bool:
         return child is not above.values[-1] or _is_asked(file, above)
     if isinstance(above, ast.UnaryOp):
         return isinstance(above.op, ast.Not)
-    if isinstance(above, ast.If | ast.IfExp | ast.While | ast.Assert):
+    if isinstance(above, (ast.If, ast.IfExp, ast.While, ast.Assert)):
         return child is above.test
     return isinstance(above, ast.comprehension) and child in above.ifs

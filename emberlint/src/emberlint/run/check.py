@@ -12,7 +12,6 @@ from emberlint.run.registry import all_rules
 from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
 from emberlint.run.suppress import directives
-from emberlint.source.imports import imports
 from emberlint.source.parsing import deep, later_python, parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
@@ -43,15 +42,18 @@ def check_text(
     """
     try:
         file = source_file(path, text, settings, shelf)
-        found = _found(file, codes) if codes else ()
-        known = None if shelf is None else summary(file)
     except (SyntaxError, ValueError, RecursionError) as error:
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
-    imported = imports(file.tree, file.module, path.endswith("__init__.py"))
-    told = directives(text, file.tree) if codes else ()
-    return FileResult(
-        found, told, imported, known, {} if shelf is None else shelf.used, () if shelf is None else shelf.near
-    )
+    try:
+        found = _found(file, codes) if codes else ()
+        known = None if shelf is None else summary(file)
+        told = directives(text, file.tree) if codes else ()
+        near, used = ((), {}) if shelf is None else (shelf.near, shelf.used)
+        return FileResult(found, told, file.imports, known, used, near)
+    except RecursionError as error:
+        return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
+    finally:
+        file.release()
 
 
 def unreadable(path: str, error: Exception) -> FileResult:
@@ -76,8 +78,11 @@ def _found(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
         return tuple(_findings(file, codes))
     except RecursionError:  # a chain of thousands of operators
         again = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
-        with deep():
-            return tuple(_findings(again, codes))
+        try:
+            with deep():
+                return tuple(_findings(again, codes))
+        finally:
+            again.release()
 
 
 def _findings(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emberlint.config.settings import Settings
-from emberlint.findings import Encoded
 from emberlint.run.check import unreadable
 from emberlint.run.file_cache import FileCache, digest
 from emberlint.run.library import Library, is_current, missing
@@ -138,10 +137,10 @@ class Files:
             tasks.append(Task(path, self.contents[path], self.near[path], hidden, codes))
         return tasks
 
-    def _finish(self, path: str, encoded: Encoded) -> None:
-        self.cache.put(self._name(path), self.keys[path], encoded)
-        self.results[path] = decode(encoded)
-        self.library.put(path, self.results[path].summary)
+    def _finish(self, path: str, result: FileResult) -> None:
+        self.cache.put(self._name(path), self.keys[path], [*result])
+        self.results[path] = result
+        self.library.put(path, result.summary)
 
 
 class Contents(NamedTuple):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from emberlint.config.settings import Settings
 from emberlint.findings import Encoded
 from emberlint.run.check import check_bytes
+from emberlint.run.garbage import no_collection
 from emberlint.run.library import Library, Shelf
-from emberlint.run.results import encode
+from emberlint.run.results import FileResult, decode, encode
 from emberlint.source.modules import Modules
 
 if TYPE_CHECKING:
@@ -40,14 +41,14 @@ class Work(NamedTuple):
         groups: The files, each group after those that it imports from.
         near: The files that each file imports.
         prepare: Returns the tasks of files whose turn has come; files without a task are known already.
-        finish: Receives the path and the encoded result of each task.
+        finish: Receives the path and the result of each task.
         size: The number of bytes to check.
     """
 
     groups: Sequence[Sequence[str]]
     near: Mapping[str, tuple[str, ...]]
     prepare: Callable[[Sequence[str]], list[Task]]
-    finish: Callable[[str, Encoded], None]
+    finish: Callable[[str, FileResult], None]
     size: int
 
 
@@ -62,10 +63,11 @@ def check_groups(work: Work, library: Library, settings: Settings, jobs: int) ->
             _in_processes(work, settings, jobs, folder)
             library.share(None)
         return
-    for group in work.groups:
-        for path in group:
-            for task in work.prepare([path]):
-                work.finish(path, _checked(task, settings, library))
+    with no_collection():
+        for group in work.groups:
+            for path in group:
+                for task in work.prepare([path]):
+                    work.finish(path, _checked(task, settings, library))
 
 
 def default_jobs() -> int:
@@ -73,19 +75,20 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _checked(task: Task, settings: Settings, library: Library) -> Encoded:
+def _checked(task: Task, settings: Settings, library: Library) -> FileResult:
     shelf = Shelf(library, task.path, task.near, task.hidden)
-    return encode(check_bytes(task.path, task.content, settings, task.codes, shelf))
+    return check_bytes(task.path, task.content, settings, task.codes, shelf)
 
 
 def _check_batch(batch: list[Task], settings: Settings, folder: str) -> Done:
     library = _shared_library(settings.root, folder)
     library.modules.settings = settings
     results = []
-    for task in batch:
-        result = _checked(task, settings, library)
-        library.put(task.path, result[3])
-        results.append((task.path, result))
+    with no_collection():
+        for task in batch:
+            result = _checked(task, settings, library)
+            library.put(task.path, result.summary)
+            results.append((task.path, encode(result)))
     return results
 
 
@@ -110,7 +113,7 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for one in done:
                     for path, result in one.result():
-                        work.finish(path, result)
+                        work.finish(path, decode(result))
                     schedule.finished(running.pop(one))
                 _submit(pool, schedule, running, settings, folder, jobs)
         except BaseException:

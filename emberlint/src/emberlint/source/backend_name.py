@@ -64,7 +64,7 @@ class BackendNames:
         return any(self._returns(one) for one in self._definitions(function))
 
     def _is_getter(self, function: ast.expr) -> bool:
-        if not isinstance(function, ast.Name | ast.Attribute):
+        if not isinstance(function, (ast.Name, ast.Attribute)):
             return False
         origin = self.names.origin(function)
         if origin is None:

@@ -1,8 +1,11 @@
 """The imports of a module, as the layering contracts see them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+_SIMPLE = frozenset({ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Pass})
+_BLOCKS = ("finalbody", "orelse", "cases", "handlers", "body")  # the last one first
 
 
 class Import(NamedTuple):
@@ -35,32 +38,41 @@ def origin_base(node: ast.ImportFrom, package: str) -> str:
     return f".{base}" if node.level and base and base == node.module else base
 
 
+def import_statements(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Yields every import statement of a module in source order, and whether only type checkers run it."""
+    pending: list[tuple[ast.AST, bool]] = [(node, False) for node in reversed(tree.body)]
+    while pending:
+        node, typing_only = pending.pop()
+        kind = type(node)
+        if kind in _SIMPLE:
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node, typing_only
+            continue
+        for block in _BLOCKS:
+            inside = getattr(node, block, None)
+            if inside:
+                hidden = typing_only or (block == "body" and kind is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
+                pending.extend((one, hidden) for one in reversed(inside))
+
+
 def imports(tree: ast.Module, module: str, is_package: bool) -> tuple[Import, ...]:
     """Returns every import of a module, including those inside functions."""
+    return imported_names(import_statements(tree), module, is_package)
+
+
+def imported_names(
+    statements: Iterable[tuple[ast.Import | ast.ImportFrom, bool]], module: str, is_package: bool
+) -> tuple[Import, ...]:
+    """Returns the names that import statements import."""
     package = module if is_package else module.rpartition(".")[0]
-    return tuple(_walk(tree.body, package, typing_only=False))
-
-
-def _walk(body: list[ast.stmt], package: str, typing_only: bool) -> Iterator[Import]:
-    for node in body:
-        if isinstance(node, ast.Import):
-            yield from (_import(node, alias.name, typing_only) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = absolute(node, package)
-            yield from (_import(node, f"{base}.{alias.name}", typing_only) for alias in node.names)
-        else:
-            hidden = typing_only or (isinstance(node, ast.If) and _is_typing_flag(node.test))
-            for block in ("body", "orelse", "finalbody"):
-                inside = getattr(node, block, None)
-                if isinstance(inside, list):
-                    yield from _walk(inside, package, hidden if block == "body" else typing_only)
-            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                yield from _walk(part.body, package, typing_only)
-
-
-def _import(node: ast.stmt, target: str, typing_only: bool) -> Import:
-    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    return Import(target, node.lineno, node.col_offset + 1, end_line, end + 1, typing_only)
+    found: list[Import] = []
+    for node, typing_only in statements:
+        base = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
+        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        place = (node.lineno, node.col_offset + 1, end_line, end + 1)
+        found.extend(Import(f"{base}{alias.name}", *place, typing_only) for alias in node.names)
+    return tuple(found)
 
 
 def _is_typing_flag(test: ast.expr) -> bool:

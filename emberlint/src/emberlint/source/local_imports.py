@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from emberlint.config.settings import Role, matches
-from emberlint.source.imports import Import, imports
+from emberlint.source.imports import Import
 from emberlint.source.source_file import SourceFile
 
 
 def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
     """Yields each import of the file's own package that runs, and the path of the module without suffix."""
     top = file.module.partition(".")[0]
-    for one in imports(file.tree, file.module, file.path.endswith("__init__.py")):
+    for one in file.imports:
         if one.target.partition(".")[0] == top and "." in one.target and not one.typing_only:
             yield one, one.target.replace(".", "/")
 

@@ -18,10 +18,18 @@ def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[Me
     It cannot be one if it is a module, an instance of a class of this file that defines the method, or known as another
     value.
     """
+    calls = file.derived(_by_name)
+    for method in sorted(methods & calls.keys()):
+        yield from ((call, method) for call in calls[method] if _may_be_tensor(file, call.func))
+
+
+def _by_name(file: SourceFile) -> dict[str, list[MethodCall]]:
+    """Returns the calls of methods by the name of the method."""
+    calls: dict[str, list[MethodCall]] = {}
     for call in file.index.nodes(ast.Call):
-        function = call.func
-        if isinstance(function, ast.Attribute) and function.attr in methods and _may_be_tensor(file, function):
-            yield call, function.attr  # type: ignore[misc]
+        if type(call.func) is ast.Attribute:
+            calls.setdefault(call.func.attr, []).append(call)  # type: ignore[arg-type]
+    return calls
 
 
 def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
@@ -45,5 +53,5 @@ def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
         values = (one.value for one in file.names.bindings(receiver) if one.value is not None)
         return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
     return isinstance(kind, ast.ClassDef) and any(
-        isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == method for one in kind.body
+        isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == method for one in kind.body
     )

@@ -11,9 +11,10 @@ from emberlint.source.tree import Tree
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-SCOPE_NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *COMPREHENSIONS)
+SCOPE_NODES = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *COMPREHENSIONS))
 BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a block consists of
 IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
+_IMPORTING = frozenset(one.partition(".")[0] for one in IMPORTERS)
 TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
 _DEPTH = 12  # how many aliases of aliases to follow; ends cycles
 
@@ -66,6 +67,8 @@ class Names:
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] | None = None
         self._placed: dict[tuple[Scope, str], list[Placed]] = {}
         self._memo: dict[ast.AST, tuple[str, ...]] = {}
+        self._bound_names: set[str] = set()  # in any scope
+        self._tops: set[str] = set()  # the top-level names of the modules imported
         for node in tree.nodes(ast.Global, ast.Nonlocal):
             scope = self.scope(node)
             scope.declared.update(dict.fromkeys(node.names, type(node).__name__.lower()))
@@ -79,7 +82,13 @@ class Names:
             place = self.root
         elif place.declared.get(name) == "nonlocal" and place.parent is not None:
             place = place.parent
-        place.bindings.setdefault(name, []).append(binding)
+        self._bound_names.add(name)
+        if name in place.bindings:
+            place.bindings[name].append(binding)
+        else:
+            place.bindings[name] = [binding]
+        if binding.origin is not None:
+            self._tops.add(binding.origin.partition(".")[0])
 
     def _bindings(self) -> Iterator[tuple[Scope, str, Binding]]:
         tree = self.tree
@@ -105,6 +114,8 @@ class Names:
         for name in tree.nodes(ast.Name):
             if type(name.ctx) is not ast.Load:
                 yield self._target_scope(name), name.id, self._stored(name)
+            elif name.id == "__import__":
+                self._tops.add("importlib")
         for handler in tree.nodes(ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
             if handler.name:
                 yield self.scope(handler), handler.name, Binding("other", handler)
@@ -121,11 +132,11 @@ class Names:
 
     def _stored(self, name: ast.Name) -> Binding:
         parent = self.tree.parents[name]
-        if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
             return Binding("value", name, parent.value)
-        if isinstance(parent, ast.Tuple | ast.List):
+        if isinstance(parent, (ast.Tuple, ast.List)):
             return Binding("element", name, _unpacked(name, parent, self.tree.parents.get(parent)))
-        if isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension):
+        if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
             return Binding("element", name)
         return Binding("other", name)
 
@@ -133,12 +144,12 @@ class Names:
 
     def scope(self, node: ast.AST) -> Scope:
         """Returns the scope in which `node` is evaluated."""
-        parents = self.tree.parents
+        parents, scopes = self.tree.parents, SCOPE_NODES
         child, above = node, parents.get(node)
         below = None
         while above is not None:
-            if isinstance(above, SCOPE_NODES) and _inside(above, child, below):
-                return self._scope_at(above)
+            if type(above) in scopes and _inside(above, child, below):
+                return self._scopes.get(above) or self._scope_at(above)
             below, child, above = child, above, parents.get(above)
         return self.root
 
@@ -150,9 +161,10 @@ class Names:
 
     def lookup(self, name: ast.Name) -> tuple[Scope, list[Binding]] | None:
         """Returns the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
-        identifier = name.id
-        here: Scope | None = self.scope(name)
-        first = here
+        return self._lookup(name.id, self.scope(name)) if name.id in self._bound_names else None
+
+    def _lookup(self, identifier: str, first: Scope) -> tuple[Scope, list[Binding]] | None:
+        here: Scope | None = first
         while here is not None:
             if here.declared.get(identifier) == "global":
                 here = self.root
@@ -164,11 +176,15 @@ class Names:
 
     def bindings(self, name: ast.Name) -> list[Binding]:
         """Returns the bindings that may be in effect where `name` is read."""
-        found = self.lookup(name)
+        identifier = name.id
+        if identifier not in self._bound_names:
+            return []
+        here = self.scope(name)
+        found = self._lookup(identifier, here)
         if found is None:
             return []
         scope, bindings = found
-        if len(bindings) == 1 or self.scope(name) is not scope:
+        if len(bindings) == 1 or here is not scope:
             return bindings
         return self._reaching(scope, name)
 
@@ -234,17 +250,22 @@ class Names:
         if isinstance(node, ast.Name):
             if node.id == "__import__":
                 return ("importlib.__import__",)
-            return _distinct(origin for one in self.bindings(node) for origin in self._bound(one))
+            bindings = self.bindings(node)
+            if len(bindings) == 1:
+                return self._bound(bindings[0])
+            return _distinct(origin for one in bindings for origin in self._bound(one))
         if isinstance(node, ast.Attribute):
             bases = self.origins(node.value)
             if bases:
-                return tuple(f"{base}.{node.attr}" for base in bases)
+                return tuple([f"{base}.{node.attr}" for base in bases])
+            if not _is_own(node):
+                return ()
             stored = self.stored_attribute(node)
             imported = self._imported_attribute(node)
             return _distinct((*imported, *(origin for value in stored for origin in self.origins(value))))
         if isinstance(node, ast.Call):
             return self._called(node)
-        if isinstance(node, ast.NamedExpr | ast.Await):
+        if isinstance(node, (ast.NamedExpr, ast.Await)):
             return self.origins(node.value)
         if isinstance(node, ast.IfExp):
             return _distinct((*self.origins(node.body), *self.origins(node.orelse)))
@@ -256,7 +277,7 @@ class Names:
         if binding.origin is not None:
             return (binding.origin,)
         if binding.value is not None and isinstance(
-            binding.value, ast.Name | ast.Attribute | ast.Call | ast.IfExp | ast.BoolOp | ast.NamedExpr
+            binding.value, (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr)
         ):
             return self.origins(binding.value)
         return ()
@@ -282,7 +303,7 @@ class Names:
         """Returns the modules that a function returns; lazy imports are usually written this way."""
         results: list[str] = []
         for statement in function.body:
-            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name | ast.Call):
+            if isinstance(statement, ast.Return) and isinstance(statement.value, (ast.Name, ast.Call)):
                 origins = self.origins(statement.value)
                 results.extend(
                     origin for origin in origins if "." not in origin or isinstance(statement.value, ast.Call)
@@ -291,17 +312,20 @@ class Names:
 
     def imported(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
-        argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
-        if argument is None or not isinstance(node.func, ast.Name | ast.Attribute):
+        function = node.func
+        if self._tops.isdisjoint(_IMPORTING) or not isinstance(function, (ast.Name, ast.Attribute)):
             return None
-        if not any(origin in IMPORTERS for origin in self.origins(node.func)):
+        argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
+        if argument is None:
+            return None
+        if not any(origin in IMPORTERS for origin in self.origins(function)):
             return None
         module = self.constant(argument)
         return module if module and not module.startswith(".") else None
 
     def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
         """Returns the class whose instance has the attribute `self.x`, or None."""
-        if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+        if not _is_own(node):
             return None
         return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
 
@@ -380,13 +404,18 @@ class Names:
         return isinstance(test, ast.Attribute) and self.origin(test) in TYPING_FLAGS
 
 
+def _is_own(node: ast.Attribute) -> bool:
+    """Returns whether an expression is `self.x` or `cls.x`."""
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
 def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(origins))
 
 
 def _unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
     """Returns the expression that `a, b = x, y` assigns to `name`, or None."""
-    if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, ast.Tuple | ast.List):
+    if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
         return None
     values = assignment.value.elts
     plain = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
@@ -394,7 +423,7 @@ def _unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST 
 
 
 def _attribute_name(target: ast.expr, block: ast.AST | None) -> str | None:
-    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"):
+    if isinstance(target, ast.Attribute) and _is_own(target):
         return target.attr
     return target.id if isinstance(target, ast.Name) and isinstance(block, ast.ClassDef) else None
 
@@ -404,13 +433,9 @@ def _inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:
 
     `below` is the child of `child` on the way to the expression in question.
     """
-    if isinstance(scope, ast.Module):
-        return True
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return isinstance(child, ast.stmt)
     if isinstance(scope, ast.Lambda):
         return child is scope.body
-    if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-        return isinstance(child, ast.stmt)
-    if isinstance(scope, ast.ClassDef):
-        return isinstance(child, ast.stmt)
     first = isinstance(child, ast.comprehension) and child is scope.generators[0]  # type: ignore[attr-defined]
     return not (first and isinstance(child, ast.comprehension) and below is child.iter)

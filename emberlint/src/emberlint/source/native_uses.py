@@ -20,14 +20,15 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
+    parents = file.index.parents
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
-        above = file.parent(node)
+        above = parents[node]
+        if type(above) is ast.Attribute:
+            continue  # part of a longer expression, which is reported instead
         if isinstance(node, ast.Call) and not _is_getattr(node):
             continue
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             continue
-        if isinstance(above, ast.Attribute) and (isinstance(node, ast.Attribute | ast.Name | ast.Call)):
-            continue  # part of a longer expression, which is reported instead
         origin = file.native(node)
         if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):
             continue

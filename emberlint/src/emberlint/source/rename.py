@@ -43,7 +43,7 @@ def _is_understood(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a neutral dtype may stand here: not called, not compared, not passed to a native function."""
     above = file.parent(node)
     call = file.parent(above) if isinstance(above, ast.keyword) else above
-    if isinstance(above, ast.Compare | ast.Attribute) or (isinstance(call, ast.Call) and call.func is node):
+    if isinstance(above, (ast.Compare, ast.Attribute)) or (isinstance(call, ast.Call) and call.func is node):
         return False
     if not isinstance(call, ast.Call):
         return True

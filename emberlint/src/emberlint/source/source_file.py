@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emberlint.config.settings import Role, Settings
 from emberlint.config.tiers import Tier
+from emberlint.source.imports import Import, import_statements, imported_names
 from emberlint.source.names import Names
 from emberlint.source.tree import Tree
 
@@ -35,6 +36,10 @@ class Inference(Protocol):
         """Yields, for each expression on a line, the inferred kind and the reason (`--explain-inference`)."""
         ...
 
+    def release(self) -> None:
+        """Drops everything inferred."""
+        ...
+
 
 class NoInference:
     """An inference that knows nothing, for code that needs none."""
@@ -50,6 +55,9 @@ class NoInference:
     def explain(self, line: int) -> Iterator[str]:
         """Yields nothing."""
         yield from ()
+
+    def release(self) -> None:
+        """Does nothing."""
 
 
 class Neighbours(Protocol):
@@ -101,6 +109,16 @@ class SourceFile:
         return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     @cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """Every import of the file, including those inside functions."""
+        return imported_names(self.import_statements, self.module, self.path.endswith("__init__.py"))
+
+    @cached_property
+    def import_statements(self) -> tuple[tuple[ast.Import | ast.ImportFrom, bool], ...]:
+        """The import statements, and whether only type checkers run them."""
+        return tuple(import_statements(self.tree))
+
+    @cached_property
     def index(self) -> Tree:
         """The nodes by type (`file.index.nodes(ast.Call, ast.Attribute)`), in source order, and the parent of each."""
         return Tree(self.tree)
@@ -120,6 +138,15 @@ class SourceFile:
         """The native libraries that this file may not use."""
         return self.settings.foreign(self.role)
 
+    def release(self) -> None:
+        """Drops the tree and everything known of it; the file is of no use afterwards.
+
+        These objects refer to each other in circles. Dropping them here is much cheaper than garbage collection.
+        """
+        if "inference" in self.__dict__:
+            self.inference.release()
+        self.__dict__.clear()
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Returns the parent of `node`."""
         return self.index.parents.get(node)
@@ -136,8 +163,8 @@ class SourceFile:
 
     @cached_property
     def mentions_native(self) -> bool:
-        """Whether the text contains the name of any foreign library; if not, most rules can stop."""
-        return any(self.mentions(name) for name in self.foreign)
+        """Whether the text, or the file's own package, names a foreign library; if not, most rules can stop."""
+        return self.module.partition(".")[0] in self.foreign or any(self.mentions(name) for name in self.foreign)
 
     def derived(self, function: Callable[["SourceFile"], T]) -> T:
         """Returns `function(self)`, computed once, because several rules ask for the same facts."""
@@ -159,6 +186,8 @@ class SourceFile:
 
     def column(self, line: int, offset: int) -> int:
         """Returns the column, counted from 1 in characters, of a byte offset given by the parser."""
+        if self.text.isascii():
+            return 1 + offset
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return 1 + (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")))
 

@@ -10,11 +10,22 @@ MARKS = frozenset(
     {"numpy", "detach", "cuda", "is_cuda", "requires_grad", "__cuda_array_interface__", "__array_interface__"}
     | {"__torch_function__", "__array_function__", "__array_ufunc__", "__jax_array__"}
 )
+TESTS = frozenset({"isinstance", "issubclass", "hasattr"})
 TYPE_NAMES = frozenset({"ndarray", "Tensor", "EagerTensor", "ArrayImpl", "DeviceArray"})
 
 
-def type_tests(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
-    """Yields the node of each test and the type it tests for."""
+def type_tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
+    """Returns the node of each test and the type it tests for."""
+    return file.derived(_tests)
+
+
+def _tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
+    if not file.mentions_native and not any(file.mentions(word) for word in (*MARKS, *TYPE_NAMES)):
+        return ()
+    return tuple(_each_test(file))
+
+
+def _each_test(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
     for call in file.index.nodes(ast.Call):
         yield from _called(file, call)
     for comparison in file.index.nodes(ast.Compare):
@@ -29,13 +40,15 @@ def type_tests(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
 
 def _called(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     function = call.func
-    name = function.id if isinstance(function, ast.Name) and file.names.lookup(function) is None else ""
-    if name in ("isinstance", "issubclass") and len(call.args) == 2:
-        yield from ((call, origin) for origin in _first(_natives(file, call.args[1])))
-    elif name == "hasattr" and len(call.args) == 2 and file.names.origin(call.args[0]) is None:
-        mark = file.names.constant(call.args[1])
-        if mark in MARKS:
-            yield call, repr(mark)
+    if isinstance(function, ast.Name):
+        if function.id not in TESTS or len(call.args) != 2 or file.names.lookup(function) is not None:
+            return
+        if function.id != "hasattr":
+            yield from ((call, origin) for origin in _first(_natives(file, call.args[1])))
+        elif file.names.origin(call.args[0]) is None:
+            mark = file.names.constant(call.args[1])
+            if mark in MARKS:
+                yield call, repr(mark)
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
             yield from ((call, origin) for origin in _first(_natives(file, call.args[0])))
@@ -66,7 +79,7 @@ def _registered(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionD
 
 def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yields the native types in `T`, `(T, U)`, `T | U`, `{T: …}`, or in a name bound to one of those."""
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         for one in node.elts:
             yield from _natives(file, one, depth)
     elif isinstance(node, ast.BinOp):
@@ -75,12 +88,12 @@ def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
     elif isinstance(node, ast.Starred):
         yield from _natives(file, node.value, depth)
     else:
-        origin = file.native(node) if isinstance(node, ast.Name | ast.Attribute) else None
+        origin = file.native(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
         if origin is not None and "." in origin:
             yield origin
         elif isinstance(node, ast.Name) and depth < 3:
             for binding in file.names.bindings(node):
-                if binding.value is not None and isinstance(binding.value, ast.Tuple | ast.BinOp):
+                if binding.value is not None and isinstance(binding.value, (ast.Tuple, ast.BinOp)):
                     yield from _natives(file, binding.value, depth + 1)
 
 
@@ -99,7 +112,7 @@ def _is_type(node: ast.expr) -> bool:
 
 def _names_type(node: ast.expr) -> bool:
     """Returns whether an expression is the name or module of a type, such as `type(x).__module__`."""
-    while isinstance(node, ast.Subscript | ast.Call) and not _is_type(node):
+    while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type(node):
         inner = node.value if isinstance(node, ast.Subscript) else node.func
         node = inner.value if isinstance(inner, ast.Attribute) and isinstance(node, ast.Call) else inner
     named = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
@@ -107,7 +120,7 @@ def _names_type(node: ast.expr) -> bool:
 
 
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
-    for one in node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else (node,):
+    for one in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
         word = file.names.constant(one)
         if word is not None and (word in TYPE_NAMES or word.partition(".")[0] in file.foreign):
             yield word
