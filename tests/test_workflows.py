@@ -58,6 +58,7 @@ def test_the_citation_names_the_version() -> None:
 def test_wheels_and_source_archives_hold_what_they_should(tmp_path: Path) -> None:
     """Downloads the build backend, as every build of a wheel does."""
     pytest.importorskip("build")
+    pytest.importorskip("twine")
     done = subprocess.run(
         [sys.executable, str(ROOT / "utils" / "dist.py"), str(tmp_path)], capture_output=True, text=True, check=False
     )

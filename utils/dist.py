@@ -67,9 +67,10 @@ def main() -> int:
     for old in folder.glob("ember*"):
         old.unlink()
     status = 0
-    for path in build(folder):
-        if path.suffix not in (".whl", ".gz"):
-            continue
+    files = [path for path in build(folder) if path.suffix in (".whl", ".gz")]
+    # The index refuses a description that it cannot show; twine asks the index's own renderer.
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], check=True)
+    for path in files:
         faults = faults_of_wheel(path) if path.suffix == ".whl" else faults_of_archive(path)
         sys.stdout.write(f"{path.name}: {path.stat().st_size // 1024} KiB\n")
         for fault in faults:
