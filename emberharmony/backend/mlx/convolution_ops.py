@@ -13,6 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.derivatives import Function, differentiated_by
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
@@ -47,17 +48,19 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     return inner * outer < _MANY or not on_cpu()
 
 
-def _is_small(x: mx.array, kernel: mx.array, places: int) -> bool:
+def _is_small(x: mx.array, kernel: mx.array, places: int, outputs: int) -> bool:
     """Returns whether MLX's kernel alone is the fastest way, and no transform of `ops` is running.
 
     Args:
         x: the input, shape (batch, *spatial, channels).
         kernel: the kernel.
         places: the number of positions of the kernel in one sample.
+        outputs: the number of output channels.
     """
-    if not op_globals.untransformed or x.dtype != mx.float32 or not 3 <= kernel.ndim <= 5 or not x.size:
+    if not op_globals.untransformed or x.dtype != mx.float32 or not 3 <= kernel.ndim <= 5:
         return False
-    return 0 < len(x) * places * kernel.size <= _SMALL
+    # On a CPU MLX 0.32 adds sequentially.
+    return 0 < len(x) * places * kernel.size <= _SMALL and kernel.size <= SHORT * outputs
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
@@ -154,7 +157,8 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        if _is_small(x, w, math.prod(plan.counts)):
+        # MLX 0.32 has no groups for three spatial axes on a CPU.
+        if (groups == 1 or w.ndim < 5) and _is_small(x, w, math.prod(plan.counts), w.shape[-1]):
             options = plan.strides, plan.padding, None, plan.dilation
             result = _alone(self.composed, "conv", groups, plan, *options)(x, w)
             result = result + b[0] if b else result
@@ -184,9 +188,9 @@ class MLXConvolutionOps:
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         last = channels_last(data_format)
         x = x if last else mx.moveaxis(x, 1, -1)
-        if _is_small(x, w, math.prod(x.shape[1:-1])) and x.shape[-1] == w.shape[-1]:
-            check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:])))
-            check_bias(bias, w.shape[-2])
+        groups = check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:])))
+        check_bias(bias, w.shape[-2])
+        if groups == 1 and _is_small(x, w, math.prod(x.shape[1:-1]), w.shape[-2]):
             plan = transposed(x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
             simple = strides.__class__ is int and padding.__class__ is str and dilation_rate.__class__ is int
             if simple and output_padding is None and min(map(min, plan.around)) >= 0:
