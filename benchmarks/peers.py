@@ -1,0 +1,212 @@
+"""Measures all that docs/performance.md shows: `python benchmarks/peers.py [--rounds N] [--json FILE] [PART ...]`.
+
+The parts are what a call costs, whole models, gradients and training steps. Each contender of a row does the same work,
+takes its turn in each round, and is given by its least time in seconds. The first contender of a row is the reference;
+it runs twice, and "again" is the noise floor. Peers that are not installed are left out and listed. The figures go into
+benchmarks/results/peers.json with the versions, the processor and the date; `docs/performance_plots.py` draws them.
+"""
+
+import argparse
+import datetime
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradients
+import models
+import training
+from pairs import Call, alone, evaluated, installed, library
+
+from emberharmony import ops
+
+RESULTS = Path(__file__).parent / "results" / "peers.json"
+PEERS = {
+    "keras": "keras",
+    "autoray": "autoray",
+    "array-api-compat": "array_api_compat",
+    "tensorly": "tensorly",
+    "autograd": "autograd",
+    "torch": "torch",
+    "mlx": "mlx",
+}
+"""The modules of the peers by the names of their packages."""
+Contenders = dict[str, tuple[str, Call]]
+"""The backend that must be active, and the call, by the name of a contender."""
+
+
+def has(package: str) -> bool:
+    """Returns whether a peer is installed."""
+    return importlib.util.find_spec(PEERS[package]) is not None
+
+
+def processor() -> str:
+    """Returns the kind of the processor."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return named or platform.processor() or platform.machine()
+
+
+def calls(rounds: int) -> dict[str, dict[str, float]]:
+    """Returns the seconds of a call on one element, by the backend and the call.
+
+    Each backend has a process of its own, because Keras has one backend for each process.
+    """
+    program = "import json, sys, dispatch; print(json.dumps(dispatch.nanoseconds(sys.argv[1], int(sys.argv[2]))))"
+    found: dict[str, dict[str, float]] = {}
+    for backend in installed(None):
+        environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": os.pathsep.join(map(str, _paths()))}
+        command = [sys.executable, "-c", program, backend, str(3 * rounds)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        for call, row in json.loads(done.stdout.splitlines()[-1]).items():
+            found[f"{backend}: {call}"] = {name: time * 1e-9 for name, time in row.items()}
+    return found
+
+
+def _paths() -> Iterator[Path | str]:
+    yield Path(__file__).parent
+    yield Path(__file__).parents[1]
+    yield from filter(None, [os.environ.get("PYTHONPATH")])
+
+
+def _composed(call: Callable[[str], Callable[..., Any]]) -> Any:
+    """Returns the functions of the perceptron of `models.py`, from a function that gives those of NumPy by name."""
+    names = ("add", "subtract", "multiply", "matmul", "tanh", "exp", "log", "sum", "max")
+    f = SimpleNamespace(**{name: call(name) for name in names})
+
+    def logsumexp(x: Any) -> Any:
+        top = f.max(x, axis=-1, keepdims=True)
+        return f.add(f.log(f.sum(f.exp(f.subtract(x, top)), axis=-1)), top[..., 0])
+
+    f.logsumexp, f.total, f.mean = logsumexp, lambda x: f.sum(x, axis=-1), lambda x: call("mean")(x)
+    return f
+
+
+def _peer_functions(backend: str) -> Iterator[tuple[str, Any]]:
+    """Yields the peers whose functions run the perceptron on tensors of a backend, and these functions."""
+    if backend == "numpy" and has("autoray"):
+        do = importlib.import_module("autoray").do
+        yield "autoray", _composed(lambda name: partial(do, name))
+    if backend == "numpy" and has("array-api-compat"):
+        of = importlib.import_module("array_api_compat").array_namespace
+        yield "array-api-compat", _composed(lambda name: lambda x, *a, **k: getattr(of(x), name)(x, *a, **k))
+    if has("keras") and importlib.import_module("keras").config.backend() == backend:
+        yield "keras", _composed(lambda name: getattr(importlib.import_module("keras").ops, name))
+
+
+def model_rows() -> Iterator[tuple[str, Contenders]]:
+    """Yields the forward passes of a perceptron and of a transformer block, with a batch of 4."""
+    programs = {
+        "perceptron 784-256-256-10": (models.perceptron, models.perceptron_arrays),
+        "transformer block, width 256": (models.block, models.block_arrays),
+    }
+    for title, (program, arrays) in programs.items():
+        for backend in installed(None):
+            ops.set_backend(backend)
+            tensors = [ops.convert_to_tensor(x) for part in arrays(4) for x in part]
+
+            def contender(
+                functions: Any, program: Any = program, backend: str = backend, tensors: Any = tensors
+            ) -> Any:
+                return backend, evaluated(backend, partial(program(functions), *tensors))
+
+            row: Contenders = {"native": contender(models.native(backend)), "ours": contender(models.with_ops())}
+            if program is models.perceptron:
+                row |= {name: contender(functions) for name, functions in _peer_functions(backend)}
+            yield f"{backend}: {title}", row
+
+
+def gradient_rows() -> Iterator[tuple[str, Contenders]]:
+    """Yields the value and the gradient of a perceptron in two sizes."""
+    for size in ("mlp small", "mlp medium"):
+        found = gradients.contenders(*gradients.SIZES[size])
+        widths = "-".join(map(str, gradients.SIZES[size][1][1:]))
+        row = {"by hand": found["by hand"]}
+        for name, contender in found.items():
+            if name not in ("by hand", "forward in NumPy"):
+                row[name.replace("HIPS ", "")] = contender
+        yield f"perceptron {widths}, batch {gradients.SIZES[size][1][0]}", row
+
+
+def _keras_step() -> Call:
+    keras = importlib.import_module("keras")
+    x, y = training.mlp_data()
+    net = keras.Sequential([keras.layers.Dense(128, activation="relu"), keras.layers.Dense(10)])
+    net.compile("adamw", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return lambda: net.train_on_batch(x, y)
+
+
+def training_rows() -> Iterator[tuple[str, Contenders]]:
+    """Yields the training steps of a perceptron 64-128-10 with AdamW and a batch of 32, and of a transformer block."""
+    makers = {
+        "step of a perceptron 64-128-10": (training.our_mlp, training.torch_mlp, training.mlx_mlp),
+        "step of a transformer block": (training.our_block, training.torch_block, training.mlx_block),
+    }
+    for title, (ours, of_torch, of_mlx) in makers.items():
+        row: Contenders = {}
+        if has("torch"):
+            library("torch")
+            row["torch.nn"] = "torch", of_torch()
+        if has("mlx"):
+            row["mlx.nn"] = "mlx", of_mlx()
+        for backend in installed(None):
+            ops.set_backend(backend)
+            row[f"ours on {backend}"] = backend, ours()
+        if has("keras") and title.endswith("64-128-10"):
+            row[f"keras on {importlib.import_module('keras').config.backend()}"] = "numpy", _keras_step()
+        yield title, row
+
+
+PARTS = {"models": model_rows, "gradients": gradient_rows, "training": training_rows}
+
+
+def measured(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, dict[str, float]]:
+    """Returns the least seconds of each contender by row; the reference runs again as "again"."""
+    found = {}
+    for title, row in rows:
+        reference = next(iter(row))
+        found[title] = gradients.measured(row | {"again": row[reference]}, rounds)
+        ratios = ", ".join(f"{name} {time / found[title][reference]:.2f}" for name, time in found[title].items())
+        print(f"{title}: {reference} {found[title][reference] * 1e6:.1f} us; over it: {ratios}", flush=True)
+    return found
+
+
+def main() -> None:
+    """Measures the parts and writes the figures."""
+    alone()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("part", nargs="*", choices=["calls", *PARTS, []], help="only these parts")
+    parser.add_argument("--rounds", type=int, default=30, help="how often each contender takes its turn")
+    parser.add_argument("--json", type=Path, default=RESULTS, help="the file for the figures")
+    options = parser.parse_args()
+    present = [name for name in PEERS if has(name)]
+    about: dict[str, Any] = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "rounds": options.rounds,
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("numpy", *present)},
+        "absent": [name for name in PEERS if name not in present],
+    }
+    wanted = options.part or ["calls", *PARTS]
+    figures = {part: measured(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
+    if "calls" in wanted:
+        figures["calls"] = calls(options.rounds)
+    options.json.parent.mkdir(exist_ok=True)
+    options.json.write_text(json.dumps({"machine": about, "seconds": figures}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
