@@ -49,8 +49,9 @@ def lowest(session: nox.Session) -> None:
     """Runs the tests with the lowest versions that pyproject.toml allows, of MLX too."""
     # create_tmp() would put the temporary projects of the tests below .nox, which emberlint leaves out.
     floors = session.cache_dir / "floors.txt"
-    extras = PROJECT["optional-dependencies"]
-    needed = (*PROJECT["dependencies"], *LINT["dependencies"], *(line for lines in extras.values() for line in lines))
+    extras = [one["optional-dependencies"].values() for one in (PROJECT, LINT)]
+    named = (line for groups in extras for lines in groups for line in lines)
+    needed = (*PROJECT["dependencies"], *LINT["dependencies"], *named)
     found = {m[1]: m[2] for m in (re.match(r"([\w.-]+)(?:\[\w+\])?>=([\d.]+)", line) for line in needed) if m}
     floors.write_text("".join(f"{name}=={version}\n" for name, version in found.items() if name != "emberlint"))
     session.install("--constraint", str(floors), "--editable", "emberlint", "--editable", ".[mlx,test]")

@@ -1,9 +1,10 @@
 """Measures the speed of emberlint: `python benchmarks/lint.py [FOLDER ...] [--lines N]`.
 
 It copies Python files from the folders to a temporary one until they have N lines, and checks them with every rule. It
-prints the lines per CPU second of one process, those of parsing alone, and the times of the command with an empty cache
-(cold) and with a filled one (warm). By default it does so for the standard library, which has no tensors, and for SciPy
-and Matplotlib, which have many. Compare ratios only: the absolute times depend on the machine.
+prints the lines per CPU second of one process, those of parsing alone, the CPU time of an editor's requests on files of
+about 1,000 lines, and the times of the command with an empty cache (cold) and with a filled one (warm). By default it
+does so for the standard library, which has no tensors, and for SciPy and Matplotlib, which have many. Compare ratios
+only: the absolute times depend on the machine.
 """
 
 import argparse
@@ -19,10 +20,12 @@ import warnings
 from pathlib import Path
 
 from emberlint.config.configuration import load
+from emberlint.findings import Safety
 from emberlint.run.check import check_text
 from emberlint.run.file_cache import FOLDER
 from emberlint.run.pool import default_jobs
 from emberlint.run.registry import all_rules, chosen
+from emberlint.server.session import Session
 from emberlint.source.discover import discover
 from emberlint.source.reading import read_text
 
@@ -50,6 +53,7 @@ def measure(tree: Path, folders: list[Path], limit: int) -> None:
     print(f"\n{', '.join(one.name for one in folders)}: {lines} lines in {files} files")
     if lines:
         measure_rules(tree, lines)
+        measure_editor(tree)
         measure_command(tree)
 
 
@@ -97,6 +101,35 @@ def measure_rules(tree: Path, lines: int) -> None:
         checking.append(end - middle)
     print(f"parsing alone     {lines / min(parsing):10,.0f} lines per CPU second")
     print(f"all {len(all_rules())} rules      {lines / min(checking):10,.0f} lines per CPU second, {found} findings")
+
+
+def measure_editor(tree: Path) -> None:
+    """Prints the CPU time of an editor's requests on files of about 1,000 lines: the median file and the slowest."""
+    texts = {file: read_text(file.read_bytes()) for file in discover([tree], load(tree)).values()}
+    chosen = {file: text for file, text in texts.items() if 900 <= text.count("\n") <= 1100}
+    checks, repairs = [], []
+    for file, text in chosen.items():
+        session = Session()
+        session.check(file, text)
+        rounds = [timed_request(session, file, f"{text}\nchanged = {number}\n") for number in range(2 * ROUNDS)]
+        checks.append(min(one for one, _ in rounds))
+        repairs.append(min(two for _, two in rounds))
+    for name, times in (("diagnostics", sorted(checks)), ("repair", sorted(filter(None, repairs)))):
+        if times:
+            middle, slowest = 1e3 * times[len(times) // 2], 1e3 * times[-1]
+            print(f"editor, {name:11} {middle:5.1f} ms, {slowest:5.1f} ms on the slowest of {len(times)} files")
+
+
+def timed_request(session: Session, file: Path, text: str) -> tuple[float, float]:
+    """Returns the CPU seconds of the diagnostics after a change, and of a repair, or 0 if nothing can be repaired."""
+    start = time.process_time()
+    checked = session.check(file, text, whole=False)
+    middle = time.process_time()
+    found = [one for one in checked.findings if one.fix is not None and one.fix.safety is not Safety.GUIDED]
+    if not found:
+        return middle - start, 0.0
+    checked.repaired(found[len(found) // 2])
+    return middle - start, time.process_time() - middle
 
 
 def measure_command(tree: Path) -> None:

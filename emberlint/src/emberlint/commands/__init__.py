@@ -7,4 +7,5 @@ COMMANDS = {
     "explain": "explain",
     "rules": "explain",
     "inventory": "inventory",
+    "server": "server",
 }

@@ -20,7 +20,7 @@ from emberlint.rule import FixResult
 from emberlint.source.source_file import SourceFile
 
 _LINE_END = re.compile(r"(\r\n|\r|\n)")
-_LARGE = 6000  # twice the lines of a file whose imports are edited apart from the rest
+_LARGE = 600  # twice the lines of a file whose imports are edited apart from the rest
 _ANNOTATION = 200  # the length of a string that may be an annotation
 Place = tuple[int, int, int, int]  # line and column of start and end; columns count from 0
 KERAS_LACKS = NEUTRAL | {"positive", "e", "inf", "nan", "newaxis", "pi"}

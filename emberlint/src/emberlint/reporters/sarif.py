@@ -8,10 +8,9 @@ from emberlint import __version__
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Safety
 from emberlint.rule import AnyRule
-from emberlint.run.explanation import explanation
+from emberlint.run.explanation import PAGE, address, explanation
 from emberlint.run.registry import all_rules
 
-PAGE = "https://emberharmony.readthedocs.io/en/latest/emberlint.html"
 LEVELS = {Tier.A: "error", Tier.B: "warning", Tier.C: "note"}  # by the strength of the evidence
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -39,7 +38,7 @@ def _rule(rule: AnyRule) -> dict[str, object]:
         "shortDescription": {"text": (type(rule).__doc__ or rule.name).split("\n")[0]},
         "fullDescription": {"text": rule.why},
         "help": {"text": rule.why, "markdown": "\n".join(explanation(rule))},
-        "helpUri": f"{PAGE}#{rule.code.lower()}-{rule.name}",
+        "helpUri": address(rule),
         "defaultConfiguration": {"level": LEVELS[rule.min_tier]},
     }
 

@@ -60,12 +60,18 @@ def _silenced(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
     notebook = read_notebook(path, content)
     if notebook is None:
         text = read_text(content, newline="")
-        return Repaired(text, with_comments(text, _codes(findings)))
+        return Repaired(text, _checked(text, with_comments(text, _codes(findings))))
     lines = [one._replace(line=notebook.line(one.cell, one.line)) for one in findings]
     try:
-        return Repaired(notebook.content, notebook.replaced(with_comments(notebook.text, _codes(lines))))
+        after = _checked(notebook.text, with_comments(notebook.text, _codes(lines)))
+        return Repaired(notebook.content, notebook.replaced(after))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
+
+
+def _checked(before: str, after: str) -> str:
+    """Returns a text with comments if its syntax tree is that of the text without them, else that text."""
+    return after if ast.dump(parse(after)) == ast.dump(parse(before)) else before
 
 
 def _codes(findings: Iterable[Finding]) -> dict[int, set[str]]:
@@ -87,11 +93,10 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         codes: The codes by line, counted from 1.
     """
     try:
-        tree = parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        comments, closed = _layout(text)
+    except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
-    comments, closed = _layout(text)
     wanted: dict[int, set[str]] = {}
     for line, some in codes.items():
         at = line
@@ -103,8 +108,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         if not (line == 1 and old.startswith("#!")):  # the comment would be an argument of the interpreter
             body = old.rstrip("\r\n")
             lines[line - 1] = _commented(body, comments.get(line), sorted(found)) + old[len(body) :]
-    after = "".join(lines)
-    return after if ast.dump(parse(after)) == ast.dump(tree) else text
+    return "".join(lines)
 
 
 def _layout(text: str) -> tuple[dict[int, int], set[int]]:

@@ -9,9 +9,11 @@ from emberlint.run.check import fingerprint
 from emberlint.run.file_cache import FileCache, digest
 from emberlint.run.results import decode
 from emberlint.run.selection import project_rules
+from emberlint.source.imports import Import
 from emberlint.source.project import Project
 
-KEY = "<project>"  # the cache key of the project findings; all other keys are paths
+KEY = "<project>"  # the cache key of the project findings
+IMPORTS = "imports of "  # the start of the cache key of a file of which only the imports were read
 
 
 def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> list[Finding]:
@@ -25,11 +27,22 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     entry = cache.get(KEY, key)
     if entry is not None:
         return [decode_finding(one) for one in entry]
-    kept = {path: cache.get(path, one) for path, one in digests.items()}
-    known = {path: decode(entry).imports for path, entry in kept.items() if entry is not None}
-    findings = [*_findings(rules, replace(project, known={**known, **project.known}))]
+    known = {path: found for path, one in digests.items() if (found := _imports(path, one, cache)) is not None}
+    project = replace(project, known={**known, **project.known})
+    findings = [*_findings(rules, project)]
+    for path, found in project.parsed.items():
+        cache.put(IMPORTS + path, digests[path], [*found])
     cache.put(KEY, key, [encode_finding(one) for one in findings])
     return findings
+
+
+def _imports(path: str, key: str, cache: FileCache) -> tuple[Import, ...] | None:
+    """Returns the imports of a file from its cached result, or from an earlier check of the project."""
+    entry = cache.get(path, key)
+    if entry is not None:
+        return decode(entry).imports
+    kept = cache.get(IMPORTS + path, key)
+    return None if kept is None else tuple(Import(*one) for one in kept)
 
 
 def _digest_of(project: Project, path: str) -> str:

@@ -55,7 +55,9 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
             place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
             found.append(_parse(match["verb"], match["codes"] or "", place))
         found += _noqa(token)
-    return tuple(_with_ranges(found, {} if tree is None else _statements(text, tree)))
+    if tree is None or all(one.verb != "ignore" for one in found):
+        return tuple(_with_ranges(found, {}))
+    return tuple(_with_ranges(found, _statements(text, tree)))
 
 
 def _comments(text: str) -> Iterator[tokenize.TokenInfo]:

@@ -22,6 +22,7 @@ class Project:
         """Creates the empty caches."""
         self._trees: dict[str, ast.Module] = {}
         self._read: dict[str, str] = dict(self.texts)
+        self.parsed: dict[str, tuple[Import, ...]] = {}  # imports that were not known
 
     def files(self, under: str = "") -> Iterator[str]:
         """Yields the paths of the Python files in a folder, sorted and relative to the root."""
@@ -51,6 +52,8 @@ class Project:
         """Returns the imports of a file."""
         if path in self.known:
             return self.known[path]
-        tree = self.tree(path)
-        module = self.settings.module(path)
-        return () if tree is None else imports(tree, module, is_package=path.endswith("__init__.py"))
+        if path not in self.parsed:
+            tree = self.tree(path)
+            module = self.settings.module(path)
+            self.parsed[path] = () if tree is None else imports(tree, module, is_package=path.endswith("__init__.py"))
+        return self.parsed[path]

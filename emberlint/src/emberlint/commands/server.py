@@ -1,0 +1,17 @@
+"""`emberlint server`: checks and repairs in an editor, by the Language Server Protocol."""
+
+from importlib import import_module
+
+import click
+
+from emberlint.config.errors import UsageError
+
+
+@click.command()
+def server() -> None:
+    """Serve an editor on standard input and output, by the Language Server Protocol."""
+    try:
+        create = import_module("emberlint.server.protocol").create  # not at the top: it needs pygls
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the server needs {error.name}: pip install 'emberlint[server]'") from error
+    create().start_io()

@@ -1,0 +1,74 @@
+"""Places and changes of a text as the Language Server Protocol states them."""
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from emberlint.source.magics import LINE
+
+_UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+
+
+class Place(NamedTuple):
+    """A line and a character in it, both counted from 0; the encoding of the connection defines a character."""
+
+    line: int
+    character: int
+
+
+class Edit(NamedTuple):
+    """A range of a text, and the text that replaces it."""
+
+    start: Place
+    end: Place
+    text: str
+
+
+class Text:
+    """The lines of a document.
+
+    Args:
+        source: The text.
+        encoding: The encoding in whose units the protocol counts characters: utf-8, utf-16 or utf-32.
+    """
+
+    def __init__(self, source: str, encoding: str = "utf-16") -> None:
+        self.lines: list[str] = LINE.findall(source)
+        self._codec, self._size = _UNITS[encoding]
+
+    def place(self, line: int, column: int) -> Place:
+        """Returns the place of a column of a line, both counted from 1, in characters."""
+        return Place(line - 1, self._units(self._line(line)[: column - 1]))
+
+    def column(self, place: Place) -> tuple[int, int]:
+        """Returns the line and the column of a place, both counted from 1, in characters."""
+        line, units = self._line(place.line + 1), 0
+        for index, one in enumerate(line):
+            if units >= place.character:
+                return place.line + 1, index + 1
+            units += self._units(one)
+        return place.line + 1, len(line) + 1
+
+    def edits(self, after: str) -> Iterator[Edit]:
+        """Yields the edits that turn this text into another one, in units of lines."""
+        old, new = self.lines, LINE.findall(after)
+        shorter = min(len(old), len(new))
+        head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
+        tail = next((index for index in range(shorter - head) if old[-1 - index] != new[-1 - index]), shorter - head)
+        matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+        for kind, start, end, first, last in matcher.get_opcodes():
+            if kind != "equal":
+                text = "".join(new[head + first : head + last])
+                yield Edit(Place(head + start, 0), self._start_of(head + end), text)
+
+    def _start_of(self, index: int) -> Place:
+        """Returns the start of a line, or the end of a text whose last line has no line end."""
+        if index == len(self.lines) and index and not self.lines[-1].endswith(("\r", "\n")):
+            return Place(index - 1, self._units(self.lines[-1]))
+        return Place(index, 0)
+
+    def _line(self, line: int) -> str:
+        return self.lines[line - 1].rstrip("\r\n") if 0 < line <= len(self.lines) else ""
+
+    def _units(self, text: str) -> int:
+        return len(text) if text.isascii() else len(text.encode(self._codec, "surrogatepass")) // self._size

@@ -1,0 +1,277 @@
+"""The Language Server Protocol: diagnostics, code actions and hovers, by pygls."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.capabilities import get_capability
+from pygls.lsp.server import LanguageServer
+
+from emberlint import __version__
+from emberlint.config.errors import UsageError
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Safety
+from emberlint.run.explanation import address, explanation
+from emberlint.run.registry import all_rules
+from emberlint.run.suppress import is_silenceable
+from emberlint.server.positions import Place, Text
+from emberlint.server.session import Checked, Session
+
+DELAY = 0.2  # seconds without a change before a document is checked
+RESOLVED = "text_document.code_action.resolve_support.properties"
+FIX_ALL = "source.fixAll.emberlint"
+SEVERITIES = {
+    Tier.A: lsp.DiagnosticSeverity.Warning,
+    Tier.B: lsp.DiagnosticSeverity.Information,
+    Tier.C: lsp.DiagnosticSeverity.Hint,
+}
+
+
+class Server(LanguageServer):
+    """The server: what the editor has open, with its findings."""
+
+    def __init__(self) -> None:
+        super().__init__("emberlint", __version__)
+        self.session = Session()
+        self._checked: dict[str, tuple[int | None, Checked]] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._lock = asyncio.Lock()  # one check of a whole project at a time
+        self._told: str | None = None  # the last message about wrong settings
+
+    def text(self, checked: Checked) -> Text:
+        """Returns the lines of a document in the units of the connection."""
+        encoding = self.workspace.position_encoding
+        return Text(checked.text, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
+
+    def check(self, uri: str) -> Checked | None:
+        """Returns an open document with its findings, checked unless its version is; None if the settings are wrong."""
+        document = self.workspace.get_text_document(uri)
+        known = self._checked.get(uri)
+        if known is not None and known[0] == document.version:
+            return known[1]
+        try:
+            checked = self.session.check(Path(document.path).absolute(), document.source, whole=False)
+        except UsageError as error:
+            self._tell(str(error))
+            self._checked.pop(uri, None)
+            return None
+        self._told = None
+        self._checked[uri] = document.version, checked
+        return checked
+
+    def publish(self, uri: str) -> None:
+        """Checks a document and sends its diagnostics."""
+        self._cancel(uri)
+        checked = self.check(uri)
+        version = self.workspace.get_text_document(uri).version
+        text = None if checked is None else self.text(checked)
+        found = [] if checked is None or text is None else [_diagnostic(one, text) for one in checked.findings]
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+
+    async def publish_all(self, uri: str) -> None:
+        """Publishes, and again when the rules that look at the whole project have run, in a thread."""
+        self._checked.pop(uri, None)
+        self.publish(uri)
+        known = self._checked.get(uri)
+        if known is None or not known[1].project.needs_all:
+            return
+        version, checked = known
+        async with self._lock:
+            if self._is_current(uri, version):
+                file = checked.project.settings.root / checked.path
+                found = await asyncio.to_thread(self.session.check, file, checked.text)
+                if self._is_current(uri, version):
+                    self._checked[uri] = version, found
+                    self.publish(uri)
+
+    def _is_current(self, uri: str, version: int | None) -> bool:
+        return uri in self._checked and self.workspace.get_text_document(uri).version == version
+
+    @property
+    def resolves(self) -> bool:
+        """Whether the editor asks for the edit of an action when the user chooses it."""
+        return "edit" in (get_capability(self.client_capabilities, RESOLVED) or ())
+
+    def resolved(self, action: lsp.CodeAction) -> lsp.CodeAction:
+        """Returns an action with its edit; without one if the document has changed or the repair is refused."""
+        data: Any = action.data
+        known = self._checked.get(data["uri"])
+        if known is not None and known[0] == data["version"]:
+            text = self.text(known[1])
+            found = [
+                lsp.TextEdit(lsp.Range(lsp.Position(*one.start), lsp.Position(*one.end)), one.text)
+                for one in text.edits(_after(known[1], data["do"], data.get("at")))
+            ]
+            action.edit = lsp.WorkspaceEdit(changes={data["uri"]: found}) if found else None
+        return action
+
+    def publish_soon(self, uri: str) -> None:
+        """Publishes when the document has not changed for a moment."""
+        self._cancel(uri)
+        self._timers[uri] = asyncio.get_running_loop().call_later(DELAY, self.publish, uri)
+
+    def publish_others(self, uri: str) -> None:
+        """Checks the other open documents again, which may import a file that was saved."""
+        for other in [*self._checked]:
+            if other != uri:
+                self._checked.pop(other)
+                self.publish(other)
+
+    def close(self, uri: str) -> None:
+        """Drops a document and its diagnostics."""
+        self._cancel(uri)
+        self._checked.pop(uri, None)
+        self.session.forget(Path(self.workspace.get_text_document(uri).path).absolute())
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    def _cancel(self, uri: str) -> None:
+        timer = self._timers.pop(uri, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _tell(self, message: str) -> None:
+        if message != self._told:
+            self._told = message
+            self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"emberlint: {message}"))
+
+
+def create() -> Server:
+    """Returns a server with its features."""
+    server = Server()
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        await server.publish_all(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: lsp.DidChangeTextDocumentParams) -> None:
+        server.publish_soon(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+        server.publish_others(params.text_document.uri)
+        await server.publish_all(params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        server.close(params.text_document.uri)
+
+    kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL]
+    options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
+
+    @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)
+    def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        checked = server.check(uri)
+        if checked is None:
+            return []
+        state = {"uri": uri, "version": server.workspace.get_text_document(uri).version}
+        found = [*_actions(checked, server.text(checked), params, state)]
+        return found if server.resolves else [one for one in map(server.resolved, found) if one.edit is not None]
+
+    @server.feature(lsp.CODE_ACTION_RESOLVE)
+    def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
+        return server.resolved(action)
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(params: lsp.HoverParams) -> lsp.Hover | None:
+        checked = server.check(params.text_document.uri)
+        if checked is None:
+            return None
+        text, at = server.text(checked), params.position
+        found = [one for one in checked.findings if _overlaps(_range(one, text), lsp.Range(at, at))]
+        pages = [*_pages(found), *_codes_at(text, at)]
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
+        return lsp.Hover(content, _range(found[0], text) if found else None) if pages else None
+
+    return server
+
+
+def _range(finding: Finding, text: Text) -> lsp.Range:
+    start, end = text.place(finding.line, finding.column), text.place(finding.end_line, finding.end_column)
+    return lsp.Range(lsp.Position(*start), lsp.Position(*end))
+
+
+def _overlaps(one: lsp.Range, other: lsp.Range) -> bool:
+    return not (one.end < other.start or other.end < one.start)
+
+
+def _diagnostic(finding: Finding, text: Text) -> lsp.Diagnostic:
+    severity = lsp.DiagnosticSeverity.Error if finding.code == "EMB000" else SEVERITIES[finding.tier]
+    because = f" ({finding.reason})" if finding.reason else ""
+    return lsp.Diagnostic(
+        range=_range(finding, text),
+        message=f"{finding.name}: {finding.message}{because}",
+        severity=severity,
+        code=finding.code,
+        code_description=lsp.CodeDescription(address(all_rules()[finding.code])),
+        source="emberlint",
+    )
+
+
+def _actions(
+    checked: Checked, text: Text, params: lsp.CodeActionParams, state: Mapping[str, object]
+) -> Iterator[lsp.CodeAction]:
+    """Yields the repairs of the findings in a range, and the comments that silence them, without their edits.
+
+    `state` names the document and its version; the action carries it until the edit is made.
+    """
+    wanted, kind = params.context.only, lsp.CodeActionKind.QuickFix
+    if wanted is not None and _is_among(FIX_ALL, wanted):
+        yield lsp.CodeAction("emberlint: make the safe repairs", kind=FIX_ALL, data={**state, "do": "all"})
+    if wanted is not None and not _is_among(kind.value, wanted):
+        return
+    at = [one for one in checked.findings if _overlaps(_range(one, text), params.range)]
+    for one in at:
+        if one.fix is not None and one.fix.safety is not Safety.GUIDED:
+            safe, shown = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
+            title = f"emberlint: {one.fix.title}{'' if safe else ' (may change a dtype or a device)'}"
+            yield lsp.CodeAction(title, kind, shown, is_preferred=safe, data={**state, "do": "repair", "at": _key(one)})
+    for one in at:
+        if is_silenceable(one):
+            title = f"emberlint: ignore {one.code} {one.name} on this line"
+            yield lsp.CodeAction(title, kind, [_diagnostic(one, text)], data={**state, "do": "ignore", "at": _key(one)})
+
+
+def _key(finding: Finding) -> list[object]:
+    """Returns what tells a finding from the others of a document."""
+    return [finding.code, finding.line, finding.column]
+
+
+def _after(checked: Checked, do: str, at: object) -> str:
+    """Returns the text of a document after an action; the same text if the finding is gone."""
+    if do == "all":
+        return checked.repaired_safely()
+    for one in checked.findings:
+        if _key(one) == at:
+            return checked.repaired(one) if do == "repair" else checked.ignored(one)
+    return checked.text
+
+
+def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
+    """Returns whether an editor that asks for some kinds of actions, or for all below them, wants this kind."""
+    words = [one.value if isinstance(one, lsp.CodeActionKind) else one for one in wanted]
+    return any(not word or kind == word or kind.startswith(f"{word}.") for word in words)
+
+
+def _pages(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yields the pages of the rules of findings, each with the evidence and the advice first."""
+    for one in findings:
+        lines = [f"**{one.code} {one.name}**: {one.message}", ""]
+        if one.reason:
+            lines += [f"Because {one.reason} (tier {one.tier.name}).", ""]
+        if one.fix is not None:
+            lines += [f"Repair ({one.fix.safety.value}): {one.fix.title}.", ""]
+        yield "\n".join([*lines, *explanation(all_rules()[one.code])])
+
+
+def _codes_at(text: Text, at: lsp.Position) -> Iterator[str]:
+    """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
+    line, column = text.column(Place(at.line, at.character))
+    source = text.lines[line - 1] if line <= len(text.lines) else ""
+    for match in re.finditer(r"EMB\d{3}", source):
+        if match.start() < column <= match.end() + 1 and match[0] in all_rules():
+            yield "\n".join(explanation(all_rules()[match[0]]))

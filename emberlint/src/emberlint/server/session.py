@@ -1,0 +1,164 @@
+"""Checks and repairs the documents of an editor, with the settings of their projects."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.configuration import find_root, load
+from emberlint.config.settings import Settings, one_of
+from emberlint.findings import Finding
+from emberlint.fixes import fix
+from emberlint.rule import ProjectRule
+from emberlint.run import baseline
+from emberlint.run.check import source_file
+from emberlint.run.engine import check_texts
+from emberlint.run.file_cache import FileCache
+from emberlint.run.ignore import with_comments
+from emberlint.run.library import Library
+from emberlint.run.registry import all_rules, chosen
+from emberlint.run.repair import repair_text
+from emberlint.run.selection import check_ignores
+from emberlint.source.discover import relative
+from emberlint.source.magics import LINE
+from emberlint.source.modules import Modules
+from emberlint.source.source_file import SourceFile
+
+Stamp = tuple[int, int] | None  # the time and size of a file, which tell whether it changed
+
+
+class Project(NamedTuple):
+    """The settings of a project, the codes of the rules to run, and the results of earlier checks."""
+
+    settings: Settings
+    codes: frozenset[str]
+    cache: FileCache
+    stamp: Stamp
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether some rules look at the whole project, which may take seconds."""
+        return bool(self.settings.project_folders) and self.quick != self.codes
+
+    @property
+    def quick(self) -> frozenset[str]:
+        """The codes of the rules that look at one file only."""
+        return frozenset(code for code in self.codes if not isinstance(all_rules()[code], ProjectRule))
+
+
+class Checked:
+    """A document and its findings.
+
+    Args:
+        path: The path of the document, relative to the root of its project.
+        text: The text.
+        project: The project.
+        findings: The findings in the text.
+    """
+
+    def __init__(self, path: str, text: str, project: Project, findings: Sequence[Finding]) -> None:
+        self.path, self.text, self.project, self.findings = path, text, project, findings
+
+    @cached_property
+    def file(self) -> SourceFile | None:
+        """The parsed text, or None if it is not Python."""
+        try:
+            return source_file(self.path, self.text, self.project.settings)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+
+    def repaired(self, finding: Finding) -> str:
+        """Returns the text with one finding repaired, which may change a dtype or a device."""
+        return self.text if self.file is None else fix(self.file, [finding], unsafe=True).text
+
+    def repaired_safely(self) -> str:
+        """Returns the text with all safe repairs."""
+        return repair_text(self.path, self.text, self.project.settings, self.project.quick, unsafe=False).after
+
+    def ignored(self, finding: Finding) -> str:
+        """Returns the text with a comment that silences a finding."""
+        return with_comments(self.text, {finding.line: [finding.code]})
+
+
+class Session:
+    """The projects and documents of one connection."""
+
+    def __init__(self) -> None:
+        self._projects: dict[Path, Project] = {}
+        self._found: dict[Path, tuple[list[str], list[Finding]]] = {}
+        self._baselines: dict[Path, tuple[Stamp, Mapping[baseline.Entry, int]]] = {}
+
+    def check(self, file: Path, text: str, whole: bool = True) -> Checked:
+        """Returns a document with its findings; other files of its project are read from the disk.
+
+        Args:
+            file: The absolute path of the document.
+            text: Its text, which may differ from the file.
+            whole: Whether to run the rules that need the whole project too; if not, what they found in the document
+                before moves with its lines.
+
+        Raises:
+            UsageError: if the project's settings are wrong.
+        """
+        project = self._project(file)
+        settings = project.settings
+        path = relative(file, settings.root)
+        if one_of(settings.exclude)(path):
+            return Checked(path, text, project, [])
+        codes = project.codes if whole else project.quick
+        library = Library(Modules(settings, [path]))
+        found = check_texts({path: text}, settings, codes, library=library, cache=project.cache).findings
+        lines = LINE.findall(text)
+        if whole:
+            self._found[file] = lines, [one for one in found if one.code not in project.quick]
+        else:
+            before, beyond = self._found.get(file, ([], []))
+            found += [one for old in beyond if (one := _moved(old, before, lines)) is not None]
+        return Checked(path, text, project, self._accepted(found, settings))
+
+    def forget(self, file: Path) -> None:
+        """Drops what is known of a document that was closed."""
+        self._found.pop(file, None)
+
+    def _project(self, file: Path) -> Project:
+        root = find_root([file])
+        stamp = _stamp(root / "pyproject.toml")
+        known = self._projects.get(root)
+        if known is None or known.stamp != stamp:
+            settings = load(root)
+            check_ignores(settings)
+            selected = (*settings.select, *settings.extend_select) if settings.select else ()
+            codes = chosen(selected, settings.ignore)
+            known = Project(settings, codes, FileCache(settings, codes, enabled=False), stamp)
+            self._projects[root] = known
+        return known
+
+    def _accepted(self, found: list[Finding], settings: Settings) -> list[Finding]:
+        """Returns the findings that the baseline of the project does not accept."""
+        file = settings.root / settings.baseline
+        stamp = _stamp(file) if settings.baseline else None
+        if stamp is None:
+            return found
+        known = self._baselines.get(file)
+        if known is None or known[0] != stamp:
+            known = self._baselines[file] = stamp, baseline.read(file)
+        return baseline.apply(found, Counter(known[1]))[0]
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _moved(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
+    """Returns a finding at the nearest line with the same text, or None if there is none."""
+    text = before[finding.line - 1] if finding.line <= len(before) else ""
+    same = [number for number, line in enumerate(after, 1) if line == text]
+    if not same:
+        return None
+    line = min(same, key=lambda number: abs(number - finding.line))
+    return finding._replace(line=line, end_line=finding.end_line + line - finding.line)
