@@ -1,6 +1,9 @@
 """Repairs of files: complete, and without changes to anything else."""
 
+import cProfile
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,46 @@ def test_a_file_is_not_written_unless_asked(tmp_path: Path) -> None:
 def test_undecodable_bytes_raise_a_usage_error(content: bytes) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         repair_content("m.py", content, SETTINGS, CODES, unsafe=False)
+
+
+def _long_file(functions: int) -> str:
+    """Returns a file with 40 findings and 101 lines in each function."""
+    parts = ["from emberharmony import ops\n\n\n"]
+    for number in range(functions):
+        parts.append(f"def f{number}(x):\n    a = ops.exp(x)\n")
+        parts += [f"    b{at} = a * {at} + 1\n" for at in range(20)]
+        parts += [f"    c{at} = 'text {at}'  # a comment\n" for at in range(78)] + ["\n"]
+    return "".join(parts)
+
+
+def _calls(text: str) -> int:
+    """Returns how many functions run during the repair of a text."""
+    profile = cProfile.Profile()
+    profile.enable()
+    result = repair_text("library/m.py", text, SETTINGS, CODES, unsafe=False)
+    profile.disable()
+    assert result.after.count("ops.add(ops.multiply(") == text.count(" * ")
+    return sum(one.callcount for one in profile.getstats())
+
+
+@pytest.mark.slow
+def test_the_work_of_a_repair_is_linear() -> None:
+    _calls(_long_file(1))  # what is imported and cached once
+    small, large = _calls(_long_file(10)), _calls(_long_file(40))
+    assert large < 4.2 * small
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of the peak differs")
+def test_a_repair_of_50000_lines_needs_at_most_400_megabytes(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
+    file = tmp_path / "big.py"
+    file.write_text(_long_file(500))
+    code = (
+        "import resource, sys\nfrom emberlint.cli import main\n"
+        "main(['fix', sys.argv[1]], standalone_mode=False)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert file.read_text().count("ops.add(ops.multiply(") == 10_000
+    assert int(done.stdout.splitlines()[-1]) <= 400 * 1024

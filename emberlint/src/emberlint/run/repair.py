@@ -1,7 +1,6 @@
 """Applies fixes to files until nothing more can be repaired."""
 
 import difflib
-import gc
 import os
 import shutil
 import tempfile
@@ -24,7 +23,6 @@ from emberlint.source.modules import Modules
 from emberlint.source.notebook import NotebookError
 from emberlint.source.reading import read_notebook, read_text
 
-LARGE = 500_000  # characters
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
 
 
@@ -67,16 +65,14 @@ def repair_text(
     refused: tuple[tuple[Finding, str], ...] = ()
     known = session or Session(settings, codes, cached=False)
     for _ in range(ROUNDS):
-        if len(text) > LARGE:
-            gc.collect()  # the tree of the round before, which refers to itself
         report = check_texts({path: text}, settings, alone, library=known.library, cache=known.cache)
         findings = [one for one in report.findings if one.fix is not None]
         if not findings:
             break
         del report
-        if len(text) > LARGE:
-            gc.collect()
-        result = fix(source_file(path, text, settings), findings, unsafe=unsafe)
+        file = source_file(path, text, settings)
+        result = fix(file, findings, unsafe=unsafe)
+        file.release()
         refused = result.refused
         if result.text == text:
             break
