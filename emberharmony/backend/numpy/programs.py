@@ -1,8 +1,10 @@
 """Runs programs of elementwise ops on NumPy."""
 
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,11 @@ from emberharmony.backend.shared.programs import BINARY, UNARY, Blocks, Program,
 BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
 
-_NEW = {op: functools.partial(getattr(np, op), out=...) for op in (*UNARY, *BINARY)}
-"""The functions that return arrays, also for arrays without axes."""
+_NEW: dict[str, Callable[..., Any]] = {op: getattr(np, op) for op in (*UNARY, *BINARY)}
+_NEW_WITHOUT_AXES: dict[str, Callable[..., Any]] = {
+    op: functools.partial(native, out=...) for op, native in _NEW.items()
+}
+"""The functions that return arrays, also for arrays without axes, of which the others make scalars in less time."""
 
 _NATIVES = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out: np.maximum(x, y, out=out),
@@ -25,14 +30,14 @@ _NAMED = ("maximum", "minimum")
 
 def listed(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]]:
     """Runs a program over lists of arrays; see `Backend.evaluated`."""
-    number = _number(columns)
+    number, natives = _number(columns), _makers(columns)
 
     def operands(step: Step, registers: Sequence[Any]) -> list[Any]:
         found = [registers[register] for register in step.operands]
         return found if step.number is None else [*found, repeat(number(step))]
 
     def new(step: Step, registers: Sequence[Any]) -> list[np.ndarray]:
-        return list(map(_NEW[step.op], *operands(step, registers)))
+        return list(map(natives[step.op], *operands(step, registers)))
 
     def reusing(step: Step, registers: Sequence[Any], register: int) -> bool:
         list(map(_NATIVES[step.op], *operands(step, registers), registers[register]))
@@ -60,7 +65,7 @@ def overwriting(
     if large:
         blocks = in_blocks(program, _NATIVES, _number(columns))
         return [list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))]
-    number = _number(columns)
+    number, natives = _number(columns), _makers(columns)
     registers: list[Any] = list(columns)
     calls: list[Iterable[tuple[Any, ...]]] = []
     for i, step in enumerate(program.steps):
@@ -68,11 +73,16 @@ def overwriting(
         operands += [] if step.number is None else [repeat(number(step))]
         place = places.get(program.inputs + i)
         if place is None and not calls:
-            registers.append(list(map(_NEW[step.op], *operands)))
+            registers.append(list(map(natives[step.op], *operands)))
             continue
         registers.append(list(map(np.empty_like, columns[1])) if place is None else columns[place])
-        calls.append(zip(repeat(_NATIVES[step.op]), *operands, registers[-1]))
+        calls.append([(deque, map(_NATIVES[step.op], *operands, registers[-1]), 0)])
     return calls
+
+
+def _makers(columns: Sequence[Sequence[np.ndarray]]) -> dict[str, Callable[..., Any]]:
+    """Returns the functions that make arrays from those of the columns."""
+    return _NEW if all(map(attrgetter("ndim"), columns[0])) else _NEW_WITHOUT_AXES
 
 
 def _number(columns: Sequence[Sequence[np.ndarray]]) -> Callable[[Step], np.ndarray]:

@@ -62,7 +62,7 @@ class Overwriting:
             try:
                 held = list(map(attrgetter("_held"), self._cells))
                 tensors = list(map(itemgetter(0), held))
-                alone = _most(held) <= _TWICE and {home for _, home in held} == {backend.home}
+                alone = _most(held) <= _TWICE and {*map(itemgetter(1), held)} == {backend.home}
                 if not (alone and _most(tensors) <= _TWICE and backend.owns(tensors)):
                     return False
                 found = writes(tensors)
