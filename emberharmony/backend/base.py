@@ -334,6 +334,17 @@ class Backend(Probes):
         """
         return None
 
+    def likeness(self, tensors: Sequence[Any]) -> Callable[..., bool] | None:
+        """Returns a function that says whether as many tensors are like these, each like the one at its place.
+
+        Tensors are alike that have the same class, shape, strides, dtype and device, and of which nothing is recorded
+        that is not recorded of the other.
+
+        Returns:
+            A function with the tensors as its arguments, or None if it takes as long to look at each tensor.
+        """
+        return None
+
     def owns(self, tensors: Sequence[Any]) -> bool:
         """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
 
@@ -350,7 +361,8 @@ class Backend(Probes):
 
         Args:
             program: the program.
-            columns: the inputs; see `evaluated`.
+            columns: the inputs; see `evaluated`. The first two are lists of tensors of which `likeness` has said that
+                they are alike, unless it says nothing.
             large: as for `evaluated`.
 
         Returns:

@@ -182,9 +182,12 @@ class Optimizer(ParameterGroups):
         """Returns the step with these gradients; without a list for it, nothing is written over."""
         plan = Plan({}, [], [], True, overwritten)
         for place, group in enumerate(self.param_groups):
-            cells = [cell for cell in group["params"] if cell in gradients]
+            cells, given = group["params"], list(gradients.values())
+            if list(gradients) != cells:
+                cells = [cell for cell in cells if cell in gradients]
+                given = [gradients[cell] for cell in cells]
             if cells:
-                self._add_group(plan, place, cells, [gradients[cell] for cell in cells])
+                self._add_group(plan, place, cells, given)
             if clear:
                 plan.steps += [cell.without_grad() for cell in group["params"]]
         plan.steps.append((setattr, self, "count", self.count + 1))
@@ -258,10 +261,11 @@ class Optimizer(ParameterGroups):
         hyper = self._hyper(self.param_groups[place], self.count)
         values = values_of(cells)
         single: Iterable[int] = range(len(cells))
-        kinds = self._kinds(gradients, values, cells)
         backend, elementwise = selection.current(), vectors.is_elementwise(self.rule)
         if elementwise and len(cells) >= vectors.FEWEST:
-            single = self._add_alike(plan, place, cells, kinds, gradients, values, hyper)
+            single = self._add_alike(plan, place, cells, gradients, values, hyper)
+        else:
+            self._kinds(gradients, values, cells)
         for i in single:
             cell, value = cells[i], values[i]
             given = gradients[i], value, self._held(cell, value, hyper), hyper
@@ -275,7 +279,6 @@ class Optimizer(ParameterGroups):
         plan: Plan,
         place: int,
         cells: list[Parameter],
-        kinds: Any,
         gradients: list[Any],
         values: list[Any],
         hyper: Hyper,
@@ -283,7 +286,12 @@ class Optimizer(ParameterGroups):
         """Adds the parameters that are computed together to a plan, and returns the places of the others."""
         layouts = _LAYOUTS.setdefault(self, {})
         old = layout = layouts.get(place)
-        states: Any = layout and layout.states(cells, kinds, self.state)
+        kinds = layout and plan.overwritten is not None and layout.known(cells)
+        states: Any = layout and kinds and layout.states(cells, kinds, self.state)
+        looked = not states
+        if looked:
+            kinds = self._kinds(gradients, values, cells)
+            states = layout and layout.states(cells, kinds, self.state)
         if layout is None or states is None:
             layout, states = vectors.arranged(cells, kinds, self.state, *self._first(values[0], hyper))
             plan.steps += old.left(layout.batches, self.state) if old else []
@@ -292,7 +300,9 @@ class Optimizer(ParameterGroups):
         for i in range(len(layout.batches)):
             self._add_batch(plan, layout, i, states[i], gradients, values, hyper)
         for rows, state in zip(layout.rows, states[len(layout.batches) :], strict=True):
-            if not self._add_rows(plan, rows, state, gradients, values, hyper):
+            if looked:
+                rows.learn(gradients, values)
+            if not self._add_rows(plan, rows, state, gradients, values, hyper, looked):
                 single = [*single, *rows.places]
         return single
 
@@ -330,19 +340,32 @@ class Optimizer(ParameterGroups):
             plan.steps += [*begun.begin(new, self.state, backend.home), (operator.setitem, layout.batches, i, begun)]
 
     def _add_rows(
-        self, plan: Plan, rows: Rows, state: State, gradients: list[Any], values: list[Any], hyper: Hyper
+        self,
+        plan: Plan,
+        rows: Rows,
+        state: State,
+        gradients: list[Any],
+        values: list[Any],
+        hyper: Hyper,
+        looked: bool,
     ) -> bool:
-        """Adds parameters that a program computes to a plan; returns whether the backend has computed them."""
+        """Adds parameters that a program computes to a plan; returns whether the backend has computed them.
+
+        If nobody has looked at the gradients, they can only be written over, since the rows then look at them.
+        """
+        over = None
         if not state and rows.cells[0] not in self.state:
             state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
         elif plan.overwritten is not None:
             over = rows.overwriting(self.rule, state, hyper, gradients, self.state)
-            if over is not None:
-                # This raises an error if a running transform holds the values.
-                rows.cells[0].replacing(values[rows.places[0]])
-                plan.overwritten.append(over[0])
-                plan.steps += over[1]
-                return True
+        if over is None and plan.overwritten is not None and not looked:
+            over = Overwritten(list(rows.cells), lambda tensors: None), []
+        if over is not None and plan.overwritten is not None:
+            # This raises an error if a running transform holds the values.
+            rows.cells[0].replacing(values[rows.places[0]])
+            plan.overwritten.append(over[0])
+            plan.steps += over[1]
+            return True
         found = rows.computed(self.rule, state, hyper, gradients, values)
         if found is None:
             return False
@@ -362,8 +385,9 @@ class Optimizer(ParameterGroups):
         """
         kinds, given = ([list(map(each, tensors)) for each in (_SHAPE, _DTYPE)] for tensors in (values, gradients))
         sparse = hasattr(gradients[0], "is_sparse") and any(map(_SPARSE, gradients))
-        dtypes = dict(zip(kinds[1], values, strict=True))
-        if kinds != given or sparse or not all(ops.dtype(value).is_floating for value in dtypes.values()):
+        several = kinds[1].count(kinds[1][0]) < len(values)
+        dtypes = dict(zip(kinds[1], values, strict=True)).values() if several else values[:1]
+        if kinds != given or sparse or not all(ops.dtype(value).is_floating for value in dtypes):
             for gradient, value, cell in zip(gradients, values, cells, strict=True):
                 require_gradient(self._head, gradient, value, cell)
         devices = list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)

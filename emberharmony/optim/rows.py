@@ -39,15 +39,24 @@ class Rows:
         places: their places among the parameters that change.
         shapes: their shapes.
         large: whether they are computed in blocks.
+
+    Attributes:
+        alike: says whether gradients and values are like those of the last step in which the optimizer looked at each
+            of them; None if that takes as long as a look at each.
     """
 
-    __slots__ = ("_known", "_last", "cells", "large", "overwrites", "places", "shapes")
+    __slots__ = ("_known", "_last", "alike", "cells", "large", "overwrites", "places", "shapes")
 
     def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: list[Any], large: bool) -> None:
         self.cells, self.places, self.shapes, self.large = cells, places, shapes, large
         self.overwrites = True
+        self.alike: Callable[..., bool] | None = None
         self._last: Recorded | None = None
         self._known: Any = None
+
+    def learn(self, gradients: list[Any], values: list[Any]) -> None:
+        """Prepares `alike` for gradients and values that the optimizer has looked at."""
+        self.alike = selection.current().likeness([*self._own(gradients), *self._own(values)])
 
     def state(self, held: Mapping[Parameter, State]) -> State | None:
         """Returns a list of tensors, or a number, for each name in the states; None if the states differ in more."""
@@ -93,10 +102,7 @@ class Rows:
         found, backend = self._program(rule, state, hyper), selection.current()
         if found is None:
             return None
-        inputs = [gradients, values]
-        if len(self.cells) < len(values):
-            inputs = [[column[i] for i in self.places] for column in inputs]
-        inputs += [x for x in state.values() if not numbers.is_python(x)]
+        inputs = [self._own(gradients), self._own(values), *(x for x in state.values() if not numbers.is_python(x))]
         made = backend.evaluated(found.program, inputs, self.large)
         if made is None:
             return None
@@ -121,12 +127,16 @@ class Rows:
         """
         found, backend = self._program(rule, state, hyper), selection.current()
         names = [name for name, x in state.items() if not numbers.is_python(x)]
-        if found is None or found.tensors != names or not (self.overwrites and backend.overwrites):
+        self.overwrites = self.overwrites and backend.overwrites and found is not None and found.tensors == names
+        if found is None or not self.overwrites:
             return None
-        given, count = [gradients[i] for i in self.places], len(self.cells)
+        given, count = self._own(gradients), len(self.cells)
         buffers = [held[cell][name] for name in names for cell in self.cells]
 
         def calls(tensors: Sequence[Any]) -> Sequence[Iterable[Step]] | None:
+            # Another thread may have assigned to the parameters since the optimizer looked at them.
+            if self.alike is not None and not self.alike(*given, *tensors[:count]):
+                return None
             columns = [given, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
             made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large)
             self.overwrites = made is not None
@@ -135,6 +145,10 @@ class Rows:
         exchanged = found.numbers.items()
         steps: list[Step] = [(operator.setitem, held[cell], name, x) for name, x in exchanged for cell in self.cells]
         return Overwritten([*self.cells, *buffers], calls), steps
+
+    def _own(self, column: list[Any]) -> list[Any]:
+        """Returns what belongs to these parameters of a list with something for each one that changes."""
+        return column if len(column) == len(self.cells) else [column[i] for i in self.places]
 
     def _program(self, rule: Callable[..., Any], state: State, hyper: Mapping[str, Any]) -> Recorded | None:
         """Returns the program of a rule; None without one."""

@@ -7,7 +7,8 @@ parameters stays in vectors from step to step: the buffers in `Optimizer.state` 
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from emberharmony import Buffer, Parameter
@@ -184,7 +185,8 @@ class Batch:
         return steps
 
 
-class Layout(NamedTuple):
+@dataclass(slots=True)
+class Layout:
     """How the parameters that change are computed.
 
     Attributes:
@@ -200,6 +202,11 @@ class Layout(NamedTuple):
     batches: list[Batch]
     rows: list[Rows]
     single: list[int]
+
+    def known(self, cells: list[Parameter]) -> Any:
+        """Returns the kinds of parameters if their rows look at all tensors before they write over them, else None."""
+        looking = not (self.batches or self.single) and all(rows.alike and rows.overwrites for rows in self.rows)
+        return self.kinds if looking and self.cells == cells else None
 
     def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[Any] | None:
         """Returns the states of batches and rows, or None if something has changed so that a new layout is needed."""
@@ -254,6 +261,10 @@ def arranged(
         else:
             way = "list" if steps <= backend.listed or sizes[place] > small else "vector"
         groups.setdefault((way, dtype, device, entry is None, *looks), []).append(place)
+    for key, places in list(groups.items()):
+        few = sum(sizes[i] for i in places) < WORTH
+        if key[0] == "blocks" and few and steps is not None and steps <= backend.listed:
+            groups["list", *key[1:]] = sorted([*groups.get(("list", *key[1:]), []), *groups.pop(key)])
     batches: list[Batch] = []
     rows: list[Rows] = []
     begun: list[Any] = []

@@ -92,10 +92,11 @@ def test_blocks_give_what_the_rule_gives(
     assert_same(found, ruled(kind, rows, dtype)[0], dtype)
 
 
-def test_a_tensor_from_before_a_step_stays_as_it_was(backend: str, blocks: None) -> None:
-    optimizer = KINDS["AdamW"](cells := cells_of())
+@pytest.mark.parametrize("kind, names", [("AdamW", ["exp_avg", "exp_avg_sq"]), ("momentum", ["momentum_buffer"])])
+def test_a_tensor_from_before_a_step_stays_as_it_was(kind: str, names: list[str], backend: str, blocks: None) -> None:
+    optimizer = KINDS[kind](cells := cells_of())
     trained(optimizer, rows_of()[:2])
-    averages = [optimizer.state[cell][name] for cell in cells for name in ("exp_avg", "exp_avg_sq")]
+    averages = [optimizer.state[cell][name] for cell in cells for name in names]
     held = [cell.value for cell in [*cells, *averages]]
     before = [bits(Parameter(x)) for x in held]
     trained(optimizer, rows_of()[2:4])
@@ -110,6 +111,52 @@ def test_after_an_error_all_is_as_before(backend: str, blocks: None) -> None:
     with pytest.raises(errors.ShapeError, match=r"the gradient of Parameter\(shape=\(2, 2\).* has shape \(3,\)"):
         trained(optimizer, [[*rows[2][:-1], ops.ones((3,))]])
     assert pickle.dumps(optimizer) == before
+
+
+@pytest.mark.parametrize("kind", ["SGD", "momentum", "AdamW"])
+def test_gradients_of_each_step_are_looked_at(kind: str, backend: str, lists: None) -> None:
+    optimizer = KINDS[kind](cells_of())
+    rows = rows_of()
+    trained(optimizer, rows[:2])
+    before = pickle.dumps(optimizer)
+    with pytest.raises(errors.ShapeError, match=r"the gradient of Parameter\(shape=\(4, 3\).* has shape \(3, 4\)"):
+        trained(optimizer, [[ops.reshape(rows[2][0], (3, 4)), *rows[2][1:]]])
+    with pytest.raises(errors.DTypeError, match="has dtype float16, expected float32"):
+        trained(optimizer, [[ops.cast(rows[2][0], "float16"), *rows[2][1:]]])
+    assert pickle.dumps(optimizer) == before
+
+
+@pytest.mark.parametrize("kind", ["SGD", "momentum", "AdamW"])
+def test_gradients_may_change_their_strides(kind: str, backend: str, lists: None) -> None:
+    rows = rows_of()[:5]
+    turned = [[ops.transpose(ops.convert_to_tensor(ops.to_numpy(x).T.copy())) for x in row] for row in rows]
+    strided = [each[i % 2] for i, each in enumerate(zip(rows, turned, strict=True))]
+    found = trained(KINDS[kind](cells_of()), strided)
+    assert_same(found, trained(KINDS[kind](cells_of()), rows))
+
+
+def test_nothing_is_written_over_a_tensor_of_another_shape(backend: str, lists: None) -> None:
+    if selection.current().likeness([ops.ones((2,))]) is None:
+        pytest.skip(f"{backend} looks at each tensor")
+    optimizer = KINDS["SGD"](cells := cells_of())
+    trained(optimizer, rows_of()[:2])
+    plan = optimizer._planned(dict(zip(cells, rows_of()[2], strict=True)), False, [])
+    cells[0].value = ops.ones((2,))  # as another thread may do now
+    before = [bits(cell) for cell in cells]
+    assert not plan.make()
+    assert [bits(cell) for cell in cells] == before
+
+
+def test_a_few_large_parameters_are_computed_with_small_ones(
+    backend: str, lists: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX computes no program")
+    monkeypatch.setattr(type(selection.current()), "blocked", 100)
+    rows, ran = rows_of(steps=2), evaluations(monkeypatch)
+    found = trained(KINDS["SGD"](cells_of()), rows)
+    assert ran == [False] * 2
+    assert_same(found, ruled("SGD", rows, "float32")[0])
 
 
 @pytest.mark.parametrize("change", ["number", "tensor", "names", "shape"])

@@ -191,38 +191,3 @@ def _single(step: Step, registers: Sequence[Any], number: Callable[[float], Any]
         native, name = _FUSED[step.op]
         return functools.partial(native, *operands, **{name: step.number})
     return functools.partial(_NATIVES[step.op], *operands, *([] if step.number is None else [number(step.number)]))
-
-
-def has_adam(tensors: Sequence[torch.Tensor]) -> bool:
-    """Returns whether PyTorch's kernel computes a step of Adam from tensors of one dtype as the ops would.
-
-    On the CPU the kernel does not look at strides. On an accelerator it reads the count of steps there.
-    """
-    first = tensors[0]
-    plain = first.dtype in (torch.float32, torch.float64) and first.is_cpu
-    return plain and all(x.is_contiguous() and x.shape == first.shape for x in tensors)
-
-
-def adam(
-    gradient: torch.Tensor, held: Sequence[torch.Tensor], step: int, hyper: Mapping[str, Any]
-) -> list[torch.Tensor]:
-    """Returns what a step of Adam makes of a parameter and its averages; see `Backend.adam`."""
-    made = list(map(torch.clone, held))
-    kernel = torch._fused_adamw_ if hyper["decoupled_weight_decay"] else torch._fused_adam_
-    beta1, beta2 = hyper["betas"]
-    kernel(
-        [made[0]],
-        [gradient],
-        [made[1]],
-        [made[2]],
-        made[3:],
-        [torch.tensor(float(step))],
-        lr=float(hyper["lr"]),
-        beta1=beta1,
-        beta2=beta2,
-        weight_decay=hyper["weight_decay"],
-        eps=hyper["eps"],
-        amsgrad=hyper["amsgrad"],
-        maximize=hyper["maximize"],
-    )
-    return made
