@@ -10,6 +10,7 @@ from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import numbers
+    from emberharmony.transforms.logs.statistics import Statistics
 else:
     numbers = Deferred("emberharmony.backend.shared.numbers")
 
@@ -46,8 +47,12 @@ class Probes:
             np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor)
         )
 
+    def statistics(self, tensor: Any) -> "Statistics":
+        """Returns the mean, the standard deviation and other numbers about the finite elements of a tensor."""
+        return numbers.statistics_of(self.on_the_host(tensor))
+
     def on_the_host(self, tensor: Any) -> "np.ndarray[Any, Any]":
-        """Returns a floating or complex tensor as an array of float64 or complex128 on the host."""
+        """Returns a tensor as an array of float64 or complex128 on the host."""
         complexes = self.dtypes.neutral[tensor.dtype].kind == "complex"
         if not complexes and self.dtypes.neutral[tensor.dtype].itemsize < 4:
             tensor = self.bound.cast(tensor, self.dtypes["float32"])

@@ -8,12 +8,13 @@ from time import perf_counter
 from typing import Any, overload
 
 from emberharmony.core import selection
-from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.core.errors import ArgumentError, EmberError, suggest
 from emberharmony.core.registry import ALIASES
 from emberharmony.core.state.files import replace_text
 from emberharmony.core.trees.tree import tree_map
 from emberharmony.transforms.logs.events import FIELDS, Event, loaded
 from emberharmony.transforms.logs.lines import line_of
+from emberharmony.transforms.logs.statistics import statistics_of
 from emberharmony.transforms.observe import Call, Observation, Watcher, values_of
 from emberharmony.transforms.traced_tensor import TracedTensor
 
@@ -22,6 +23,7 @@ FORMAT = 1
 
 _SHOWN = 20
 """The number of rows that a notebook shows."""
+_UNREAD = "the values inside of a function that the library transforms cannot be read: they have no statistics"
 
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
 _new = object.__new__
@@ -202,10 +204,13 @@ class Recorder(Watcher):
         log: the log.
         backward: see `record`.
         capture: see `record`.
+        values: see `record`.
     """
 
-    def __init__(self, log: Log, backward: bool = False, capture: str | Sequence[str] | None = None) -> None:
-        self.log, self.backward = log, backward
+    def __init__(
+        self, log: Log, backward: bool = False, capture: str | Sequence[str] | None = None, values: bool = False
+    ) -> None:
+        self.log, self.backward, self._values = log, backward, values
         self._patterns = (capture,) if isinstance(capture, str) else None if capture is None else tuple(capture)
         self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         log._begun = perf_counter()
@@ -235,7 +240,7 @@ class Recorder(Watcher):
             _describe(call.kwargs, kind, given)
         described = tuple(given)
         event.given = self._known.setdefault(described, described)
-        event.made, event.error, event.peak, event.started, event.seconds = (), "", None, 0.0, 0.0
+        event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
         self.log._events.append(event)
 
@@ -253,6 +258,11 @@ class Recorder(Watcher):
                 _describe(result, kind, found)
                 made = tuple(found)
             event.made = self._known.setdefault(made, made)
+            if self._values and not event.error:
+                try:
+                    event.values = statistics_of(result, call.backend)
+                except (EmberError, ValueError, RuntimeError):
+                    self.noted(_UNREAD)
 
     def failed(self, call: Call, error: Exception) -> None:
         """Adds the class of the error."""
@@ -285,18 +295,21 @@ class Recording(Observation):
     Args:
         backward: see `record`.
         capture: see `record`.
+        values: see `record`.
     """
 
-    __slots__ = ("_backward", "_capture")
+    __slots__ = ("_options",)
 
-    def __init__(self, backward: bool = False, capture: str | Sequence[str] | None = None) -> None:
+    def __init__(
+        self, backward: bool = False, capture: str | Sequence[str] | None = None, values: bool = False
+    ) -> None:
         super().__init__(Watcher())
-        self._backward, self._capture = bool(backward), capture
+        self._options = bool(backward), capture, bool(values)
 
     def __enter__(self) -> Log:
         """Starts the recording and returns an empty log."""
         log = Log()
-        self.watcher = Recorder(log, self._backward, self._capture)
+        self.watcher = Recorder(log, *self._options)
         super().__enter__()
         return log
 

@@ -16,7 +16,9 @@ else:
     recording = Deferred("emberharmony.transforms.recording")
 
 
-def record(backward: bool = False, capture: "str | Sequence[str] | None" = None) -> "recording.Recording":
+def record(
+    backward: bool = False, capture: "str | Sequence[str] | None" = None, values: bool = False
+) -> "recording.Recording":
     """Returns a block that records the calls of ops of this thread or asyncio task: `with ops.record() as log:`.
 
     The log is a sequence of events, one for each call in the order in which they begin, with the op, the module of the
@@ -29,6 +31,9 @@ def record(backward: bool = False, capture: "str | Sequence[str] | None" = None)
             of the backward pass are recorded. On NumPy they always are.
         capture: names of modules, in which `*` stands for any text, whose last result the log keeps; None keeps those
             of all modules, and an empty list none.
+        values: whether each event has the mean, the standard deviation, the smallest and the largest element and the
+            norm of its results (`event.values`). Every result is then computed and read, so the program takes longer;
+            the log keeps seven numbers for each tensor, and not the tensors.
 
     Returns:
         a context manager that gives the `Log`.
@@ -41,7 +46,7 @@ def record(backward: bool = False, capture: "str | Sequence[str] | None" = None)
         >>> log.calls("matmul")[0].shapes
         ((2, 3), (3, 4))
     """
-    return recording.Recording(backward, capture)
+    return recording.Recording(backward, capture, values)
 
 
 def profile(backward: bool = False, memory: bool = False) -> "profiling.Profiling":

@@ -141,3 +141,42 @@ def test_an_activation_whose_class_is_made_in_the_block_has_a_path(backend: str)
 
         Cube()(ops.array([1.0, 2.0]))
     assert [event.path for event in log.calls("power")] == ["Cube"]
+
+
+def test_statistics_of_results_are_kept_and_saved(backend: str) -> None:
+    values = np.random.default_rng(0).normal(3.0, 2.0, (300, 401)).astype("float32")  # more than one part
+    with ops.record(values=True) as log:
+        x = ops.convert_to_tensor(values)
+        ops.divide(ops.array([1.0, -2.0]), ops.array([0.0, 1.0]))
+        ops.array([True, False, True])
+        ops.multiply(ops.array([3 + 4j, 0j]), 1.0)
+        ops.divide(ops.zeros(2), 0.0)
+        with pytest.raises(ShapeError):
+            ops.matmul(x, x)
+    [found] = log.calls("convert_to_tensor")[0].values
+    wide = values.astype("float64")
+    wanted = wide.mean(), wide.std(), wide.min(), wide.max(), np.linalg.norm(wide), wide.size, wide.size
+    assert found == pytest.approx(wanted, rel=1e-12)
+    assert log.calls("divide")[0].values == ((-2.0, 0.0, -2.0, -2.0, 2.0, 1, 2),)
+    assert log.calls("multiply")[0].values == ((2.5, 2.5, 0.0, 5.0, 5.0, 2, 2),)
+    assert log.calls("divide")[-1].values == ((None, None, None, None, None, 0, 2),)
+    assert log.calls("matmul")[0].values is None
+    read = Log.from_json(log.to_json())
+    assert [event.values for event in read] == [event.values for event in log]
+    with ops.record() as log:
+        ops.sin(1.0)
+    assert log[0].values is None
+
+
+def test_statistics_of_the_backward_pass(backend: str) -> None:
+    with ops.record(backward=True, values=True) as log:
+        ops.grad(lambda x: ops.sum(ops.square(x)))(ops.array([3.0, 4.0]))
+    assert {each.norm for event in log if event.gradient_of == "square" for each in event.values} >= {10.0}
+
+
+def test_values_that_cannot_be_read_are_noted(backend: str) -> None:
+    with ops.record(values=True) as log:
+        ops.eval(ops.vmap(ops.sin)(ops.ones((2, 3))))
+    unread = [event for event in log if event.values is None]
+    assert bool(unread) == any("no statistics" in note for note in log.notes)
+    assert len(log.calls("sin")) >= 1

@@ -1,8 +1,14 @@
-"""Counts of the elements of an array that are NaN, infinite, zero or negative, for messages."""
+"""Counts of the NaN, infinities, zeros and negative numbers in an array, for messages, and statistics, for logs."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from emberharmony.transforms.logs.statistics import Statistics
+
+_PART = 2**16
+"""So many elements are looked at together, so that the memory for it is small."""
 
 
 class Numbers(NamedTuple):
@@ -47,3 +53,25 @@ def _first(found: "np.ndarray[Any, Any]") -> tuple[int, ...]:
     if not found.any():
         return ()
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(found)), found.shape))
+
+
+def statistics_of(array: "np.ndarray[Any, Any]") -> Statistics:
+    """Returns the statistics of the finite elements of an array of float64 or complex128."""
+    flat = array.reshape(-1)
+    count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
+    with np.errstate(all="ignore"):
+        for at in range(0, flat.size, _PART):
+            part = flat[at : at + _PART]
+            part = np.abs(part) if part.dtype.kind == "c" else part
+            part = part[np.isfinite(part)]
+            if part.size:
+                # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
+                own, more = float(part.mean()), part.size
+                gap, both = own - mean, count + more
+                deviations += float(np.square(part - own).sum()) + gap * gap * count * more / both
+                mean, count = mean + gap * more / both, both
+                low, high = min(low, float(part.min())), max(high, float(part.max()))
+    if not count:
+        return Statistics(None, None, None, None, None, 0, flat.size)
+    norm = math.sqrt(deviations + count * mean * mean)
+    return Statistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat.size)

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from emberharmony.core.dtypes import ALL
+from emberharmony.transforms.logs.statistics import Statistics
 
 FIELDS = (
     *("op", "path", "depth", "shapes", "dtypes", "results", "result_dtypes", "seconds", "bytes", "frame"),
-    *("gradient_of", "backend", "error", "started", "peak"),
+    *("gradient_of", "backend", "error", "started", "peak", "values"),
 )
 """The attributes that files have."""
 
@@ -30,6 +31,7 @@ class Event:
         started: when the call began, in seconds since the begin of the log.
         error: the class of the exception that the op raised; "" if it raised none.
         peak: in a profile, the most bytes in use during the call beyond those in use before it; None if not known.
+        values: with `ops.record(values=True)`, the statistics of each tensor in the result; None if not known.
         where: the backend, from which properties take names. A recorder sets it and all other attributes.
         given: the shape and the native dtype of each tensor among the arguments, in turn.
         made: those of each tensor in the result.
@@ -38,7 +40,7 @@ class Event:
 
     __slots__ = (
         *("depth", "error", "given", "gradient_of", "line", "made", "op"),
-        *("outer", "path", "peak", "seconds", "started", "where"),
+        *("outer", "path", "peak", "seconds", "started", "values", "where"),
     )
 
     depth: int
@@ -53,6 +55,7 @@ class Event:
     peak: int | None
     seconds: float
     started: float
+    values: tuple[Statistics, ...] | None
     where: Any
 
     @property
@@ -109,6 +112,8 @@ def loaded(row: Mapping[str, Any], outer: Event | None) -> Event:
     for name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
         setattr(event, name, row[name])
     file, _, line = row["frame"].rpartition(":")
+    known = row.get("values")  # files of earlier versions have none
+    event.values = None if known is None else tuple(Statistics(*each) for each in known)
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
     event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])
