@@ -154,7 +154,7 @@ class Profile(Log):
 
     def save_speedscope(self, file: str | Path, name: str = "emberharmony") -> None:
         """Writes the calls into a file that speedscope.app opens: by module, then by op."""
-        replace_text(str(file), json.dumps(traces.speedscope(self, self.own_seconds(), name)) + "\n")
+        replace_text(str(file), json.dumps(traces.speedscope(self, name)) + "\n")
 
 
 def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:

@@ -45,22 +45,33 @@ SPEEDSCOPE: dict[str, Any] = {
             "type": "array",
             "items": {
                 "type": "object",
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+                "required": ["type", "name", "unit", "startValue", "endValue", "events"],
                 "additionalProperties": False,
                 "properties": {
-                    "type": {"const": "sampled"},
+                    "type": {"const": "evented"},
                     "name": {"type": "string"},
                     "unit": {"const": "seconds"},
                     "startValue": {"type": "number"},
                     "endValue": {"type": "number"},
-                    "samples": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-                    "weights": {"type": "array", "items": {"type": "number", "minimum": 0}},
+                    "events": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["type", "frame", "at"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "type": {"enum": ["O", "C"]},
+                                "frame": {"type": "integer", "minimum": 0},
+                                "at": {"type": "number", "minimum": 0},
+                            },
+                        },
+                    },
                 },
             },
         },
     },
 }
-"""The file format of speedscope, for sampled profiles (src/lib/file-format-spec.ts in its repository)."""
+"""The file format of speedscope, for evented profiles (src/lib/file-format-spec.ts in its repository)."""
 
 CHROME: dict[str, Any] = {
     "type": "object",
@@ -195,12 +206,6 @@ def test_files_for_viewers_fit_their_formats(backend: str, tmp_path: Path) -> No
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(chrome, CHROME)
     jsonschema.validate(speedscope, SPEEDSCOPE)
-    [profile] = speedscope["profiles"]
-    frames = speedscope["shared"]["frames"]
-    assert len(profile["samples"]) == len(profile["weights"]) == len(p)
-    assert {place for stack in profile["samples"] for place in stack} == set(range(len(frames)))
-    names = [[frames[place]["name"] for place in stack] for stack in profile["samples"]]
-    assert ["Sequential", "Sequential.0", "linear"] in names
     assert {"cat": "backward"}.items() <= chrome["traceEvents"][-1].items() or any(
         row.get("cat") == "backward" for row in chrome["traceEvents"]
     )
@@ -230,6 +235,36 @@ def test_calls_in_a_chrome_trace_lie_in_each_other_or_apart(backend: str, tmp_pa
     assert sorted(depths) == sorted(event.depth for event in p)
     starts = [event.started for event in p if event.outer is None]
     assert starts == sorted(starts)
+
+
+def test_a_speedscope_file_opens_and_closes_each_call(backend: str, tmp_path: Path) -> None:
+    """Viewers refuse a file in which times go back, or in which another frame closes than the one opened last."""
+    step = trained()
+    with ops.profile(backward=True) as p:
+        step()
+        ops.std(ops.ones((3, 2)))
+        ops.scan(lambda carry, x: (ops.add(carry, x), x), ops.zeros(()), ops.ones(3))
+    p.save_speedscope(tmp_path / "speedscope.json")
+    read = json.loads((tmp_path / "speedscope.json").read_text())
+    names = [frame["name"] for frame in read["shared"]["frames"]]
+    [profile] = read["profiles"]
+    stack: list[int] = []
+    stacks, calls, last = set(), 0, profile["startValue"]
+    for row in profile["events"]:
+        assert row["at"] >= last
+        last = row["at"]
+        if row["type"] == "O":
+            stack.append(row["frame"])
+            stacks.add(tuple(names[frame] for frame in stack))
+            calls += "file" in read["shared"]["frames"][row["frame"]]
+        else:
+            assert stack.pop() == row["frame"]
+    assert stack == []
+    assert last == profile["endValue"]
+    assert calls == len(p)
+    assert ("Sequential", "Sequential.0", "linear") in stacks
+    ended = max(event.started + event.seconds for event in p)
+    assert last == pytest.approx(ended, abs=1e-5)
 
 
 def test_an_empty_profile_has_empty_tables() -> None:

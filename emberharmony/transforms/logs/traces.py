@@ -1,10 +1,14 @@
 """Profiles in the formats of viewers: the trace of Chrome and Perfetto, and the file of speedscope."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.transforms.logs.events import Event
 from emberharmony.version import __version__
+
+_Entry = tuple[int, Event | None]
+"""What runs: the number of its frame, and the event if it is a call and no module."""
 
 
 def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
@@ -43,49 +47,74 @@ def chrome_trace(events: Sequence[Event], name: str) -> dict[str, Any]:
     return {"traceEvents": rows, "displayTimeUnit": "ms"}
 
 
-def speedscope(events: Sequence[Event], own: dict[Event, float], name: str) -> dict[str, Any]:
-    """Returns calls in the file format of speedscope: the stack of modules and ops of each call, and its own time.
+def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
+    """Returns calls in the file format of speedscope: when each module and each op began and ended.
+
+    A module lasts from its first call to its last one before a call of another module; so its own time is that between
+    the calls.
 
     Args:
-        events: the calls.
-        own: the time of each call without the calls inside of it, in seconds.
+        events: the calls, in the order in which they begin.
         name: the name of the profile.
     """
     frames: dict[tuple[str, str, int], int] = {}
+    rows: list[dict[str, Any]] = []
+    running: list[_Entry] = []
+    now = 0.0
 
-    def frame(title: str, file: str = "", line: int = 0) -> int:
-        return frames.setdefault((title, file, line), len(frames))
+    def end(count: int, before: float) -> None:
+        """Ends what runs but for so many entries, not after a time."""
+        nonlocal now
+        while len(running) > count:
+            frame, event = running.pop()
+            if event is not None:
+                # Times are rounded, so a call may seem to end after the next one has begun.
+                now = max(now, min(event.started + event.seconds, before))
+            rows.append({"type": "C", "frame": frame, "at": now})
 
-    samples, weights = [], []
     for event in events:
-        chain = [event]
-        while chain[-1].outer is not None:
-            chain.append(chain[-1].outer)
-        modules = event.path.split(".") if event.path else []
-        stack = [frame(".".join(modules[: i + 1])) for i in range(len(modules))]
-        if event.gradient_of:
-            stack.append(frame(f"gradient of {event.gradient_of}"))
-        for call in reversed(chain):
-            file, _, line = call.frame.rpartition(":")
-            stack.append(frame(call.op, file, int(line or 0)))
-        samples.append(stack)
-        weights.append(max(own[event], 0.0))
+        entries = _entries(event, frames)
+        same = 0
+        while same < min(len(running), len(entries)) and running[same] == entries[same]:
+            same += 1
+        end(same, event.started)
+        now = max(now, event.started)
+        for entry in entries[same:]:
+            rows.append({"type": "O", "frame": entry[0], "at": now})
+            running.append(entry)
+    end(0, math.inf)
     shown = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
+    profile = {"type": "evented", "name": name, "unit": "seconds", "startValue": 0, "endValue": now, "events": rows}
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "exporter": f"emberharmony {__version__}",
         "activeProfileIndex": 0,
         "shared": {"frames": shown},
-        "profiles": [
-            {
-                "type": "sampled",
-                "name": name,
-                "unit": "seconds",
-                "startValue": 0,
-                "endValue": sum(weights),
-                "samples": samples,
-                "weights": weights,
-            }
-        ],
+        "profiles": [profile],
     }
+
+
+def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Entry]:
+    """Returns the modules and calls that run when a call begins, the outermost first and the call itself last.
+
+    Args:
+        event: the call.
+        frames: the number of each frame; new ones are added.
+    """
+    outer = event.outer
+    found = [] if outer is None else _entries(outer, frames)
+    known = "" if outer is None else outer.path
+    path = event.path
+    titles = []
+    if path != known:
+        modules = path.split(".")
+        start = known.count(".") + 1 if known and path.startswith(known + ".") else 0
+        titles = [".".join(modules[: i + 1]) for i in range(start, len(modules))] if path else []
+    if event.gradient_of and event.gradient_of != (outer.gradient_of if outer is not None else ""):
+        titles.append(f"gradient of {event.gradient_of}")
+    for title in titles:
+        found.append((frames.setdefault((title, "", 0), len(frames)), None))
+    file, _, line = event.frame.rpartition(":")
+    found.append((frames.setdefault((event.op, file, int(line or 0)), len(frames)), event))
+    return found
