@@ -29,8 +29,14 @@ def floating(dtype: torch.dtype | None) -> torch.dtype:
     return dtype
 
 
+_AS_THEY_ARE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+
+
 def on_host(x: torch.Tensor) -> np.ndarray:
     """Returns a tensor's values as an array, which shares the tensor's memory where possible."""
+    if x.dtype in _AS_THEY_ARE and x.is_cpu and not (x.requires_grad or x.is_neg() or _is_wrapped(x)):
+        return x.numpy()
     x = x.detach().resolve_conj().resolve_neg().cpu()
     # `Tensor.numpy` does not support bfloat16 (PyTorch 2.13), so pass its bits.
     bits = x.view(torch.uint16) if x.dtype is torch.bfloat16 else x

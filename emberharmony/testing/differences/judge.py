@@ -13,7 +13,7 @@ from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowed, length, reach, rows
 from emberharmony.testing.differences.measures import apart, share, unlike
-from emberharmony.testing.differences.records import Array, Host, Record, decoded
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decoded
 from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
 
@@ -309,7 +309,7 @@ def _is_correctly_rounded(record: Record) -> bool:
     """
     function = _ARITHMETIC.get(record.op)
     made = record.made()
-    if function is None or record.error or len(made) != 1 or record.kwargs != {"d": []}:
+    if function is None or record.error or len(made) != 1 or record.kwargs != NO_OPTIONS:
         return False
     dtype = made[0].dtype
     if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.given()):

@@ -9,7 +9,7 @@ from typing import Any
 
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.testing.differences.measures import apart
-from emberharmony.testing.differences.records import Array, Host, Record, encoded, hosted
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, encoded, hosted, reference
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.logs.lines import user_line
@@ -84,7 +84,7 @@ class Live(Record):
         """Takes the result."""
         backend, made = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
-            self.result, self._made = {"t": 0}, [self._watch.new(result, backend, self.number)]
+            self.result, self._made = reference(0), [self._watch.new(result, backend, self.number)]
             return
 
         def add(tensor: Any) -> int:
@@ -104,7 +104,8 @@ class Live(Record):
             return len(made) + len(given) - 1
 
         self.args = encoded(self._call.args, self._call.backend, add)
-        self.kwargs = encoded(self._call.kwargs, self._call.backend, add)
+        kwargs = self._call.kwargs
+        self.kwargs = encoded(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
         self._given, self.seen = given, seen
         self.tensors = [*made, *given]
 

@@ -162,6 +162,17 @@ class Record:
         return Record(**(fields | {"tensors": tensors} | other))
 
 
+# Records share these parts, because Python's garbage collection runs more often the more objects are kept.
+_REFERENCES = [{"t": i} for i in range(16)]
+NO_OPTIONS: dict[str, list[Any]] = {"d": []}
+"""The keyword arguments of a call without any, as JSON."""
+
+
+def reference(number: int) -> dict[str, int]:
+    """Returns the JSON that stands for the tensor of a number."""
+    return _REFERENCES[number] if number < len(_REFERENCES) else {"t": number}
+
+
 def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     """Returns a value as JSON, without its tensors.
 
@@ -180,16 +191,16 @@ def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
             if of in _PLAIN:
                 items.append(item)
             elif of is own and own is not TensorProxy:
-                items.append({"t": add(item)})
+                items.append(reference(add(item)))
             else:
                 items.append(encoded(item, backend, add))
         return {"l" if kind is list else "u": items}
     if kind is backend.tensor_type and kind is not TensorProxy:
-        return {"t": add(value)}
+        return reference(add(value))
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
     if isinstance(value, backend.tensor_type):
-        return {"t": add(value)}
+        return reference(add(value))
     if isinstance(value, (tuple, list)):
         return encoded((list if isinstance(value, list) else tuple)(value), backend, add)
     if isinstance(value, (np.ndarray, np.generic)) and (

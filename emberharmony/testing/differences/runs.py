@@ -19,7 +19,7 @@ from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
 from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
-from emberharmony.testing.differences.records import Host, Record, encoded, hosted
+from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encoded, hosted
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.logs.lines import line_of
 from emberharmony.transforms.observe import Call, Observation, Watcher
@@ -132,13 +132,13 @@ class Watch(Watcher):
             return len(tensors) - 1
 
         args = encoded(call.args, backend, add)
-        kwargs = encoded(call.kwargs, backend, add) if call.kwargs else {"d": []}
+        kwargs = encoded(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
         name = call.spec.name
         file, line = line_of(name)
         where = f"{file}:{line}" if file else ""
         path = path_of(call, sys._getframe(2), file)
         record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors=tensors, seen=seen)
-        record._given, record.streams, record.number = tensors[:], states(call), number
+        record._given, record.streams, record.number = tensors, states(call), number
         call.kept[self] = record
 
     def after(self, call: Call, result: Any) -> None:

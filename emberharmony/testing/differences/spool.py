@@ -236,7 +236,7 @@ class Calls:
     """The calls of a run in this process, whose tensors are in a file."""
 
     def __init__(self) -> None:
-        self._records: list[Record] = []
+        self._records: list[Record | None] = []
         self._at = 0
 
     def add(self, record: Record) -> None:
@@ -244,20 +244,24 @@ class Calls:
         self._records.append(record)
 
     def next(self) -> Record | None:
-        """Returns the next call, or None at the end."""
+        """Returns the next call, or None at the end; the call before it is freed."""
         if self._at >= len(self._records):
             return None
         self._at += 1
+        if self._at > 1:
+            self._records[self._at - 2] = None
         return self._records[self._at - 1]
 
     def at(self, number: int) -> Record:
-        """Returns the call of a number."""
-        return self._records[number]
+        """Returns the call of a number: one that `next` has not returned, or the last one that it has."""
+        record = self._records[number]
+        assert record is not None
+        return record
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call from one on."""
         for at in range(number, len(self._records)):
-            yield at, self._records[at].key
+            yield at, self.at(at).key
 
     def tell(self) -> int:
         """Returns the number of the next call."""
