@@ -1,7 +1,7 @@
 """What the checks of `ops.checked` ask a backend about tensors, beside ops: each subclass answers as fast as it can."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,8 @@ class Probes:
 
     bound: Any
     dtypes: ClassVar[Any]
+    has_nodes: ClassVar[bool] = False
+    """Whether the library computes gradients by a graph whose nodes can be looked at: see `look_at_nodes`."""
 
     def computes_later(self) -> bool:
         """Returns whether reading a value is dear, because the library computes later or on an accelerator."""
@@ -62,6 +64,25 @@ class Probes:
     def waiting(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values; 0 if the library computes at once."""
         return 0
+
+    def keeps_nodes(self, primals: Sequence[Any]) -> bool:
+        """Returns whether `look_at_nodes` sees all nodes of a gradient with respect to tensors, in this thread."""
+        return False
+
+    def node_of(self, tensor: Any) -> Any:
+        """Returns the node of the library's graph that made a tensor, which can be a key; None if there is none."""
+        return None
+
+    def look_at_nodes(self, loss: Any, notes: Mapping[Any, Any], look: Callable[[Any], Callable[..., None]]) -> None:
+        """Lets functions look at the gradients that the nodes of a graph are going to compute.
+
+        Args:
+            loss: the result whose gradient will be computed.
+            notes: what is known of nodes; a node that is not in it shares the note of a node that reads its result.
+                Nodes with the note None are left out, and those that only change shapes.
+            look: returns for the note of a node the function that is called when the node has computed, with the
+                gradients of its arguments and those of its results; None stands for one that is not needed.
+        """
 
     def loses_gradient(self, tensor: Any) -> bool:
         """Returns whether the library's own automatic differentiation records a tensor, so that a copy loses it."""

@@ -16,19 +16,19 @@ A watcher sees:
 - What an optimizer that works element by element computes, as calls of `program`, or of its ops if a watcher wants
   these (`Watcher.takes_programs`).
 - On PyTorch and MLX the backward pass is the library's own and calls no ops. A watcher with `backward = True` makes the
-  tape differentiate there too, over the same primitives.
+  tape differentiate there too, over the same primitives, unless the nodes of the library's graph suffice (`graphs`).
 - Functions compiled by `ops.compile`, which run uncompiled; a note (`Watcher.noted`) says so.
 - The modules that are running (`Call.path`), by a wrapper of `__call__` that `nn` puts on its classes meanwhile.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection
 from emberharmony.core.state.locations import TRACKERS
 from emberharmony.core.state.scopes import Entry, Exit, _leave
-from emberharmony.transforms.twin import Twin, observed
+from emberharmony.transforms.twin import GRAPH, PLAIN, TAPE, Twin, observed
 from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
 from emberharmony.transforms.watchers import Call as Call
 from emberharmony.transforms.watchers import Pulled as Pulled
@@ -39,18 +39,23 @@ _LOCK = threading.RLock()
 _OPEN: "list[Observation]" = []
 
 
-def _observed_ops(bound: Any, taped: bool = False) -> Any:
+def _observed_ops(bound: Any, mode: int) -> Any:
     """Returns ops that tell the watchers in the place of others, which may be those of `autocast`."""
     if not bound.backend.observable:
         return bound
-    twin = observed(bound.backend, taped)
+    twin = observed(bound.backend, mode)
     return bound if twin is bound.backend else bound.over(twin.bound)
+
+
+def _mode(found: Sequence[Watcher]) -> int:
+    """Returns how gradients have to be computed for watchers."""
+    return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in found)
 
 
 def _chosen(bound: Any) -> Any:
     """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
     found = watchers()
-    return _observed_ops(bound, any(watcher.backward for watcher in found)) if found else bound
+    return _observed_ops(bound, _mode(found)) if found else bound
 
 
 def _switched(bound: Any) -> None:
@@ -60,7 +65,7 @@ def _switched(bound: Any) -> None:
     def exchanged(entry: Entry) -> Any:
         nonlocal following
         following = following and len(entry) > WATCHER
-        return _observed_ops(bound, entry[0].backend.taped) if following else entry[0]
+        return _observed_ops(bound, entry[0].backend.mode) if following else entry[0]
 
     selection.exchange_overrides(exchanged)
 
@@ -83,8 +88,8 @@ class Observation(selection.Override):
     def __enter__(self) -> Any:
         """Starts the observation and returns the watcher."""
         _begin(self)
-        taped = self.watcher.backward or any(watcher.backward for watcher in watchers())
-        selection.install(self, _observed_ops(selection.active(), taped), self.watcher)
+        mode = _mode([self.watcher, *watchers()])
+        selection.install(self, _observed_ops(selection.active(), mode), self.watcher)
         return self.watcher
 
 

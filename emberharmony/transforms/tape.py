@@ -373,9 +373,11 @@ def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[An
     if not RULES:
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
+    traced = [TracedTensor(primal, tape, None, -1 - i) for i, primal in enumerate(primals)]
     if backend.unwatched is not backend:  # it tells watchers
         tape.numbers = backend.numbers()
-    return tape, [*fn(*[TracedTensor(primal, tape, None, -1 - i) for i, primal in enumerate(primals)])]
+        return tape, [*backend.taping(fn, traced)]
+    return tape, [*fn(*traced)]
 
 
 def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:

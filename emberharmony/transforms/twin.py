@@ -10,6 +10,7 @@ from typing import Any, cast
 from emberharmony.core.dispatch import Bound, Fast
 from emberharmony.core.registry import OpSpec
 from emberharmony.core.selection import _OVERRIDE
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.traced_tensor import TracedTensor
 from emberharmony.transforms.watchers import THREADS, WATCHER, Call, Pulled, tell, values_of, watchers, watchers_in
 
@@ -20,6 +21,10 @@ _OTHERS = ("eval", "synchronize", "host_call")
 """Other ops that do."""
 
 _NONE: dict[str, Any] = {}
+
+PLAIN, GRAPH, TAPE = range(3)
+"""How a twin computes gradients: as its backend does; so that nodes of the library's graph can be looked at; by the
+tape."""
 
 _LOCK = threading.Lock()
 
@@ -172,7 +177,8 @@ class Numbers:
             step = Pulled(place, self._backend, node, [found[key] for key in keys if key in found])
         telling = here.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
-        here.telling = telling or (quiet and not _is_nested(node, found))
+        # So does the graph of the library, if it differentiates what the tape computes.
+        here.telling = telling or (quiet and here.graph is None and not _is_nested(node, found))
         try:
             pulled = self._placed(pull, found, node)
         finally:
@@ -220,7 +226,7 @@ class Twin:
     """The part of a twin's class that stands in front of the class of its backend."""
 
     wrapped: Any
-    taped: bool
+    mode: int
     overwrites = False  # watchers are given the results, and may keep the inputs
     _implementations: dict[OpSpec, Callable[..., Any]]
     _opened: dict[OpSpec, Callable[..., Any]]
@@ -310,6 +316,15 @@ class Twin:
         """Returns the numbers of the nodes of a new tape."""
         return Numbers(self)
 
+    def taping(self, fn: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+        """Returns what a function of traced tensors returns while a tape records it."""
+        here = THREADS.here
+        here.taping += 1
+        try:
+            return fn(*tensors)
+        finally:
+            here.taping -= 1
+
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
@@ -321,24 +336,27 @@ class Twin:
         return uncompiled
 
 
-def observed(backend: Any, taped: bool = False) -> Any:
-    """Returns the twin of a backend; there are at most two for each backend object.
+def observed(backend: Any, mode: int = PLAIN) -> Any:
+    """Returns the twin of a backend; there are at most three for each backend object.
 
     Args:
         backend: a backend, or the twin of one.
-        taped: whether the tape computes the gradients.
+        mode: how gradients are computed.
     """
-    if isinstance(backend, Twin) and (backend.taped or not taped):
+    if isinstance(backend, Twin) and backend.mode >= mode:
         return backend
     plain = backend.unwatched
     kind = type(plain)
-    taped = taped and any(getattr(kind, name) is not method for name, method in _taped_by(kind).items())
+    if mode == GRAPH and not plain.has_nodes:
+        mode = TAPE
+    if mode == TAPE and all(getattr(kind, name) is method for name, method in _taped_by(kind).items()):
+        mode = PLAIN
     twins = plain.__dict__.setdefault("_twins", {})
-    if taped not in twins:
+    if mode not in twins:
         with _LOCK:
-            if taped not in twins:
-                twins[taped] = _made(plain, taped)
-    return twins[taped]
+            if mode not in twins:
+                twins[mode] = _made(plain, mode)
+    return twins[mode]
 
 
 def _taped_by(kind: type[Any]) -> dict[str, Any]:
@@ -359,16 +377,73 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     return gradients
 
 
-def _made(plain: Any, taped: bool) -> Any:
+def _graphing(name: str, by_tape: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method by which the library computes gradients, if watchers can look at the nodes of its graph.
+
+    Args:
+        name: the name of the method.
+        by_tape: the method by which the tape computes the gradients otherwise: within another gradient too.
+    """
+
+    def gradients(self: Any, fn: Any, primals: Any) -> Any:
+        here = THREADS.here
+        if here.taping or here.graph is not None or here.telling or not self.keeps_nodes(primals):
+            return by_tape(self, fn, primals)
+        told = [watcher for watcher in watchers() if watcher.graphs]
+
+        def run(*leaves: Any) -> Any:
+            outputs = list(fn(*leaves))
+            tell(told, "graphed", outputs[0], self)
+            return outputs
+
+        here.graph = {}
+        try:
+            return getattr(super(Twin, self), name)(run, primals)
+        finally:
+            graph, here.graph = here.graph, None
+            for notes in graph.values():
+                for note in filter(None, notes.values()):  # nodes that stay refer to them
+                    note.clear()
+
+    return gradients
+
+
+class _Graphed:
+    """The part of a twin's class in front of that of a backend whose library and the tape both compute gradients."""
+
+    def is_traced(self, x: Any) -> bool:
+        """Returns whether the tape or the library differentiates with respect to a tensor."""
+        return bool(x.differentiated if isinstance(x, TensorProxy) else super().is_traced(x))  # type: ignore[misc]
+
+    def may_keep(self, tensor: Any) -> bool:
+        """Returns whether a cell may keep a tensor after the transforms that are running."""
+        return not isinstance(tensor, TensorProxy) and bool(super().may_keep(tensor))  # type: ignore[misc]
+
+    def custom_vjp(self, forward: Any, backward: Any, primals: Sequence[Any]) -> Any:
+        """Returns `forward(*primals)` with `backward` as its derivative."""
+        if any(isinstance(primal, TensorProxy) for primal in primals):
+            return _taped_by(type(self))["custom_vjp"](self, forward, backward, primals)
+        return super().custom_vjp(forward, backward, primals)  # type: ignore[misc]
+
+
+def _made(plain: Any, mode: int) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
     kind = type(plain)
-    body = {"__module__": kind.__module__, **(_taped_by(kind) if taped else {})}
-    by_tape = _taped_by(kind)["gradients"]
-    if taped or kind.gradients is by_tape:
-        body["gradients"] = _deriving(by_tape)
-    twin: Any = object.__new__(type(kind.__name__, (Twin, kind), body))
+    body: dict[str, Any] = {"__module__": kind.__module__}
+    bases: tuple[type, ...] = (Twin, kind)
+    taped = _taped_by(kind)
+    if mode == GRAPH:
+        bases = (Twin, _Graphed, kind)
+        body |= {name: method for name, method in taped.items() if name not in vars(_Graphed)}
+        body["gradients"] = _graphing("gradients", _deriving(taped["gradients"]))
+        body["constant_gradients"] = _graphing("constant_gradients", taped["constant_gradients"])
+    elif mode == TAPE:
+        body |= taped | {"gradients": _deriving(taped["gradients"])}
+    elif kind.gradients is taped["gradients"]:
+        body["gradients"] = _deriving(taped["gradients"])
+    twin: Any = object.__new__(type(kind.__name__, bases, body))
     vars(twin).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
-    twin.wrapped, twin.taped, twin._implementations, twin._opened = plain, taped, {}, {}
+    twin.wrapped, twin.mode, twin._implementations, twin._opened = plain, mode, {}, {}
     twin.take_prefix()
     twin.bound = Bound(twin)
     return twin

@@ -89,6 +89,8 @@ class Watcher:
         backward: whether gradients are computed by the tape on every backend, so that the ops of the backward pass are
             calls too.
         pulls: whether `pulled` and `derived` are called; the watcher then needs no calls of the ops of the rules.
+        graphs: whether, with `backward`, the library may differentiate where it keeps a graph whose nodes can be looked
+            at (`Probes.look_at_nodes`); `graphed` is then called in the place of `pulled` and `derived`.
 
     Example:
         >>> from emberharmony.transforms.observe import Observation, Watcher
@@ -103,6 +105,7 @@ class Watcher:
 
     backward = False
     pulls = False
+    graphs = False
 
     def before(self, call: Call) -> None:
         """Called when an op begins."""
@@ -137,6 +140,9 @@ class Watcher:
     def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Is told the results of a function that a tape has differentiated, and its gradients."""
 
+    def graphed(self, loss: Any, backend: Any) -> None:
+        """Is told the result of a function before the library itself computes its gradients."""
+
     def returned(self, path: str, result: Any) -> None:
         """Called when a module has returned a tree of tensors."""
 
@@ -151,15 +157,18 @@ class _Here:
     """The running calls of ops and modules of a thread, and whether a method of a watcher is running.
 
     `modules` are those that run, `path` that of the innermost one, or of the one whose gradient is being computed.
-    `last` is the op that ended last, `gradient_of` the one whose gradient is being computed.
+    `last` is the op that ended last, `gradient_of` the one whose gradient is being computed. `taping` is the number of
+    tapes that record. `graph` is None unless the library itself differentiates what runs; it then holds by watcher
+    what that notes of the nodes of the library's graph: a list, which is emptied when the gradient is known, or None.
     """
 
-    __slots__ = ("calls", "gradient_of", "last", "modules", "path", "telling")
+    __slots__ = ("calls", "gradient_of", "graph", "last", "modules", "path", "taping", "telling")
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.modules: list[tuple[Any, str]] = []
-        self.telling = False
+        self.telling, self.taping = False, 0
+        self.graph: dict[Any, Any] | None = None
         self.last = self.gradient_of = self.path = ""
 
 

@@ -11,8 +11,9 @@ from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, i
 from emberharmony.transforms.checks.drift import Devices, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
 from emberharmony.transforms.checks.nonfinite import READS, NonFinite
-from emberharmony.transforms.logs.lines import user_line
+from emberharmony.transforms.logs.lines import line_of, user_line
 from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher
+from emberharmony.transforms.watchers import THREADS
 
 LAZY = 1000
 """So many operations may wait on MLX by default."""
@@ -34,6 +35,7 @@ class Checker(Watcher):
         self.findings = findings
         self.backward = self.pulls = "nan" in words
         used = options.judge == "used"
+        self.graphs = self.backward and not used and options.every != "step"
         self._nonfinite = NonFinite(findings, options.every, used, options.infinities) if self.backward else None
         drifts: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
@@ -60,14 +62,23 @@ class Checker(Watcher):
                 drift.before(call, line)
 
     def after(self, call: Call, result: Any) -> None:
-        """Tells the checks the result of an op of the program."""
-        if call.outer is not None or call.gradient_of or self._is_off():
-            return
+        """Tells the checks the result of an op of the program, and the node of the library's graph that it made."""
+        graph = THREADS.here.graph
+        off, finite = self._is_off(), False
+        if call.outer is None and not call.gradient_of and not off:
+            if self._nonfinite is not None:
+                finite = self._nonfinite.after(call, result)
+            if self._drifts and self in call.kept:
+                for drift in self._drifts:
+                    drift.after(call, result, call.kept[self])
+        if graph is not None and self._nonfinite is not None:
+            notes = graph.setdefault(self, {})
+            self._nonfinite.note(notes, call, result, finite, None if off else line_of(call.spec.name))
+
+    def graphed(self, loss: Any, backend: Any) -> None:
+        """Tells the check of numbers the graph by which the library is about to compute gradients."""
         if self._nonfinite is not None:
-            self._nonfinite.after(call, result)
-        if self._drifts and self in call.kept:
-            for drift in self._drifts:
-                drift.after(call, result, call.kept[self])
+            self._nonfinite.graphed(loss, (THREADS.here.graph or {}).get(self, {}), backend)
 
     def _is_off(self) -> bool:
         """Returns whether a block inside turned the checks off, or a check itself calls ops."""
@@ -81,9 +92,9 @@ class Checker(Watcher):
         """Returns whether the numbers of a program are finite; otherwise its ops are called, to find the cause."""
         return self._nonfinite is None or self._is_off() or self._nonfinite.accepts(results, backend)
 
-    def mark(self) -> tuple[str, int]:
-        """Returns the user's line."""
-        return user_line(sys._getframe(3))
+    def mark(self) -> tuple[str, int] | None:
+        """Returns the user's line; None if the gradients of the op are not to be looked at."""
+        return None if self._is_off() else user_line(sys._getframe(3))
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
@@ -94,7 +105,7 @@ class Checker(Watcher):
 
     def pulled(self, step: Pulled) -> None:
         """Tells the check of numbers the gradients of an op."""
-        if self._nonfinite is not None and not self._is_off():
+        if self._nonfinite is not None and step.line is not None and not self._is_off():
             self._nonfinite.pulled(step)
 
     def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:

@@ -7,7 +7,8 @@ it is the same with the gradients of each op.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -25,6 +26,7 @@ _MOST = 4096
 
 READS = frozenset(("eval", "synchronize", "to_numpy", "host_call"))
 _INEXACT = ("float", "complex")
+_NUMBERS = frozenset((int, float, bool, complex, str, type(None)))
 
 
 class _Case:
@@ -63,21 +65,21 @@ class NonFinite:
         """Looks at what waits before an op that reads values, in the same evaluation."""
         if call.spec.name not in READS:
             return
-        needed = list(_tensors(call.args, call.backend.tensor_type))
+        needed = _tensors(call.args, call.backend.tensor_type)
         self.flush(needed if call.spec.name == "eval" else ())
         if self._used and call.spec.name == "to_numpy":
             self._judge_used(needed, call.backend)
 
-    def after(self, call: Call, result: Any) -> None:
-        """Looks at the result of an op of the program."""
+    def after(self, call: Call, result: Any) -> bool:
+        """Looks at the result of an op of the program, and returns whether it surely holds only finite numbers."""
         spec, backend = call.spec, call.backend
         if is_safe(spec) and not self._used:
-            return
+            return False
         if result.__class__ is backend.tensor_type:
             if backend.kinds[result.dtype] not in _INEXACT:
-                return
+                return True
             if not self._is_later(backend) and isfinite(backend.probe(result)):
-                return
+                return True
             results = [result]
         else:
             results = _inexact(result, backend)
@@ -85,6 +87,71 @@ class NonFinite:
             case = _Case(spec.name, spec.name, call.path, None, backend, call.args, results)
             case.keywords = call.kwargs
             self._probe(case)
+        return False
+
+    def note(self, notes: dict[Any, Any], call: Call, result: Any, finite: bool, line: Any) -> None:
+        """Notes the node of the library's graph that made the result of an op, for `graphed`.
+
+        Args:
+            notes: what is known by node.
+            call: the op; those inside of a composite come before it.
+            result: its result.
+            finite: whether the result holds only finite numbers, so that it explains no other ones.
+            line: the user's line; None if the gradients of the op are not to be looked at.
+        """
+        backend = call.backend
+        note: list[Any] | None = None
+        if line is not None and not is_safe_backward(call.spec):
+            calls = THREADS.here.calls
+            outer = calls[0].spec.name if calls else call.spec.name
+            case = _Case(call.spec.name, outer, call.path, line, backend, call.args, None if finite else result)
+            case.keywords = call.kwargs
+            note = [case, 0]
+        for tensor in (result,) if result.__class__ is backend.tensor_type else _tensors(result, backend.tensor_type):
+            node = backend.node_of(tensor)
+            if node is not None:
+                notes.setdefault(node, note)
+
+    def graphed(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
+        """Looks at the gradients of each op while the library computes them, given what `note` has noted."""
+
+        def look(note: list[Any]) -> Any:
+            note[1] += 1
+            return partial(self._looked, note)
+
+        backend.look_at_nodes(loss, notes, look)
+        for note in filter(None, notes.values()):
+            if not note[1]:
+                note.clear()
+
+    def _looked(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
+        """Looks at the gradients that a node has computed.
+
+        Args:
+            note: what is known of the node; empty when the gradient that it was noted for is known.
+            gradients: those with respect to the arguments of the node.
+            cotangents: those with respect to its results.
+        """
+        if not note:
+            return
+        noted = note[0]
+        note[1] -= 1
+        if not note[1]:
+            note.clear()
+        backend = noted.backend
+        found = [gradient for gradient in gradients if gradient is not None]
+        if _are_finite(found, backend):
+            return
+        given = [cotangent for cotangent in cotangents if cotangent is not None]
+        arguments = noted.arguments, noted.results, given
+        case = _Case(noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact(found, backend))
+        case.keywords, case.backward = noted.keywords, True
+        here = THREADS.here
+        telling, here.telling = here.telling, True
+        try:
+            self._judge(case)
+        finally:
+            here.telling = telling
 
     def _is_later(self, backend: Any) -> bool:
         """Returns whether results wait for one evaluation of a step."""
@@ -99,7 +166,7 @@ class NonFinite:
 
     def accepts(self, results: Any, backend: Any) -> bool:
         """Returns whether all numbers that a program has computed are finite."""
-        return _are_finite(list(_tensors(results, backend.tensor_type)), backend)
+        return _are_finite(_tensors(results, backend.tensor_type), backend)
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
@@ -185,7 +252,7 @@ class NonFinite:
 
     def _inherit(self, case: _Case) -> None:
         """Notes of which birth the results of an op are."""
-        given = [*_tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)]
+        given = _tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)
         birth = next((self._births[id(x)] for x in given if id(x) in self._births), None)
         if birth is not None:
             for result in case.results:
@@ -305,21 +372,30 @@ def _add(found: dict[str, Any], name: str, value: Any, backend: Any) -> None:
             _add(found, name if len(value) == 1 else f"{name}[{i}]", item, backend)
 
 
-def _tensors(values: Any, kind: type) -> Iterator[Any]:
-    """Yields the native tensors in nested lists and tuples."""
-    if isinstance(values, kind):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for item in values:
-            yield from _tensors(item, kind)
-    elif isinstance(values, dict):
-        yield from _tensors(list(values.values()), kind)
+def _tensors(values: Any, kind: type) -> list[Any]:
+    """Returns the native tensors in nested lists, tuples and dictionaries."""
+    if values.__class__ is kind:
+        return [values]
+    if isinstance(values, dict):
+        values = list(values.values())
+    if not isinstance(values, (list, tuple)):
+        return [values] if isinstance(values, kind) else []
+    found: list[Any] = []
+    for item in values:
+        if item.__class__ is kind:
+            found.append(item)
+        elif item.__class__ not in _NUMBERS:
+            found += _tensors(item, kind)
+    return found
 
 
 def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
     """Returns whether the elements of tensors are surely finite; false if one of the values is of another type."""
     kind, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
-    return all(x.__class__ is kind and (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))) for x in tensors)
+    for x in tensors:
+        if x.__class__ is not kind or not (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))):
+            return False
+    return True
 
 
 def _inexact(values: Any, backend: Any) -> list[Any]:

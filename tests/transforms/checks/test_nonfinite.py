@@ -1,7 +1,10 @@
 """The check "nan": each birth of a NaN or infinity is named on every backend, forwards and backwards, and no more."""
 
+import contextlib
+import gc
 import pickle
 import re
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -234,3 +237,100 @@ def test_an_array_whose_elements_lie_in_another_order_is_looked_at(backend: str)
             ops.eval(ops.sqrt(x))
             ops.eval(ops.sqrt(ops.add(x, 1.0)))
         assert [finding.op for finding in found] == ["sqrt"]
+
+
+def rooted(x: Any) -> Any:
+    """Returns a sum whose gradient is infinite where x is 0, and masked by that of relu."""
+    return ops.sum(ops.sqrt(ops.relu(x)))
+
+
+# By name: what computes a gradient in which the one of sqrt is born.
+WITHIN: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda x: ops.grad(rooted)(x),
+    "value_and_grad": lambda x: ops.value_and_grad(rooted)(x),
+    "vjp": lambda x: ops.vjp(rooted, x)[1](ops.array(1.0)),
+    "jacrev": lambda x: ops.jacrev(lambda x: ops.sqrt(ops.relu(x)))(x),
+    "checkpoint": lambda x: ops.grad(ops.checkpoint(rooted))(x),
+    "vmap of grad": lambda x: ops.vmap(ops.grad(rooted))(ops.stack([x, x])),
+    "grad of vmap": lambda x: ops.grad(lambda x: ops.sum(ops.vmap(rooted)(ops.stack([x, x]))))(x),
+    "grad of grad": lambda x: ops.grad(lambda x: ops.sum(ops.grad(rooted)(x)))(x),
+    "grad of vjp": lambda x: ops.grad(lambda x: ops.sum(ops.vjp(rooted, x)[1](ops.array(1.0))[0]))(x),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_birth_that_a_later_op_masks_is_named_in_each_transform(name: str, backend: str) -> None:
+    with pytest.raises(NonFiniteError, match=r"gradient of (sqrt|divide)\(\)") as caught, ops.checked("nan"):
+        ops.eval(WITHIN[name](array(-1.0, 4.0)))  # twice differentiated, the division is at fault
+    assert "test_nonfinite.py:" in caught.value.finding.line
+
+
+def test_gradients_have_the_bits_that_they_have_outside(backend: str) -> None:
+    net = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 1))
+    x = ops.random.normal((5, 3), seed=0)
+
+    def gradients() -> list[Any]:
+        ops.zero_grad(net)
+        ops.backward(lambda: ops.mean(ops.square(net(x))), net)
+        return [ops.to_numpy(cell.grad) for cell in net.parameters()]
+
+    outside = gradients()
+    with ops.checked("nan"):
+        inside = gradients()
+    same = np.array_equal if backend == "torch" else np.allclose  # the library's own backward pass is looked at
+    assert all(same(a, b) for a, b in zip(inside, outside, strict=True))
+
+
+def test_own_gradients_are_differentiated_as_outside(backend: str) -> None:
+    def cubed(x: Any) -> Any:
+        def own(x: Any) -> Any:
+            return ops.multiply(x, 0.0), lambda x, upstream: ops.multiply(upstream, ops.power(x, 3))
+
+        return ops.sum(ops.custom_gradient(own)(x))
+
+    x = array(1.0, 2.0)
+    for derivative in (ops.grad(cubed), ops.grad(lambda x: ops.sum(ops.grad(cubed)(x)))):
+        outside = derivative(x).tolist()
+        with ops.checked("nan"):
+            assert derivative(x).tolist() == outside
+
+
+def test_parts_of_a_gradient_may_be_left_out(backend: str) -> None:
+    def quietly(x: Any) -> Any:
+        with ops.checked(False):
+            y = ops.sqrt(x)
+        return ops.sum(ops.multiply(y, 2.0))
+
+    with ops.checked("nan"):
+        assert not ops.all(ops.isfinite(ops.grad(quietly)(array(0.0, 4.0))))
+
+
+def test_checks_nest_with_each_other_and_with_records_of_the_backward_pass(backend: str) -> None:
+    x = array(0.0, 4.0)
+    with ops.checked("nan", policy="record") as outer, ops.checked("nan", policy="record") as inner:
+        ops.eval(ops.grad(lambda x: ops.sum(ops.sqrt(x)))(x))
+    assert [finding.op for finding in outer] == [finding.op for finding in inner] == ["sqrt"]
+    with ops.checked("nan", policy="record") as found, ops.record(backward=True) as log:
+        ops.eval(ops.grad(lambda x: ops.sum(ops.sqrt(x)))(x))
+    assert [finding.op for finding in found] == ["sqrt"]
+    assert {event.gradient_of for event in log} >= {"sqrt"}
+
+
+def test_a_gradient_of_the_library_itself_leaves_no_tensor_behind() -> None:
+    pytest.importorskip("torch")
+    kept: list[Any] = []
+
+    def loss(x: Any, wrong: bool) -> Any:
+        y = ops.exp(x)
+        kept.append(weakref.ref(y))
+        if wrong:
+            raise ValueError("the program fails")
+        return ops.sum(ops.sqrt(ops.multiply(y, 0.0)))
+
+    with ops.use_backend("torch"), ops.checked("nan", policy="record") as found:
+        for wrong in (False, True):
+            with contextlib.suppress(ValueError):
+                ops.eval(ops.grad(lambda x, wrong=wrong: loss(x, wrong))(array(1.0, 2.0)))
+    assert [finding.op for finding in found] == ["sqrt", "multiply"]
+    gc.collect()
+    assert [reference() for reference in kept] == [None, None]
