@@ -31,7 +31,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
 }
-exclude_patterns = ["_build", "gallery", "**/sg_execution_times.rst", "sg_execution_times.rst"]
+# The gallery writes each program as a notebook too, which would be a second source of its page.
+exclude_patterns = ["_build", "gallery", "api/gallery/*.ipynb", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
