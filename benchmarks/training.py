@@ -150,6 +150,62 @@ def _Masked(net: Any) -> Any:
     return Masked()
 
 
+def numpy_mlp() -> Step:
+    """Returns the step of the MLP by hand in NumPy, with all parameters in one vector and all gradients in another."""
+    x, y = mlp_data()
+    rng = np.random.default_rng(0)
+    shapes = [(128, 64), (128,), (10, 128), (10,)]
+    ends = np.cumsum([0, *map(np.prod, shapes)])
+    values, gradients = (np.empty(ends[-1], np.float32) for _ in range(2))
+    values[:] = rng.uniform(-0.1, 0.1, values.size)
+    mean, square, change, root = (np.zeros_like(values) for _ in range(4))
+    (w1, b1, w2, b2), (g1, c1, g2, c2) = (
+        [vector[a:b].reshape(shape) for a, b, shape in zip(ends[:-1], ends[1:], shapes, strict=True)]
+        for vector in (values, gradients)
+    )
+    rows, count = np.arange(len(y)), 0
+
+    def step() -> Any:
+        nonlocal count
+        hidden = x @ w1.T
+        hidden += b1
+        np.maximum(hidden, 0, out=hidden)
+        shares = hidden @ w2.T
+        shares += b2
+        shares -= shares.max(axis=1, keepdims=True)
+        chosen = shares[rows, y]
+        np.exp(shares, out=shares)
+        sums = shares.sum(axis=1, keepdims=True)
+        loss = (np.log(sums[:, 0]) - chosen).mean()
+        shares /= sums
+        shares[rows, y] -= 1
+        shares /= len(y)
+        np.matmul(shares.T, hidden, out=g2)
+        shares.sum(axis=0, out=c2)
+        back = shares @ w2
+        back *= hidden > 0
+        np.matmul(back.T, x, out=g1)
+        back.sum(axis=0, out=c1)
+        count += 1
+        np.subtract(gradients, mean, out=change)
+        np.multiply(change, np.float32(0.1), out=change)
+        np.add(mean, change, out=mean)
+        np.multiply(square, np.float32(0.999), out=square)
+        np.multiply(gradients, gradients, out=change)
+        np.multiply(change, np.float32(0.001), out=change)
+        np.add(square, change, out=square)
+        np.sqrt(square, out=root)
+        np.multiply(root, np.float32((1 - 0.999**count) ** -0.5), out=root)
+        np.add(root, np.float32(1e-8), out=root)
+        np.divide(mean, root, out=root)
+        np.multiply(root, np.float32(1e-3 / (1 - 0.9**count)), out=root)
+        np.multiply(values, np.float32(1 - 1e-3 * 0.01), out=values)
+        np.subtract(values, root, out=values)
+        return loss
+
+    return step
+
+
 def torch_lstm() -> Step:
     """Returns the forward and backward pass of `torch.nn.LSTM` over 50 steps."""
     torch = library("torch")
@@ -184,6 +240,8 @@ def rows(backend: str) -> Iterator[tuple[str, Call, Call]]:
     """Yields the title, the native call and ours of each training step on a backend."""
     if installed(["torch"]):
         yield "step of an MLP 64-128-10, torch", torch_mlp(), our_mlp()
+        if backend == "numpy":
+            yield "the same by hand in NumPy, torch", torch_mlp(), numpy_mlp()
         yield "step of a transformer block, torch", torch_block(), our_block()
         yield "LSTM 50 x 8 x 64, torch", torch_lstm(), our_lstm()
     if backend == "mlx":
