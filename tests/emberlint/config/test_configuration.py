@@ -19,6 +19,7 @@ def test_an_empty_table_gives_the_defaults() -> None:
 def test_every_key_is_read() -> None:
     settings = from_table(
         {
+            "preset": "array-api",
             "src": ["one/src", "./two/"],
             "target-version": "py311",
             "select": ["EMB1"],
@@ -28,6 +29,7 @@ def test_every_key_is_read() -> None:
             "backends": ["numpy"],
             "host": ["numpy"],
             "namespaces": ["lib.ops"],
+            "namespace-names": ["lib"],
             "tensor-types": ["lib.Tensor"],
             "tensor-names": ["*_tensor"],
             "module-classes": ["lib.Module"],
@@ -43,6 +45,8 @@ def test_every_key_is_read() -> None:
         },
         ROOT,
     )
+    assert settings.preset == "array-api"
+    assert settings.namespace_names == ("lib",)
     assert settings.src == ("one/src", "two")
     assert settings.target_version == (3, 11)
     assert settings.min_tier is Tier.C

@@ -34,6 +34,7 @@ class Options(NamedTuple):
     extend_select: tuple[str, ...]
     ignore: tuple[str, ...]
     exclude: tuple[str, ...]
+    preset: str | None
     target_version: str | None
     min_tier: str | None
     groups: tuple[str, ...]
@@ -97,7 +98,7 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         _explain(asked.explain_inference)
         return
     places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
-    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version)
+    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version, asked.preset)
     if asked.show_settings:
         click.echo(_settings_text(settings))
         return

@@ -14,6 +14,7 @@ from emberlint.commands.request import files_for as files_for
 from emberlint.commands.request import settings_for as settings_for
 from emberlint.commands.request import shown as shown
 from emberlint.config.groups import GROUPS
+from emberlint.config.presets import PRESETS
 from emberlint.config.tiers import Tier
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -40,6 +41,9 @@ def selection(function: FunctionT) -> FunctionT:
     )(function)
     function = click.option(
         "--target-version", help="The oldest Python that the code is for, such as py311; newer syntax is EMB000."
+    )(function)
+    function = click.option(
+        "--preset", type=click.Choice([*PRESETS]), help="Settings for the code of a well-known namespace."
     )(function)
     function = click.option("--select", multiple=True, help="Rules to run: codes, names or prefixes; commas allowed.")(
         function

@@ -22,9 +22,10 @@ def settings_for(
     min_tier: str | None = None,
     exclude: Iterable[str] = (),
     target_version: str | None = None,
+    preset: str | None = None,
 ) -> Settings:
     """Returns the settings of the project that contains the paths; options take precedence."""
-    settings = load(find_root(paths or [Path.cwd()]))
+    settings = load(find_root(paths or [Path.cwd()]), preset)
     if min_tier is not None:
         settings = settings.with_(min_tier=Tier[min_tier])
     if target_version is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from emberlint.config.errors import UsageError, suggestion
+from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Contract, Parity, Settings
 from emberlint.config.tiers import Tier
 
@@ -43,24 +44,42 @@ def find_root(paths: Sequence[Path]) -> Path:
     return Path.cwd() if start.is_relative_to(Path.cwd()) else start
 
 
-def load(root: Path) -> Settings:
+def load(root: Path, preset: str | None = None) -> Settings:
     """Returns the settings of the project at `root`; the defaults if its pyproject.toml has none.
+
+    Args:
+        root: The root of the project.
+        preset: The name of a preset, instead of the one that the project names.
 
     Raises:
         UsageError: if the file is not TOML, or if a key or value of `[tool.emberlint]` is unknown.
     """
     file = root / "pyproject.toml"
     if not file.is_file():
-        return Settings(root=root)
+        return from_table({}, root, preset)
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {error}") from error
-    return from_table(_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root)
+    return from_table(_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root, preset)
 
 
-def from_table(table: Mapping[str, object], root: Path) -> Settings:
-    """Returns the settings that a `[tool.emberlint]` table specifies."""
+def from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
+    """Returns the settings that a `[tool.emberlint]` table specifies, over those of its preset or of another one."""
+    name = _preset("--preset", preset) if preset else _preset("[tool.emberlint] preset", table.get("preset", ""))
+    base, own = _changes(PRESETS.get(name, {})), _changes({**table, "preset": name})
+    for key in ("ignore", "roles"):  # these lists add to those of the preset
+        own[key] = (*_tuple(own, key), *_tuple(base, key))
+    settings = Settings(root=root).with_(**{**base, **own})
+    return settings.with_(roles=(*settings.roles, *Settings().roles))
+
+
+def _tuple(changes: Mapping[str, object], key: str) -> tuple[object, ...]:
+    found = changes.get(key, ())
+    return found if isinstance(found, tuple) else ()
+
+
+def _changes(table: Mapping[str, object]) -> dict[str, object]:
     changes: dict[str, object] = {}
     for key, value in table.items():
         reader = READERS.get(key)
@@ -68,7 +87,7 @@ def from_table(table: Mapping[str, object], root: Path) -> Settings:
             hint = f"; {REPLACED[key]}" if key in REPLACED else suggestion(key, READERS)
             raise UsageError(f"[tool.emberlint] has no key {key!r}{hint}")
         changes[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
-    return Settings(root=root).with_(**changes)
+    return changes
 
 
 def _text(where: str, value: object) -> str:
@@ -112,19 +131,26 @@ def _format(where: str, value: object) -> str:
     return str(value)
 
 
+def _preset(where: str, value: object) -> str:
+    name = _text(where, value)
+    if name and name not in PRESETS:
+        raise UsageError(f"{where}: unknown preset {name!r}{suggestion(name, PRESETS)}; known: {', '.join(PRESETS)}")
+    return name
+
+
 def _folders(where: str, value: object) -> tuple[str, ...]:
     return tuple(one.strip("/").removeprefix("./") for one in _texts(where, value))
 
 
 def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
-    """Returns (pattern, role) pairs from a table of role = [patterns], those of the project before the defaults."""
+    """Returns (pattern, role) pairs from a table of role = [patterns]."""
     given: list[tuple[str, str]] = []
     for role, patterns in _table(where, value).items():
         kind = role.partition(":")[0]
         if kind not in ROLE_KINDS:
             raise UsageError(f"{where}: unknown role {role!r}{suggestion(kind, ROLE_KINDS)}")
         given.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
-    return (*given, *Settings().roles)
+    return tuple(given)
 
 
 def _functions(where: str, value: object) -> Mapping[str, str]:
@@ -165,6 +191,7 @@ def _contract(where: str, value: object) -> Contract:
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {
+    "preset": _preset,
     "src": _folders,
     "target-version": version,
     "select": _texts,
@@ -174,6 +201,7 @@ READERS: Mapping[str, Callable[[str, object], object]] = {
     "backends": _texts,
     "host": _texts,
     "namespaces": _texts,
+    "namespace-names": _texts,
     "tensor-types": _texts,
     "tensor-names": _texts,
     "module-classes": _texts,

@@ -99,6 +99,7 @@ class Settings(NamedTuple):
     """
 
     root: Path = Path()
+    preset: str = ""
     src: tuple[str, ...] = SRC  # folders, besides the root, in which Python finds the project's packages
     target_version: tuple[int, int] | None = None
     select: tuple[str, ...] = ()
@@ -108,6 +109,7 @@ class Settings(NamedTuple):
     backends: tuple[str, ...] = BACKENDS
     host: tuple[str, ...] = ()  # libraries that every backend folder may use, such as NumPy for host data
     namespaces: tuple[str, ...] = NAMESPACES
+    namespace_names: tuple[str, ...] = ()  # names that stand for the first namespace, such as a parameter `xp`
     tensor_types: tuple[str, ...] = TENSOR_TYPES
     tensor_names: tuple[str, ...] = ()  # patterns of names that count as tensors by convention (tier C)
     module_classes: tuple[str, ...] = MODULE_CLASSES

@@ -63,7 +63,8 @@ def infer(file: SourceFile) -> Inference:
     roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))
     found = imported_roots((one for one, _ in file.import_statements), package_of(file))
     near = file.neighbours
-    if not settings.tensor_names and roots.isdisjoint(found) and not (near is not None and near.any_telling()):
+    conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
+    if not conventional and roots.isdisjoint(found) and not (near is not None and near.any_telling()):
         return NoInference()
     return FileInference(file)
 

@@ -35,6 +35,8 @@ class Evaluation(ABC):
         self.is_forward = False  # whether the module body used what the first round does not know yet
         patterns = "|".join(translate(one) for one in settings.tensor_names)
         self._custom = re.compile(patterns) if patterns else None
+        self._spaces = frozenset(settings.namespace_names)
+        self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
         self._handlers: dict[type[ast.AST], Callable[[ast.expr, v.Env], v.Value]] = {
             getattr(ast, name[1:]): getattr(self, name)
             for name in dir(type(self))

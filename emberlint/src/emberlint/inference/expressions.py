@@ -25,6 +25,8 @@ class Expressions(Operations):
 
     def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
         value = env.vars[node.id] if node.id in env.vars else self.lookup(node.id, env)[1]
+        if value is None and node.id in self._spaces:
+            return self._space
         if value is None and self._custom is not None and self._custom.match(node.id):
             return v.Tensor(Tier.C, f"`{node.id}` has a name that matches `tensor-names`", node)
         return value
