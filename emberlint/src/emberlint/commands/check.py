@@ -54,6 +54,7 @@ class Options(NamedTuple):
     fix: bool = True  # `emberlint fix` does not have this switch, nor those that follow
     add_ignore: bool = False
     baseline_update: bool = False
+    watch: bool = False
     show_settings: bool = False
 
 
@@ -78,6 +79,7 @@ class Options(NamedTuple):
 @click.option("--unsafe-fixes", is_flag=True, help="Also make repairs that may change a value's type, dtype or device.")
 @click.option("--diff", is_flag=True, help="Print the repairs as a diff, and write nothing.")
 @click.option("--add-ignore", is_flag=True, help="Write `# noqa: EMB201` on the lines found; `--diff` shows it only.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until interrupted.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Number of processes; by default the number of cores.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -94,15 +96,17 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         raise UsageError(
             "--add-ignore takes no repairs, no --baseline-update and no standard input; run `emberlint fix` first"
         )
+    if asked.watch:
+        _watch(asked)
+        return
     if asked.explain_inference is not None:
         _explain(asked.explain_inference)
         return
     places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
-    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version, asked.preset)
+    settings, choice = _settings(asked, places)
     if asked.show_settings:
         click.echo(_settings_text(settings))
         return
-    choice = options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
     if (asked.diff and not asked.add_ignore) or asked.fix or asked.unsafe_fixes:
         would_change = _repair(asked, places, settings, choice)
         if asked.diff or STDIN in asked.paths:
@@ -116,6 +120,33 @@ def check(ctx: click.Context, /, **given: Any) -> None:
     findings = options.at_hand(findings, settings)
     _print(findings, files, asked, asked.form or settings.output_format)
     ctx.exit(1 if findings and not asked.exit_zero else 0)
+
+
+def _settings(asked: Options, places: Sequence[Path]) -> tuple[Settings, Choice]:
+    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version, asked.preset)
+    return settings, options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
+
+
+def _watch(asked: Options) -> None:
+    """Checks whenever a file, the settings or the baseline changes."""
+    from emberlint.commands.watch import stamps, watch
+
+    changes = (asked.fix, asked.unsafe_fixes, asked.diff, asked.add_ignore, asked.baseline_update, asked.show_settings)
+    if any(changes) or asked.explain_inference is not None or STDIN in asked.paths:
+        raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
+
+    def look() -> object:
+        settings, _ = _settings(asked, asked.paths)
+        files = options.files_for(asked.paths, settings, asked.force_exclude)
+        baseline = _baseline(asked, settings)
+        return stamps([settings.root / "pyproject.toml", *files.values(), *([baseline] if baseline else [])])
+
+    def act() -> None:
+        settings, choice = _settings(asked, asked.paths)
+        findings, files = _findings(asked, asked.paths, settings, choice)
+        _print(options.at_hand(findings, settings), files, asked, asked.form or settings.output_format)
+
+    watch(look, act)
 
 
 def _findings(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> tuple[list[Finding], int]:
@@ -190,8 +221,12 @@ def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: 
     return any(result.after != result.before for result in results.values())
 
 
+def _baseline(asked: Options, settings: Settings) -> Path | None:
+    return asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
+
+
 def _accept(report: Report, settings: Settings, choice: Choice, asked: Options) -> list[Finding]:
-    file = asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
+    file = _baseline(asked, settings)
     if file is None:
         if asked.baseline_update:
             raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")

@@ -10,7 +10,7 @@ fix = click.Command(
     params=[
         option
         for option in check.params
-        if option.name not in ("fix", "add_ignore", "baseline_update", "show_settings")
+        if option.name not in ("fix", "add_ignore", "baseline_update", "watch", "show_settings")
     ],
     help="Make the safe repairs, and report the rest.",
 )
