@@ -13,6 +13,7 @@ from emberlint.inference.methods import Arguments, mapping_method, sequence_meth
 from emberlint.knowledge.kinds import (
     BUILTINS,
     CONTAINER_METHODS,
+    FRAME_METHODS,
     KEEPING_METHODS,
     PLAIN_METHODS,
     WEIGHT_METHODS,
@@ -260,6 +261,8 @@ class Calls(Expressions):
     def _tensor_method(self, base: v.Tensor, name: str, given: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
             return v.NUMBER
+        if name in FRAME_METHODS:
+            return None
         function = given.node.func if isinstance(given.node, ast.Call) else None
         if isinstance(function, ast.Attribute):
             attribute = self.attribute(base, function)

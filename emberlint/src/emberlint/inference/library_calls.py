@@ -8,6 +8,7 @@ from emberlint.inference import values as v
 from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
 from emberlint.inference.expressions import carried
 from emberlint.inference.methods import Arguments
+from emberlint.inference.numpy_calls import plain_result
 
 
 class LibraryCalls(BuiltinCalls):
@@ -24,6 +25,8 @@ class LibraryCalls(BuiltinCalls):
         kind = self.kinds.returned(origin)
         if kind == "tensor":
             node = given.node
+            if isinstance(node, ast.Call) and (known := plain_result(origin, node, given.positional)) is not None:
+                return known
             if isinstance(node, ast.Call) and node.args:
                 if self.kinds.is_elementwise(origin):
                     self.hint(node.args[0], given.env, f"handed to `{origin}`")

@@ -153,6 +153,10 @@ PLAIN_METHODS = words("""
     dump dumps backward register_hook retain_grad allclose equal type storage untyped_storage get_shape
     __len__ __repr__ __str__ __bool__ __float__ __int__ __hash__
 """)
+FRAME_METHODS = words("""
+    groupby iterrows itertuples merge join fillna dropna set_index reset_index sort_values sort_index value_counts apply
+    applymap pivot pivot_table melt rename reindex assign query describe to_csv to_frame to_dict
+""")  # of pandas, whose frames NumPy's functions return if they are given one
 CONTAINER_METHODS = words("split chunk unbind nonzero tensor_split topk svd qr unstack hsplit vsplit dsplit")
 TEXT_METHODS = words("""
     append appendleft encode decode endswith extend format isdigit items join keys lower lstrip popitem rstrip

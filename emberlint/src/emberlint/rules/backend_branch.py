@@ -31,6 +31,10 @@ class BackendBranch(Rule):
         Example("from emberharmony import ops\n\nbefore = ops.get_backend()\nops.set_backend(before)\n"),
         Example("import matplotlib\n\nif matplotlib.get_backend() == 'agg':\n    pass\n"),
         Example("def f(backend):\n    return backend == 'redis'\n"),
+        Example(
+            "from emberharmony import ops\n\n"
+            "if ops.get_backend() not in ops.available_backends():\n    raise ValueError\n"
+        ),
         Example("from emberharmony import ops\n\nlog = {'backend': ops.get_backend()}\n"),
     )
     INVALID = (
@@ -65,7 +69,7 @@ class BackendBranch(Rule):
         for comparison in file.index.nodes(ast.Compare):
             sides = (comparison.left, *comparison.comparators)
             absent = any(isinstance(one, ast.Constant) and one.value is None for one in sides)
-            if not absent and any(names.holds(one) for one in sides):
+            if not absent and not any(map(_lists, sides)) and any(names.holds(one) for one in sides):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):
             if names.holds(match.subject):
@@ -91,3 +95,11 @@ class BackendBranch(Rule):
                 yield call, "indexes by"
         elif isinstance(function, ast.Name) and function.id == "getattr" and any(map(names.holds, call.args[1:2])):
             yield call, "indexes by"
+
+
+def _lists(node: ast.expr) -> bool:
+    """Returns whether an expression lists all backends: a test whether one of them is there is no branch."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return bool(name.endswith("backends"))

@@ -40,6 +40,13 @@ class BackendUse(Rule):
         Example("import torch\n\ny = torch.sin(torch.ones(3))\n", path="library/backend/torch/math_ops.py"),
     )
     INVALID = (
+        Example(
+            "import numpy as np\n\nclass Best:\n    def __init__(self):\n        self.score = np.inf\n\n"
+            "    def is_better(self, score):\n        return score < self.score\n",
+            fixed=OPS + "class Best:\n    def __init__(self):\n        self.score = ops.inf\n\n"
+            "    def is_better(self, score):\n        return score < self.score\n",
+            unsafe=True,
+        ),
         Example("import numpy as np\n\ny = np.sin(1.0)\n", fixed=OPS + "y = ops.sin(1.0)\n", unsafe=True),
         Example("import numpy as np\n\ntau = 2 * np.pi\n", fixed=OPS + "tau = 2 * ops.pi\n", unsafe=True),
         Example(

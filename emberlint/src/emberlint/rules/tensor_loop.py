@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
+from emberlint.source.lengths import is_read, lengths, measured
 from emberlint.source.operators import is_builtin
 from emberlint.source.source_file import Evidence, NoInference, SourceFile
 
@@ -37,6 +38,10 @@ class TensorLoop(Rule):
         Example(USE + "x = ops.ones((2, 3))\nfor n in x.shape:\n    print(n)\nfor i in range(len(x)):\n    print(i)\n"),
         Example(USE + "weights = {'a': ops.ones(3)}\nfor name, w in weights.items():\n    print(name, w.shape)\n"),
         Example(USE + "def f(pairs: list[tuple[int, str]]):\n    a, b = zip(*pairs)\n    return a, b, ops.ones(3)\n"),
+        Example(
+            USE
+            + "import numpy as np\n\ndef f(axes: np.ndarray):\n    for one in axes.flat:\n        one.plot([1], [2])\n"
+        ),
         Example(USE + "x = ops.ones((2, 3))\nrows, columns = x.shape\na, b = ops.split(x, 2)\n"),
         Example(USE + "x = ops.ones(3)\ni = 0\nwhile i < len(x):\n    i += 1\n"),
         Example(USE + "layers = [ops.ones(3) for _ in range(2)]\nshapes = [w.shape for w in layers]\n"),
@@ -50,10 +55,17 @@ class TensorLoop(Rule):
         Example(USE + "x = ops.ones(3)\ny = [*map(ops.exp, x)]\n"),
         Example(USE + "x = ops.ones(3)\nfor i in range(1, ops.shape(x)[0]):\n    print(x[i])\n"),
         Example(USE + "x = ops.ones(3)\ni = 0\nwhile i < len(x):\n    print(x[i])\n    i += 1\n"),
+        Example(USE + "def f(n):\n    x = ops.ones((n, 3))\n    return print(*x)\n"),
+        Example(USE + "def f(n):\n    x = ops.ones((n, 3))\n    yield from x\n"),
+        Example(
+            USE + "def f(n):\n    x = ops.ones((n, 3))\n    rows, columns = x.shape\n"
+            "    for j in range(columns - 1):\n        print(x[:, j + 1])\n"
+        ),
         Example(
             USE + "import itertools\n\nx = ops.ones(3)\nfor a, b in itertools.product(x, [1, 2]):\n    print(a, b)\n"
         ),
         Example(USE + "x = ops.ones(3)\na, b = x[:2]\n"),
+        Example(USE + "import numpy as np\n\nx = ops.ones(3)\nfor at in np.ndindex(x.shape):\n    print(x[at])\n"),
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
@@ -68,12 +80,8 @@ class TensorLoop(Rule):
             yield from self._over(file, generator.iter, "comprehension", generator.target, [*held])
         for while_ in file.index.nodes(ast.While):
             yield from self._while(file, while_)
-        for assignment in file.index.nodes(ast.Assign):
-            # A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`.
-            unpacks = any(isinstance(one, (ast.Tuple, ast.List)) for one in assignment.targets)
-            if unpacks and isinstance(assignment.value, (ast.Name, ast.Attribute, ast.Subscript)):
-                evidence = file.inference.evidence(assignment.value)
-                yield from self._found(file, assignment.value, evidence, "unpacking")
+        for value, how in _unpacked(file):
+            yield from self._found(file, value, file.inference.evidence(value), how)
         for call in file.index.nodes(ast.Call):
             name = _iterating(file, call.func)
             evidences = [file.inference.evidence(one) for one in call.args] if name else []
@@ -84,24 +92,51 @@ class TensorLoop(Rule):
         test = loop.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             for index, limit in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
-                tensor = _length(limit)
-                evidence = None if tensor is None else file.inference.evidence(tensor)
-                if tensor is not None and isinstance(index, ast.Name) and _indexed(tensor, index.id, [*loop.body]):
-                    yield from self._found(file, test, evidence, "while")
+                for one in lengths(file, limit):
+                    evidence = file.inference.evidence(one.tensor)
+                    if evidence is not None and isinstance(index, ast.Name) and is_read(one, index.id, [*loop.body]):
+                        yield from self._found(file, test, evidence, "while")
 
     def _over(
         self, file: SourceFile, values: ast.expr, how: str, target: ast.expr, body: list[ast.AST]
     ) -> Iterator[Finding]:
-        yield from self._found(file, values, file.inference.evidence(values), how)
-        tensor = _measured(values)
-        if tensor is not None and isinstance(target, ast.Name) and is_builtin(file, values.func):  # type: ignore[attr-defined]
-            evidence = file.inference.evidence(tensor)
-            if evidence is not None and _indexed(tensor, target.id, body):
+        if not _holds_objects(values, target, body):
+            yield from self._found(file, values, file.inference.evidence(values), how)
+        if not isinstance(target, ast.Name):
+            return
+        for one in measured(file, values):
+            evidence = file.inference.evidence(one.tensor)
+            if evidence is not None and is_read(one, target.id, body):
                 yield from self._found(file, values, evidence, "range(len())")
+                return
 
     def _found(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, how: str) -> Iterator[Finding]:
         if evidence is not None:
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
+
+
+def _holds_objects(values: ast.expr, target: ast.expr, body: list[ast.AST]) -> bool:
+    """Returns whether a loop calls methods of the elements of `a.flat`, as of the axes of a figure."""
+    if not (isinstance(values, ast.Attribute) and values.attr == "flat" and isinstance(target, ast.Name)):
+        return False
+    functions = (one.func for part in body for one in ast.walk(part) if isinstance(one, ast.Call))
+    receivers = (one.value for one in functions if isinstance(one, ast.Attribute))
+    return any(isinstance(one, ast.Name) and one.id == target.id for one in receivers)
+
+
+def _unpacked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+    """Yields what `a, b = t`, `f(*t)` and `yield from t` iterate over.
+
+    A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`, so calls do not count.
+    """
+    nodes = file.index.nodes
+    targets = ((one.value, target) for one in nodes(ast.Assign) for target in one.targets)
+    found = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
+    found += [(one.value, "unpacking") for one in nodes(ast.Starred) if isinstance(one.ctx, ast.Load)]
+    found += [(one.value, "yield from") for one in nodes(ast.YieldFrom)]
+    for value, how in found:
+        if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
+            yield value, how
 
 
 def _iterating(file: SourceFile, function: ast.expr) -> str:
@@ -110,35 +145,3 @@ def _iterating(file: SourceFile, function: ast.expr) -> str:
         return function.id
     origin = file.names.origin(function) if file.mentions("itertools") else None
     return origin if origin in ITERTOOLS else ""
-
-
-def _measured(values: ast.expr) -> ast.expr | None:
-    """Returns the `t` of `range(len(t))` or `range(t.shape[0])`."""
-    if not (isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.func.id == "range"):
-        return None
-    return next((tensor for limit in values.args if (tensor := _length(limit)) is not None), None)
-
-
-def _length(limit: ast.expr) -> ast.expr | None:
-    """Returns the `t` of `len(t)`, `t.shape[0]` or `ops.shape(t)[0]`."""
-    if isinstance(limit, ast.Call) and isinstance(limit.func, ast.Name) and limit.func.id == "len" and limit.args:
-        return limit.args[0]
-    if not (isinstance(limit, ast.Subscript) and isinstance(limit.slice, ast.Constant) and limit.slice.value == 0):
-        return None
-    shape = limit.value
-    if isinstance(shape, ast.Call) and isinstance(shape.func, ast.Attribute) and shape.func.attr == "shape":
-        return shape.args[0] if shape.args else None
-    return shape.value if isinstance(shape, ast.Attribute) and shape.attr == "shape" else None
-
-
-def _indexed(tensor: ast.expr, index: str, body: list[ast.AST]) -> bool:
-    """Returns whether a body reads or writes `t[i]` or `t[i, ...]`."""
-    wanted = ast.unparse(tensor)
-    for part in body:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Subscript) and ast.unparse(node.value) == wanted:
-                first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-                names = (one.id for one in ast.walk(first) if isinstance(one, ast.Name))
-                if index in names:
-                    return True
-    return False

@@ -355,6 +355,10 @@ class Names:
             found.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in found)
         return found
 
+    def is_imported(self, node: ast.Attribute) -> bool:
+        """Returns whether `self.x` is bound by an import in the body of the class."""
+        return bool(self._imported_attribute(node))
+
     def _imported_attribute(self, node: ast.Attribute) -> tuple[str, ...]:
         """Returns the origins of the imports in the class body that bind the name of `self.x`."""
         owner = self.owner(node)

@@ -45,12 +45,14 @@ def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
     if "." not in origin:
         return False
     if isinstance(node, ast.Attribute):
-        # `self.xp` names a module again if self.xp = np.linalg.
-        return file.native(node.value) is not None or origin not in MODULES
+        # After `self.limit = np.inf`, the assignment has the finding, not each `self.limit`.
+        return file.native(node.value) is not None or file.names.is_imported(node)
     if origin in MODULES:
         return False
-    bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
-    return not any(isinstance(one.node, ast.alias) and one.node.name == origin for one in bindings)
+    if not isinstance(node, ast.Name):
+        return True
+    aliases = [one.node for one in file.names.bindings(node) if isinstance(one.node, ast.alias)]
+    return bool(aliases) and not any(one.name == origin for one in aliases)
 
 
 def _is_typing(file: SourceFile, node: ast.expr) -> bool:

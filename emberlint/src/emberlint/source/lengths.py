@@ -1,0 +1,94 @@
+"""Expressions that measure a tensor: `len(t)`, `t.shape[1]`, and names bound to them."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emberlint.source.operators import is_builtin
+from emberlint.source.source_file import SourceFile
+
+_DEPTH = 3  # how many names of names to follow
+
+
+class Length(NamedTuple):
+    """The length of an axis of something that may be a tensor; the axis is None for an index of all axes."""
+
+    tensor: ast.expr
+    axis: int | None
+
+
+def measured(file: SourceFile, values: ast.expr) -> Iterator[Length]:
+    """Yields the lengths in `range(len(t))`, `reversed(range(1, t.shape[1] - 1))` or `np.ndindex(t.shape)`."""
+    if not isinstance(values, ast.Call):
+        return
+    name = values.func.attr if isinstance(values.func, ast.Attribute) else getattr(values.func, "id", "")
+    if name == "ndindex" and len(values.args) == 1:
+        argument = values.args[0]
+        tensor = _shaped(argument.value if isinstance(argument, ast.Starred) else argument)
+        if tensor is not None:
+            yield Length(tensor, None)
+    elif not isinstance(values.func, ast.Name) or not is_builtin(file, values.func):
+        return
+    elif name == "reversed" and values.args:
+        yield from measured(file, values.args[0])
+    elif name == "range":
+        for limit in values.args:
+            yield from lengths(file, limit)
+
+
+def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Length]:
+    """Yields the lengths that an expression is computed from."""
+    if isinstance(limit, ast.BinOp):
+        yield from lengths(file, limit.left, depth)
+        yield from lengths(file, limit.right, depth)
+    elif isinstance(limit, ast.Name) and depth < _DEPTH:
+        for binding in file.names.bindings(limit):
+            if binding.value is not None:
+                yield from lengths(file, binding.value, depth + 1)
+            elif isinstance(binding.node, ast.Name):
+                yield from _part(file, binding.node)
+    elif isinstance(limit, ast.Subscript) and isinstance(limit.slice, ast.Constant):
+        tensor = _shaped(limit.value)
+        if tensor is not None and isinstance(limit.slice.value, int):
+            yield Length(tensor, limit.slice.value)
+    elif isinstance(limit, ast.Call) and limit.args and not limit.keywords:
+        function = limit.func
+        if isinstance(function, ast.Name) and function.id == "len":
+            yield Length(limit.args[0], 0)
+        elif isinstance(function, ast.Attribute) and function.attr == "size":
+            axis = limit.args[0]
+            is_axis = isinstance(axis, ast.Constant) and isinstance(axis.value, int)
+            yield Length(function.value, axis.value) if is_axis else Length(axis, 0)  # type: ignore[attr-defined]
+
+
+def _part(file: SourceFile, name: ast.Name) -> Iterator[Length]:
+    """Yields the length that `rows, columns = t.shape` binds to a name."""
+    target = file.parent(name)
+    assignment = None if target is None else file.parent(target)
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(assignment, ast.Assign):
+        tensor = _shaped(assignment.value)
+        if tensor is not None and not any(isinstance(one, ast.Starred) for one in target.elts):
+            yield Length(tensor, target.elts.index(name))
+
+
+def _shaped(node: ast.expr) -> ast.expr | None:
+    """Returns the `t` of `t.shape` or `ops.shape(t)`, or None."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "shape":
+        return node.args[0] if node.args else None
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "shape" else None
+
+
+def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
+    """Returns whether a body reads or writes the tensor at an index of the measured axis: `t[i]` or `t[:, i, ...]`."""
+    wanted = ast.unparse(length.tensor)
+    subscripts = (one for part in body for one in ast.walk(part) if isinstance(one, ast.Subscript))
+    return any(_has(one.slice, length.axis, index) for one in subscripts if ast.unparse(one.value) == wanted)
+
+
+def _has(where: ast.expr, axis: int | None, index: str) -> bool:
+    """Returns whether the part of a subscript for an axis contains a name."""
+    parts = where.elts if isinstance(where, ast.Tuple) else [where]
+    if axis is not None:
+        at = axis if axis >= 0 else len(parts) + axis
+        parts = parts[at : at + 1]
+    return any(isinstance(one, ast.Name) and one.id == index for part in parts for one in ast.walk(part))
