@@ -18,7 +18,7 @@ checked. Other distributions are in `distributions`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.backend.shared.random import (
@@ -45,6 +45,7 @@ from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpErr
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import constant
+from emberharmony.core.state.draws import drawn
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.device import get_device, to_device
@@ -136,11 +137,13 @@ def random_normal(
     wanted, source = floating(dtype), generator_of(seed, generator)
     if loc is None or scale is None:
         values = (
-            standard_normal(shape, dtype) if source is None else convert_to_tensor(source.normal(shape, wanted), wanted)
+            standard_normal(shape, dtype)
+            if source is None
+            else _from(source, wanted, lambda source: source.normal(shape, wanted))
         )
         return scaled(values, mean=mean, stddev=stddev)
     if source is not None:
-        return convert_to_tensor(source.normal(shape, wanted) * scale + loc, wanted)
+        return _from(source, wanted, lambda source: source.normal(shape, wanted) * scale + loc)
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
 
@@ -177,23 +180,27 @@ def random_uniform(
         values = (
             standard_uniform(shape, dtype)
             if source is None
-            else convert_to_tensor(source.uniform(shape, wanted), wanted)
+            else _from(source, wanted, lambda source: source.uniform(shape, wanted))
         )
         return _between(values, minval, maxval)
     if low == 0.0 and high == 1.0:
         if source is None:
             return standard_uniform(shape, dtype)
         if wanted.bits > 16:  # rounding to half precision can give 1
-            return convert_to_tensor(source.uniform(shape, wanted), wanted)
+            return _from(source, wanted, lambda source: source.uniform(shape, wanted))
     check_bounds(low, high, wanted)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
     limit = max(low, below(high, wanted))
     if source is not None:
-        drawn = source.uniform(shape, wanted)
-        # The width of a range may overflow the dtype; half of the width never does.
-        half = drawn * (high / 2 - low / 2)
-        wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
-        return convert_to_tensor((half + low + half if wide else drawn * (high - low) + low).clip(max=limit), wanted)
+
+        def within(source: Generator) -> Any:
+            part = source.uniform(shape, wanted)
+            # The width of a range may overflow the dtype; half of the width never does.
+            half = part * (high / 2 - low / 2)
+            wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
+            return (half + low + half if wide else part * (high - low) + low).clip(max=limit)
+
+        return _from(source, wanted, within)
     values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(wanted).max:
         step = multiply(values, high / 2 - low / 2)
@@ -231,7 +238,7 @@ def random_randint(
         for name, value in (("minval", minval), ("maxval", maxval))
     )
     check_between(low, high, wanted)
-    return convert_to_tensor(source_of(seed, generator).integers(shape, low, high, wanted), wanted)
+    return _from(source_of(seed, generator), wanted, lambda source: source.integers(shape, low, high, wanted))
 
 
 @op
@@ -248,7 +255,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
     """
     n = size_of(x)
     if n is not None:
-        return convert_to_tensor(source_of(seed, generator).permutation(n))
+        return _from(source_of(seed, generator), int64, lambda source: source.permutation(n))
     return random_shuffle(x, axis, seed, generator)
 
 
@@ -288,8 +295,8 @@ def random_choice(
         normalized(0, len(pool.shape))
         n = pool.shape[0]
     weights = None if p is None else on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, CHANCE)
-    drawn = source_of(seed, generator).choice(n, shape, replace, weights)
-    return convert_to_tensor(drawn) if pool is None else take(pool, drawn, 0)
+    places = source_of(seed, generator).choice(n, shape, replace, weights)
+    return convert_to_tensor(places) if pool is None else take(pool, places, 0)
 
 
 @op
@@ -324,6 +331,11 @@ def dropout(
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
     divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else kept
     return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
+
+
+def _from(source: Generator, dtype: DType, draw: Callable[[Generator], Any]) -> Tensor:
+    """Returns the numbers that `draw` takes from a generator as a tensor."""
+    return drawn(lambda: convert_to_tensor(draw(source), dtype), source)
 
 
 def source_of(seed: Any, generator: Generator | None) -> Generator:

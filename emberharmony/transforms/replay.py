@@ -5,7 +5,8 @@ backward pass of an inner tape. The recorder runs each op on the values and note
 `direct` finds as dispatch does. A composite without a definition of the backend runs through its body. What no traced
 tensor leads to, such as a table of positions, is computed while the function is recorded and is a constant.
 
-A function that reads a value cannot be recorded: an `if` on a tensor, a number of Python, a random number.
+Random tensors are drawn again by each replay. A function that reads a value cannot be recorded: an `if` on a tensor, a
+number of Python.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,7 @@ class Call(NamedTuple):
         wrapped: whether the backend has to make tensors of the scalars that it returns.
         results: the register of the result, or of each tensor in the tuple or list that it returns.
         several: whether it returns a tuple or list.
+        draws: whether it draws random numbers, so that it is made even if nothing uses them.
     """
 
     function: Callable[..., Any]
@@ -57,6 +59,7 @@ class Call(NamedTuple):
     wrapped: bool
     results: tuple[Register, ...]
     several: bool
+    draws: bool = False
 
 
 def direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
@@ -231,6 +234,19 @@ class Recorder(Tape):
         places = tuple(map(self._placed, items))
         self.calls.append(Call(function, noted, named, result is not raw, places, several))
         return result
+
+    def drawn(self, draw: Callable[[], Any]) -> TracedTensor:
+        """Draws random numbers and notes the draw; returns the traced tensor of them.
+
+        Raises:
+            UnrecordableError: if the draw does not give a tensor.
+        """
+        value = draw()
+        if self.closed or value.__class__ is not self.tensor_type:
+            raise UnrecordableError("it draws random numbers")
+        place = self._placed(value)
+        self.calls.append(Call(draw, (), (), False, (place,), False, True))
+        return self.tensor(place)
 
     def _placed(self, value: Any) -> Register:
         place = self._places[id(value)] = Register(len(self.values))

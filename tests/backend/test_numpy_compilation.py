@@ -352,3 +352,85 @@ def test_a_function_that_raises_a_type_error_runs_once() -> None:
     with pytest.raises(TypeError, match="singular"):
         compiled(x=np.zeros((2, 2), "float32"))
     assert len(runs) == 2
+
+
+def drawing(generator: ops.random.Generator) -> dict[str, Callable[[Any], Any]]:
+    """Returns functions that draw random numbers."""
+    layers = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5, rng=generator), nn.Linear(8, 2))
+    weights = random(6, 3)
+
+    def unused(x: Any) -> Any:
+        ops.random.normal((3,))
+        return ops.add(x, ops.random.uniform(x.shape, generator=generator))
+
+    def lost(w: Any, x: Any) -> Any:
+        kept = ops.random.dropout(ops.matmul(x, w), 0.4, generator=generator)
+        return ops.mean(ops.square(ops.random.dropout(kept, 0.1)))
+
+    return {
+        "default streams": lambda x: ops.add(ops.random.dropout(x, 0.5), ops.random.normal(x.shape)),
+        "twice the same": lambda x: ops.subtract(
+            ops.random.uniform(x.shape), ops.multiply(ops.random.uniform(x.shape), x)
+        ),
+        "ranges": lambda x: ops.add(
+            ops.random.uniform(x.shape, -2.0, 3.0, generator=generator),
+            ops.add(x, ops.random.randint((6,), 0, 5, generator=generator)),
+        ),
+        "an unused draw": unused,
+        "a layer": layers,
+        "gradients": lambda x: ops.value_and_grad(lost)(weights, x),
+    }
+
+
+@pytest.mark.parametrize("name", drawing(ops.random.Generator(0)))
+def test_a_program_draws_the_random_numbers_of_the_function(name: str) -> None:
+    runs, x = [], random(5, 6)
+    for compile_it in (False, True):
+        generator = ops.random.Generator(7)
+        noting, called = counted(drawing(generator)[name])
+        ops.random.seed(3)
+        ready = ops.compile(noting) if compile_it else noting
+        results = [ready(x) for _ in range(5)]
+        runs.append((results, ops.random.uniform((2,)), ops.random.uniform((2,), generator=generator)))
+        # The first run of a layer finds its cells, which are inputs of the second one.
+        assert len(called) == (5 if not compile_it else 2 if name == "a layer" else 1)
+    for one, other in zip(*map(ops.tree_leaves, runs), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: ops.multiply(x, ops.random.normal(x.shape, generator=ops.random.Generator(0))),
+        lambda x: ops.multiply(x, ops.random.normal(x.shape, seed=0)),
+        lambda x: (ops.random.seed(0), ops.multiply(x, ops.random.normal(x.shape)))[1],
+        lambda x: ops.multiply(x, ops.random.shuffle(ops.arange(6), seed=1)),
+    ],
+)
+def test_draws_that_begin_anew_in_each_call_are_repeated(function: Callable[[Any], Any]) -> None:
+    compiled, x = ops.compile(function), random(5, 6)
+    wanted = function(x)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(x), wanted)
+
+
+def test_a_call_that_runs_the_function_again_draws_once() -> None:
+    def positive(x: Any) -> Any:
+        noise = ops.random.uniform((2,))
+        return ops.add(ops.get_item(x, ops.nonzero(x)), ops.sum(noise))  # the shape depends on the values
+
+    def unsteady(x: Any) -> Any:
+        noise = ops.random.uniform((2,))
+        return ops.add(noise, 1.0) if float(ops.sum(x)) > 0 else noise
+
+    for function in (positive, unsteady):
+        runs = []
+        for ready in (function, ops.compile(function)):
+            ops.random.seed(5)
+            results = [
+                ready(x) for x in (np.ones(3, np.float32), np.eye(3, dtype=np.float32)[0], np.ones(3, np.float32))
+            ]
+            runs.append([*results, ops.random.uniform((2,))])
+        for one, other in zip(*runs, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -16,7 +16,7 @@ from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, different
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
-from emberharmony.core.state.draws import HostDrawError, WithoutDraws, is_without_draws
+from emberharmony.core.state.draws import HostDrawError, Recording, Rewinding, is_without_draws
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
 from emberharmony.transforms.replay import Recorder, Register, UnrecordableError
@@ -84,13 +84,19 @@ class Compiled:
         self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
+        streams = Rewinding() if program.draws else None
         try:
-            return program(leaves, held)
+            if streams is None:
+                return program(leaves, held)
+            with streams:
+                return program(leaves, held)
         except ShapeChangedError:
             self._made[program.key] = None
             self._last = None
         except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
             pass
+        if streams is not None:
+            streams.rewind()
         return self._fn(*args, **kwargs)
 
     def _recorded(
@@ -116,9 +122,10 @@ class Compiled:
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)
         traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
+        draws = Recording(recorder.drawn)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
-            with WithoutDraws(), ReadCells() as read, Assignments(traced) as assigned:
+            with draws, ReadCells() as read, Assignments(traced) as assigned:
                 before = dict(assigned)
                 returned = self._fn(*args_traced, **kwargs_traced)
                 changed = newly_held(assigned, before)
@@ -129,6 +136,7 @@ class Compiled:
             if not _is_of_recorder(error):
                 raise
             self._made[inner] = None
+            draws.rewind()
             return self._fn(*args, **kwargs)
         finally:
             recorder.closed = True
@@ -141,6 +149,7 @@ class Compiled:
         else:
             replay = replaying(recorder, len(given), result.outputs)
             self._made[inner] = self._last = _Program(replay, inner, structure, leaves, places, cells, held, result)
+            self._last.draws = any(call.draws for call in recorder.calls)
         values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
         return result.filled([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
@@ -239,7 +248,10 @@ class _Program:
         frame: the structure of the arguments in a hashable form.
         flat: whether the arguments are nothing but arrays, each of which is an input.
         cells: the cells whose arrays are further inputs.
+        draws: whether it draws random numbers.
     """
+
+    draws = False
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from emberharmony.backend.shared.random import (
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
+from emberharmony.core.state.draws import drawn
 
 # The lambda delays the import of `numpy.random`, which takes 15 ms, until numbers are drawn.
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
@@ -34,16 +35,20 @@ class NumpyRandomOps:
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> np.ndarray:
         wanted = floating(dtype)
-        values = _drawn(STREAM.get().random, shape, wanted)
-        if wanted.bits == 16:
-            # Half precision would round some numbers up to 1, which is excluded.
-            values = values.clip(max=below(1.0, wanted))
-        return values.astype(DTYPES[wanted], copy=False)
+
+        def draw() -> np.ndarray:
+            values = _drawn(STREAM.get().random, shape, wanted)
+            if wanted.bits == 16:
+                # Half precision would round some numbers up to 1, which is excluded.
+                values = values.clip(max=below(1.0, wanted))
+            return values.astype(DTYPES[wanted], copy=False)
+
+        return drawn(draw)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
         wanted = floating(dtype)
-        return _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
+        return drawn(lambda: _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False))
 
     @staticmethod
     def random_get_state() -> State:

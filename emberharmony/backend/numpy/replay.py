@@ -266,10 +266,10 @@ def _distinct(calls: Sequence[Call], count: int, merged: set[int]) -> tuple[list
 
 
 def _live(calls: Sequence[Call], outputs: Sequence[int]) -> list[Call]:
-    """Returns the calls on which outputs depend."""
+    """Returns the calls on which outputs depend, and all draws, which move a stream on."""
     needed, kept = set(outputs), []
     for call in reversed(calls):
-        if needed.intersection(call.results):
+        if call.draws or needed.intersection(call.results):
             needed.update(_registers((call.args, call.keywords)))
             kept.append(call)
     return kept[::-1]

@@ -31,7 +31,7 @@ from emberharmony.core.errors import (
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.state.commits import Step, assigned, commit
-from emberharmony.core.state.draws import watched
+from emberharmony.core.state.draws import recording, refuse_effect, watched
 
 Array = np.ndarray[Any, Any]
 S = TypeVar("S")
@@ -67,6 +67,7 @@ class Generator:
         self._descend(sequence)
 
     def _descend(self, sequence: np.random.SeedSequence) -> None:
+        self.made_in = recording()
         self._sequence = sequence
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 
@@ -114,6 +115,7 @@ class Generator:
             ArgumentTypeError: if the state is not a dict.
             ArgumentError: if the state is damaged or has a later version.
         """
+        refuse_effect("a generator would be set")
         commit(self.loading(state))
 
     def loading(self, state: State) -> list[Step]:
@@ -157,6 +159,7 @@ class Generator:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         if count >= 2**32:
             raise RangeError(f"n is a number of generators below 2**32, not {n}")
+        refuse_effect("a generator would be split")
         # Take the numbers of all children in one call that holds the GIL, so that no other thread gets one of them, and
         # an interruption takes either all or none.
         numbers = list(islice(self._children, count))
@@ -470,6 +473,7 @@ def start_streams(seed: int) -> None:
     Raises:
         ArgumentError: if the seed is not a non-negative integer.
     """
+    refuse_effect("the default streams would be restarted")
     _Process.seed = _Seed(checked_seed(seed))
 
 
@@ -568,6 +572,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
 
 def restore_streams(seed: _Seed, stream: DefaultStream[S], value: S) -> None:
     """Continues the default streams with those of `seed`, and with `value` as the backend's own stream."""
+    refuse_effect("the default streams would be restarted")
     seed.streams[stream] = value
     _Process.seed = seed
 

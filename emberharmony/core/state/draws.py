@@ -95,6 +95,81 @@ class WithoutDraws(_Watcher):
         return super().stream(stream, clone, on_host)
 
 
+class Rewinding(_Watcher):
+    """A block that can set the streams of NumPy that were drawn from in it back to where they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[int, tuple[Any, Any]] = {}
+
+    def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
+        """Returns the choice of the enclosing block, after its state was noted."""
+        found = super().stream(stream, clone, on_host)
+        if id(found) not in self._before:
+            self._before[id(found)] = found, found.bit_generator.state  # keeps the stream, so that no other gets its id
+        return found
+
+    def rewind(self) -> None:
+        """Sets the streams back."""
+        for stream, state in self._before.values():
+            stream.bit_generator.state = state
+
+
+class Recording(WithoutDraws):
+    """A block in which a recorder notes each draw that it can repeat; any other draw raises `HostDrawError`.
+
+    Args:
+        note: makes a draw, notes it, and returns the traced result.
+    """
+
+    def __init__(self, note: Callable[[Callable[[], Any]], Any]) -> None:
+        super().__init__()
+        self._note, self._noting, self._streams = note, False, Rewinding()
+
+    def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
+        """Returns the stream to draw from.
+
+        Raises:
+            HostDrawError: if the numbers are drawn on the host, and the draw is not noted.
+        """
+        if not self._noting:
+            return super().stream(stream, clone, on_host)
+        self._streams.outer = self.outer
+        return self._streams.stream(stream, clone, on_host)
+
+    def drawn(self, draw: Callable[[], Any]) -> Any:
+        """Returns the traced result of a draw."""
+        self._noting = True
+        try:
+            return self._note(draw)
+        finally:
+            self._noting = False
+
+    def rewind(self) -> None:
+        """Sets the streams back to where they were before the first draw in the block."""
+        self._streams.rewind()
+
+
+def recording() -> Recording | None:
+    """Returns the innermost block of this thread or task, if it is a `Recording`."""
+    watcher = _watcher() if WithoutDraws.entered else None
+    return watcher if isinstance(watcher, Recording) else None
+
+
+def drawn(draw: Callable[[], S], source: Any = None) -> S:
+    """Returns `draw()`, a tensor of random numbers; while a recorder notes the calls of a function, a traced tensor.
+
+    Args:
+        draw: draws the numbers. A program that was recorded calls it again.
+        source: the generator, if it is not a default stream. A draw from one that the recorded function has made itself
+            is not noted, because each call of the function would make a new one.
+    """
+    block = recording()
+    if block is None or (source is not None and source.made_in is block):
+        return draw()
+    return cast(S, block.drawn(draw))
+
+
 def refuse_effect(what: str, holder: Any = None) -> None:
     """Checks that an effect on the host is allowed here.
 
