@@ -21,8 +21,10 @@ def sum_of_products(x1: T, x2: T, axis: Any) -> T:
 
 
 def _left(g: T, _y: T, _x1: T, x2: T) -> T:
-    if len(_x1.shape) > 1 < len(x2.shape):
+    if len(_x1.shape) > 1 < len(x2.shape) or (len(_x1.shape) == 1 and len(x2.shape) == 2):
         return matmul(g, matrix_transpose(x2))
+    if len(_x1.shape) == len(x2.shape) == 1:
+        return multiply(g, x2)
     if len(x2.shape) == 1:
         x2, g = expand_dims(x2, -1), expand_dims(g, -1)
     if len(_x1.shape) > 1:
@@ -34,10 +36,10 @@ def _left(g: T, _y: T, _x1: T, x2: T) -> T:
 def _right(g: T, _y: T, x1: T, _x2: T) -> T:
     if len(x1.shape) == len(_x2.shape) == 2:
         return matmul(matrix_transpose(x1), g)
+    if len(x1.shape) == 1:
+        return multiply(x1, g) if len(_x2.shape) == 1 else multiply(expand_dims(x1, -1), expand_dims(g, -2))
     if len(_x2.shape) == 1:
         g = expand_dims(g, -1)
-    if len(x1.shape) == 1:
-        x1, g = expand_dims(x1, 0), expand_dims(g, -2)
     if len(_x2.shape) == 2 and len(x1.shape) > 2:  # one product of all rows is faster than a batch that is then summed
         x1, g = (reshape(m, (math.prod(m.shape[:-1]), m.shape[-1])) for m in (x1, g))
     gradient = matmul(matrix_transpose(x1), g)

@@ -20,7 +20,7 @@ from typing import Any
 from emberharmony.core.errors import EmberError, TracedTensorError, says
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
-from emberharmony.transforms.rules import BATCHING
+from emberharmony.transforms.rules import ALIGNED, BATCHING
 from emberharmony.transforms.tape import Tape, call, is_plain, prepared, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
@@ -42,7 +42,8 @@ class Rows:
 
     def __init__(self, whole: Any) -> None:
         self.whole, self.dtype = whole, whole.dtype
-        self.shape: tuple[int, ...] = tuple(whole.shape[1:])
+        shape = whole.shape[1:]
+        self.shape: tuple[int, ...] = shape if shape.__class__ is tuple else tuple(shape)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # probed by a library, such as `copy`, also before there is a tensor
@@ -74,7 +75,8 @@ class Mapped:
 
     def __call__(self, *arguments: Any) -> Any:
         """Calls the op itself, with its arguments in the declared order."""
-        return call(getattr(self.bound, self.spec.name), self.spec, arguments)
+        function = getattr(self.bound, self.spec.name)
+        return call(function, self.spec, arguments) if function.__kwdefaults__ else function(*arguments)
 
     def whole(self, x: Any) -> Any:
         """Returns a tensor with the mapped axis in front; one that is not mapped is the same in all slices."""
@@ -85,7 +87,7 @@ class Mapped:
     def completed(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Returns the arguments of the op with the defaults of those that were not given."""
         parameters = self.spec.parameters
-        if len(arguments) >= len(parameters) or any(parameter.variadic for parameter in parameters):
+        if any(parameter.variadic for parameter in parameters):
             return arguments
         return [*arguments, *(parameter.default for parameter in parameters[len(arguments) :])]
 
@@ -131,6 +133,10 @@ class Batch(Tape):
             if backend.home is self.backend.home and backend.unwatched is backend:  # `ops.eval_shape` wraps the backend
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
+        if op in ALIGNED:
+            values = self._level(arguments)
+            if values is not None:
+                return self._boxed(getattr(backend.bound, op)(*values))
         given: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:
@@ -142,6 +148,27 @@ class Batch(Tape):
                 return self._found(backend, op, None, arguments)
             given.append(argument)
         return self._mapped(op, arguments, given)
+
+    def _level(self, arguments: Sequence[Any]) -> list[Any] | None:
+        """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
+        values: list[Any] = []
+        rank, beside = -1, 0
+        for argument in arguments:
+            kind = argument.__class__
+            if kind is TracedTensor:
+                rows = argument.value
+                if argument.tape is not self or len(rows.shape) != rank >= 0:
+                    return None
+                rank = len(rows.shape)
+                values.append(rows.whole)
+            elif kind is float or kind is int:
+                values.append(argument)
+            elif kind is self.tensor_type:
+                beside = max(beside, len(argument.shape))
+                values.append(argument)
+            else:
+                return None
+        return values if beside <= rank else None
 
     def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
@@ -171,9 +198,10 @@ class Batch(Tape):
         if op == "custom_vjp":
             return self._customized(*given)
         rule = BATCHING.get(op)
-        spec = OPS[op]
         mapped = Mapped(self.backend.bound, self.size, op)
-        given = mapped.completed(given)
+        spec = mapped.spec
+        if len(given) < len(spec.parameters):
+            given = mapped.completed(given)
         if rule is None and spec.composite:
             try:
                 return run_body(self.backend, spec, arguments)
@@ -190,6 +218,8 @@ class Batch(Tape):
         return self._by_slices(mapped, given) if result is NotImplemented else self._boxed(result)
 
     def _boxed(self, result: Any) -> Any:
+        if result.__class__ is self.tensor_type:
+            return TracedTensor(Rows(result), self, None, None)
         if isinstance(result, (tuple, list)):
             items = map(self._boxed, result)
             kind = type(result)

@@ -14,17 +14,28 @@ from emberharmony.transforms.trees import Function, ResultTree, flatten, refille
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"
 _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
 
+_FIXED = (int, type(None))
+
 
 def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     """Returns a function that maps `fn` over axes of its arguments' leaves and stacks the results along `out_axes`."""
     require_callable(op, fn)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
+    fixed = isinstance(in_axes, _FIXED) or (in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes))
+    last: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
     def batched(*args: Any, **kwargs: Any) -> Any:
+        nonlocal last
         result_tree = ResultTree(op)
         leaves, structure = flatten(args)
-        axes = spread(result_tree, "in_axes", tuple(in_axes) if isinstance(in_axes, list) else in_axes, args)
-        places = [i for i, axis in enumerate(axes) if axis is not None]
+        known = last
+        if known is None or known[0] != structure:
+            axes = spread(result_tree, "in_axes", in_axes, args)
+            known = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
+            last = known if fixed else None
+        _, axes, places = known
         tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
         along = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
         require_one_length(result_tree, tensors, along)
@@ -36,6 +47,8 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             return result_tree.tensors(fn(*tree_unflatten(structure, filled), **kwargs))
 
         stacked = result_tree.backend.batched(one, tensors, along)
+        if out_axes.__class__ is int and out_axes == 0:
+            return result_tree.result(stacked)
         axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
         return result_tree.result(
             [_placed(result_tree, value, axis) for value, axis in zip(stacked, axes, strict=True)]

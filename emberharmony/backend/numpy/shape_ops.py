@@ -74,7 +74,11 @@ class NumpyShapeOps:
 
     @staticmethod
     def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
-        return x[None] if axis.__class__ is int and axis == 0 else x.reshape(expanded(x.shape, axis))
+        shape = x.shape
+        if axis.__class__ is int and -x.ndim - 1 <= axis <= x.ndim:
+            place = axis if axis >= 0 else axis + x.ndim + 1
+            return x.reshape((*shape[:place], 1, *shape[place:]))
+        return x.reshape(expanded(shape, axis))
 
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:

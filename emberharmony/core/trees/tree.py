@@ -111,11 +111,8 @@ def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
-    if is_leaf(tree):
-        leaves.append(tree)
-        return LEAF
     kind = KINDS[tree.__class__]
-    if kind == "leaf":
+    if kind == "leaf" or is_leaf(tree):
         leaves.append(tree)
         return LEAF
     if kind == "none":

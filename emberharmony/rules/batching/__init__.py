@@ -8,6 +8,7 @@ arguments. Composites need no rule: their bodies run on rows.
 
 from emberharmony.rules.batching.elementwise import RULES as ELEMENTWISE
 from emberharmony.rules.batching.fft import RULES as FFT
+from emberharmony.rules.batching.forms import elementwise
 from emberharmony.rules.batching.indexing import RULES as INDEXING
 from emberharmony.rules.batching.looped import LOOPED as LOOPED
 from emberharmony.rules.batching.products import RULES as PRODUCTS
@@ -21,5 +22,6 @@ from emberharmony.transforms import rules as registry
 RULES = registry.BATCHING
 """The rule of each op that has one."""
 
+registry.ALIGNED.update(op for op, rule in ELEMENTWISE.items() if rule is elementwise)
 # One update: another thread that sees any rule must see them all.
 RULES.update(ELEMENTWISE | FFT | INDEXING | PRODUCTS | REDUCTION | SEGMENTS | SHAPE | SOLVER | SORTING)

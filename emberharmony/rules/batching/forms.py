@@ -40,6 +40,8 @@ def flat(m: Mapped, x: Rows) -> T:
 
 def shifted(axis: Any, rank: int) -> Any:
     """Returns axes of a slice as those of the whole tensor."""
+    if axis.__class__ is int and -rank <= axis < rank:
+        return axis % rank + 1
     found = tuple(i + 1 for i in normalized(axis, rank))
     return found if isinstance(axis, (tuple, list)) else found[0]
 
