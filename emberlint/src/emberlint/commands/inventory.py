@@ -10,7 +10,7 @@ from emberlint.commands import options
 from emberlint.config.settings import Settings
 from emberlint.inventory import Inventory, Row, take
 from emberlint.run.check import source_file
-from emberlint.source.notebook import Notebook
+from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_source
 from emberlint.source.source_file import SourceFile
 

@@ -17,7 +17,7 @@ from emberlint.run.results import FileResult
 from emberlint.run.selection import active, check_ignores, is_reported
 from emberlint.run.suppress import apply
 from emberlint.source.modules import Modules
-from emberlint.source.notebook import Notebook
+from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.project import Project
 from emberlint.source.reading import read_source
 from emberlint.source.source_file import SourceFile

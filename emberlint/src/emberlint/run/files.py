@@ -11,7 +11,7 @@ from emberlint.run.library import Library, is_current, missing
 from emberlint.run.order import in_order
 from emberlint.run.pool import Task, Work, check_groups
 from emberlint.run.results import FileResult, decode
-from emberlint.source.notebook import Notebook
+from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_notebook, read_text
 
 SUMMARY = "summary of "  # the start of the cache key of a file of which only the summary was made

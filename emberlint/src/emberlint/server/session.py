@@ -21,8 +21,8 @@ from emberlint.run.registry import all_rules, chosen
 from emberlint.run.repair import repair_text
 from emberlint.run.selection import check_ignores
 from emberlint.source.discover import relative
-from emberlint.source.magics import LINE
 from emberlint.source.modules import Modules
+from emberlint.source.notebooks.magics import LINE
 from emberlint.source.source_file import SourceFile
 
 Stamp = tuple[int, int] | None  # the time and size of a file, which tell whether it changed

@@ -4,7 +4,7 @@ import tokenize
 from io import BytesIO, TextIOWrapper
 
 from emberlint.source.discover import NOTEBOOK
-from emberlint.source.notebook import Notebook
+from emberlint.source.notebooks.notebook import Notebook
 
 
 def read_text(content: bytes, newline: str | None = None) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from emberlint.source.magics import LINE, PYTHON_CELLS, cell_magic, magics
-from emberlint.source.notebook_json import Cell, read
+from emberlint.source.notebooks.cells import Cell, read
+from emberlint.source.notebooks.magics import LINE, PYTHON_CELLS, cell_magic, magics
 
 MARK = "# emberlint-notebook"
 _LINE = re.compile(r"\(line (\d+)\)")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emberlint.source.magics import cell_magic, magics
+from emberlint.source.notebooks.magics import cell_magic, magics
 
 
 @pytest.mark.parametrize(

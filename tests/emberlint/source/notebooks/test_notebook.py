@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from emberlint.source.notebook import Notebook, NotebookError
+from emberlint.source.notebooks.notebook import Notebook, NotebookError
 from tests.emberlint.notebooks import cell, notebook
 
 CELLS = [

@@ -1,0 +1,1 @@
+"""Notebooks (`.ipynb`): their Python source, and the way back to the file."""
