@@ -341,7 +341,8 @@ class Backend(Probes):
         that is not recorded of the other.
 
         Returns:
-            A function with the tensors as its arguments, or None if it takes as long to look at each tensor.
+            A function with the tensors as its arguments; None if it takes as long to look at each tensor, or if not all
+            are contiguous.
         """
         return None
 
@@ -353,7 +354,7 @@ class Backend(Probes):
         return False
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[Any]], large: bool
+        self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: bool
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
 
@@ -361,9 +362,9 @@ class Backend(Probes):
 
         Args:
             program: the program.
-            columns: the inputs; see `evaluated`. The first two are lists of tensors of which `likeness` has said that
-                they are alike, unless it says nothing.
+            columns: the inputs; see `evaluated`.
             large: as for `evaluated`.
+            alike: whether a function of `likeness` has just said of the first two columns that they are alike.
 
         Returns:
             Calls of C functions, which `commit` makes; None if the program has to be evaluated.

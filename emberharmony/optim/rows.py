@@ -42,7 +42,7 @@ class Rows:
 
     Attributes:
         alike: says whether gradients and values are like those of the last step in which the optimizer looked at each
-            of them; None if that takes as long as a look at each.
+            of them; None if `Backend.likeness` has no function for them.
     """
 
     __slots__ = ("_known", "_last", "alike", "cells", "large", "overwrites", "places", "shapes")
@@ -135,10 +135,11 @@ class Rows:
 
         def calls(tensors: Sequence[Any]) -> Sequence[Iterable[Step]] | None:
             # Another thread may have assigned to the parameters since the optimizer looked at them.
+            alike = self.alike is not None
             if self.alike is not None and not self.alike(*given, *tensors[:count]):
                 return None
             columns = [given, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
-            made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large)
+            made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large, alike)
             self.overwrites = made is not None
             return made
 

@@ -33,8 +33,8 @@ def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     def count(name: str) -> None:
         native = getattr(kind, name)
 
-        def counted(self: Any, program: Any, columns: Any, large: bool) -> Any:
-            result = native(self, program, columns, large)
+        def counted(self: Any, program: Any, columns: Any, large: bool, *alike: bool) -> Any:
+            result = native(self, program, columns, large, *alike)
             if result is not None:
                 found.append(large)
             return result

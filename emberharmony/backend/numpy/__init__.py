@@ -199,7 +199,7 @@ class NumpyBackend(
         return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(flags)
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: bool
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs; None for other dtypes than floats."""
         if {*map(type, columns[0])} != {np.ndarray} or columns[0][0].dtype.char not in "efd":

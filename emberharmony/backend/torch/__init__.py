@@ -265,12 +265,13 @@ class TorchBackend(
 
     def likeness(self, tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
         """Returns a function that says whether tensors are like these, in a third of the time of reads in Python."""
-        if TensorGuards is None or {*map(type, tensors)} != {torch.Tensor}:
+        plain = {*map(type, tensors)} == {torch.Tensor} and all(map(torch.Tensor.is_contiguous, tensors))
+        if TensorGuards is None or not plain:
             return None
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        alike: Callable[..., bool] = guards.check
-        return alike
+        check: Callable[..., bool] = guards.check
+        return check
 
     def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
@@ -287,7 +288,7 @@ class TorchBackend(
         )
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool
+        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool, alike: bool
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs; None while anything records it.
 
@@ -295,9 +296,8 @@ class TorchBackend(
         """
         if {*map(type, columns[0])} != {torch.Tensor} or not is_unwatched():
             return None
-        # Without guards nobody has looked at the shapes at this moment.
-        options = None if TensorGuards is None else optimizers.sgd_options(program)
-        if options is not None and optimizers.have_kernels(columns):
+        options = optimizers.sgd_options(program) if alike else None
+        if options is not None and optimizers.have_kernels(columns, contiguous=2):
             return [[(optimizers.overwriting_sgd(columns, options),)]]
         called = (programs.overwriting_one_by_one if large else programs.overwriting_lists)(program, columns)
         return None if called is None else [called]

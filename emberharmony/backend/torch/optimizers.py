@@ -14,7 +14,7 @@ import torch
 from emberharmony.backend.shared.programs import Program
 
 
-def have_kernels(columns: Sequence[Sequence[torch.Tensor]]) -> bool:
+def have_kernels(columns: Sequence[Sequence[torch.Tensor]], contiguous: int = 0) -> bool:
     """Returns whether the kernels take lists of tensors, in which those at the same place have the same shape.
 
     In half precision the kernels round less often than the ops. On an accelerator they read numbers from there.
@@ -22,13 +22,14 @@ def have_kernels(columns: Sequence[Sequence[torch.Tensor]]) -> bool:
     Args:
         columns: gradients, parameters, and tensors of the state; parameters have one dtype, which is that of the
             gradients, and one device. PyTorch raises an error if a gradient is on another one.
+        contiguous: how many of the columns are known to be contiguous.
     """
     first = columns[1][0]
     return (
         first.is_cpu
         and first.dtype in (torch.float32, torch.float64)
         and all(x.is_cpu and x.dtype == first.dtype for x in chain.from_iterable(columns[2:]))
-        and all(map(torch.Tensor.is_contiguous, chain.from_iterable(columns)))
+        and all(map(torch.Tensor.is_contiguous, chain.from_iterable(columns[contiguous:])))
     )
 
 
