@@ -57,7 +57,9 @@ from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.state.commits import Step
 from emberharmony.core.trees.tree import tree_leaves
 
-TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None)
+_GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
+TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
+"""A private class: only the versions on which it was tested use it, because other arguments may end the process."""
 
 
 def _is_plain(value: Any) -> bool:
