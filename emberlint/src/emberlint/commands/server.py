@@ -9,7 +9,10 @@ from emberlint.config.errors import UsageError
 
 @click.command()
 def server() -> None:
-    """Serve an editor on standard input and output, by the Language Server Protocol."""
+    """Serve editors.
+
+    It speaks the Language Server Protocol on standard input and output.
+    """
     try:
         create = import_module("emberlint.server.protocol").create  # not at the top: it needs pygls
     except ModuleNotFoundError as error:
