@@ -93,15 +93,58 @@ def test_several_processes_find_the_same(tree: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_order_of_a_circle_does_not_depend_on_the_first_file() -> None:
     imported = {"a": "bc", "b": "d", "c": "", "d": "a", "e": "d"}
-    assert in_order("abcde", imported.__getitem__) == [["c"], ["d", "b", "a"], ["e"]]
+    edges = imported.__getitem__
+    assert in_order("abcde", edges, edges) == [["c"], ["d", "b", "a"], ["e"]]
     for start in ("ae", "de", "eb"):
-        groups = in_order(start, imported.__getitem__)
+        groups = in_order(start, edges, edges)
         assert [one for one in groups if len(one) > 1] == [["d", "b", "a"]]
         assert groups[-1] == ["e"]
+
+
+def test_imports_inside_functions_decide_the_order_of_a_circle_last() -> None:
+    imported = {"a": "bd", "b": "c", "c": "a", "d": "c"}
+    at_once = {"a": "b", "b": "c", "c": "", "d": ""}
+    for start in "abcd":
+        (group,) = in_order(start, imported.__getitem__, at_once.__getitem__)
+        assert group.index("c") < group.index("b") < group.index("a")
+
+
+BASE = """
+from emberharmony import ops
+
+class Base:
+    def __init__(self):
+        self.w = ops.ones(3)
+
+    def late(self):
+        from library import layers
+        return layers
+"""
+LAYERS = """
+from library import base
+from library import helper
+
+class Layer(base.Base):
+    def f(self):
+        return self.w + 1
+"""
+
+
+def test_a_base_class_is_known_although_its_package_imports_everything(tree: Path) -> None:
+    write(tree, "library/__init__.py", "from library import base\nfrom library import layers\n")
+    write(tree, "library/base.py", BASE)
+    write(tree, "library/layers.py", LAYERS)
+    write(tree, "library/helper.py", "import library\n")
+    found = [one.line for one in run(tree, cached=False).findings if one.path == "library/layers.py"]
+    assert found == [LAYERS.split("\n").index("        return self.w + 1") + 1]
 
 
 def test_a_long_chain_of_imports_needs_no_recursion() -> None:
     paths = [f"{number:05}" for number in range(5000)]
     following = dict(pairwise(paths))
-    groups = in_order(paths, lambda path: [following[path]] if path in following else [])
+
+    def edges(path: str) -> list[str]:
+        return [following[path]] if path in following else []
+
+    groups = in_order(paths, edges, edges)
     assert [one for (one,) in groups] == paths[::-1]

@@ -62,7 +62,7 @@ class Files:
             self._recall(path)
         if len(self.entries) == len(self.checked) and self._all_current():
             return {path: self.entries[path] for path in self.contents if path in self.checked}
-        groups = in_order([*self.contents], self._imported)
+        groups = in_order([*self.contents], self._imported, self._imported_at_once)
         for group in groups:
             if len(group) > 1:
                 self.hidden.update({path: frozenset(group[at:]) for at, path in enumerate(group)})
@@ -111,14 +111,20 @@ class Files:
     def _imported(self, path: str) -> tuple[str, ...]:
         """Returns the files of the project that a file imports and that can be read."""
         if path not in self.near or path not in self.entries:
-            content = self.contents[path]
-            try:
-                text = content if isinstance(content, str) else read_text(content)
-            except (SyntaxError, UnicodeDecodeError):
-                text = ""
-            self.near[path] = tuple(self.library.modules.imported(path, text))
+            self.near[path] = tuple(self.library.modules.imported(path, self._text(path)))
         found = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
         return tuple(found)
+
+    def _imported_at_once(self, path: str) -> list[str]:
+        """Returns the files of the project that a file imports when it is loaded."""
+        return self.library.modules.imported(path, self._text(path), at_once=True)
+
+    def _text(self, path: str) -> str:
+        content = self.contents[path]
+        try:
+            return content if isinstance(content, str) else read_text(content)
+        except (SyntaxError, UnicodeDecodeError):
+            return ""
 
     def _is_settled(self, path: str) -> bool:
         """Returns whether the summary of a file is known from an earlier check of the same command."""

@@ -2,12 +2,38 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+Edges = Callable[[str], Sequence[str]]
 
-def in_order(paths: Iterable[str], imported: Callable[[str], Sequence[str]]) -> list[list[str]]:
+
+def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list[str]]:
     """Returns groups of files, and of the files that they import: each group after those that it imports from.
 
-    The files of a group import each other in a circle. The time is linear in the number of imports (Tarjan's algorithm,
-    with a stack of its own instead of recursion).
+    The files of a group import each other in a circle. Such a circle mostly needs imports inside functions, so within a
+    group the files come after those that they import at once, as far as possible.
+
+    Args:
+        paths: The files.
+        imported: Returns the files that a file imports.
+        at_once: Returns those that it imports when it is loaded itself.
+    """
+    groups: list[list[str]] = []
+    for group in _groups(paths, imported):
+        if len(group) == 1:
+            groups.append(group)
+            continue
+        members = {*group}
+
+        def near(path: str, members: set[str] = members) -> list[str]:
+            return [one for one in at_once(path) if one in members]
+
+        groups.append([path for inner in _groups(sorted(group), near) for path in _within(inner, near)])
+    return groups
+
+
+def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
+    """Returns the circles of a graph and the files in no circle, each after those that it imports from.
+
+    The time is linear in the number of imports (Tarjan's algorithm, with a stack of its own instead of recursion).
     """
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
@@ -43,11 +69,11 @@ def in_order(paths: Iterable[str], imported: Callable[[str], Sequence[str]]) -> 
                     group = open_paths[at:]
                     del open_paths[at:]
                     is_open.difference_update(group)
-                    groups.append(group if len(group) == 1 else _within(group, imported))
+                    groups.append(group)
     return groups
 
 
-def _within(group: list[str], imported: Callable[[str], Sequence[str]]) -> list[str]:
+def _within(group: list[str], imported: Edges) -> list[str]:
     """Returns the files of a circle, imported ones first; the order depends on the circle only, not on the start."""
     members = {*group}
     start = min(group)

@@ -62,16 +62,29 @@ class Modules:
         """Yields the paths at which a module could be, as a file imports it."""
         return _places(module, self._prefixes(importer, module.partition(".")[0]))
 
-    def imported(self, path: str, text: str) -> list[str]:
+    def imported(self, path: str, text: str, at_once: bool = False) -> list[str]:
         """Returns the project's files that a text imports from, in the order of the text.
 
-        It reads lines instead of the syntax tree, which does not exist yet when files are put in order.
+        Args:
+            path: The file of the text.
+            text: The source.
+            at_once: Whether to leave out indented imports, such as those in functions, which run later.
+
+        The text is read by lines, because there is no syntax tree yet. The package does not count
+        in `from package import module`: nothing is taken from its file, which may import everything.
         """
-        found = dict.fromkeys(
-            place for module in _mentioned(text, self._package(path)) if (place := self.find(module, path)) is not None
-        )
+        found: dict[str | None, None] = {}
+        for base, names in _mentioned(text, self._package(path), at_once):
+            place = self.find(base, path)
+            if place is not None and not place.endswith("/__init__.py"):
+                found[place] = None  # a module, whose names are no modules
+                continue
+            modules = [self.find(f"{base}.{name}" if base else name, path) for name in names]
+            if not modules or None in modules:
+                found[place] = None
+            found.update(dict.fromkeys(modules))
         found.pop(path, None)
-        return [*found]
+        return [one for one in found if one is not None]
 
     def _package(self, path: str) -> str:
         module = self.settings.module(path)
@@ -97,21 +110,21 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
         at = text.find("import", at + 1)
 
 
-def _mentioned(text: str, package: str) -> Iterator[str]:
-    """Yields the modules, and the names that may be modules, in the import statements of a text."""
+def _mentioned(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yields the modules in the import statements of a text, and the names that are imported from each."""
     for match in _statements(text):
+        if at_once and match[0][0] in " \t":
+            continue
         base, block, names, modules = match.group("base", "block", "names", "modules")
         if base is None:
             for one in modules.split(","):
-                yield one.strip().partition(" ")[0]
+                yield one.strip().partition(" ")[0], []
             continue
         level = len(base) - len(base.lstrip("."))
         if level:
             parts = package.split(".") if package else []
             kept = parts[: len(parts) - (level - 1)]
             base = ".".join([*kept, base[level:]] if base[level:] else kept)
-        yield base
-        for one in (block if block is not None else names).split(","):
-            name = one.split("#")[0].strip(" \t\n()\\").partition(" ")[0]
-            if name.isidentifier():
-                yield f"{base}.{name}" if base else name
+        listed = (block if block is not None else names).split(",")
+        found = (one.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for one in listed)
+        yield base, [one for one in found if one.isidentifier()]
