@@ -76,7 +76,13 @@ def test_every_page_opens_without_errors_and_every_link_leads_somewhere(browser:
     assert not faults, "\n".join(dict.fromkeys(faults))
 
 
-@pytest.mark.parametrize("name", ["index.html", "guide.html", "from_numpy.html", "faq.html"])
+PHONE = (
+    *("index.html", "guide.html", "from_numpy.html", "faq.html", "recipes.html", "accelerators.html"),
+    *("api/matrix.html", "api/activation/softmax.html", "api/gallery/index.html", "tutorials/train_and_move.html"),
+)
+
+
+@pytest.mark.parametrize("name", PHONE)
 def test_a_phone_shows_a_page_without_scrolling_sideways(browser: Any, name: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto((SITE / name).as_uri())
