@@ -163,7 +163,6 @@ def test_modules_are_nodes_of_trees(backend: str) -> None:
     np.testing.assert_allclose(found[0], ops.to_numpy(head(x)), rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
 def test_a_module_can_be_compiled_and_checkpointed(backend: str) -> None:
     head, x = Head(), ops.ones((4, 3))
     with quick_compiler(backend):

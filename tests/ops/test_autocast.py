@@ -91,7 +91,6 @@ def test_other_threads_do_not_see_the_block(backend: str) -> None:
     assert found == ["float32"]
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
 def test_transforms_and_compiled_functions_follow_the_block(quick: str) -> None:
     x = ops.ones((4, 3))
     product = ops.compile(lambda x: ops.matmul(x, ops.ones((3, 2))))

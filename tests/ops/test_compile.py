@@ -316,7 +316,6 @@ def test_one_compiled_function_follows_the_backend(quick: str) -> None:
             assert ops.is_tensor(compiled(ops.ones(2)))
 
 
-@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
 def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick: str) -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 2))
     graphs: Any = {"unique_graphs": 0}
