@@ -12,7 +12,8 @@ import numpy as np
 
 from emberharmony.backend.numpy.lowering import LOWERED
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
-from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated, newly_held
+from emberharmony.backend.shared.compilation import constant_kind, hashable
+from emberharmony.core.cells.cell import Assignments, Cell, ReadFromOutside, differentiated, newly_held
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
@@ -55,7 +56,7 @@ class Compiled:
             return self._replayed(last, args, [], args, kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
-            frame = _hashable(structure)
+            frame = hashable(structure)
             fits = last is not None and frame == last.frame and last.fits(leaves)
         except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
             return self._fn(*args, **kwargs)
@@ -125,7 +126,7 @@ class Compiled:
         draws = Recording(recorder.drawn)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
-            with draws, ReadCells() as read, Assignments(traced) as assigned:
+            with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
                 before = dict(assigned)
                 returned = self._fn(*args_traced, **kwargs_traced)
                 changed = newly_held(assigned, before)
@@ -192,7 +193,7 @@ class _Result:
         self._cells = list(changed)
         for tensor in changed.values():
             self._added(tensor)
-        self._whole = not self._cells and all(leaf.__class__ is _Place for leaf in self._leaves)
+        self._whole = not self._cells and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
         self._alone = self._whole and self._structure is LEAF
         del self._recorder
 
@@ -232,12 +233,12 @@ class _Place:
     """The place of an array in a result, perhaps inside of a cell like another one."""
 
     def __init__(self, place: int, cell: Cell | None = None) -> None:
-        self._place, self._cell = place, cell
+        self._place, self.cell = place, cell
 
     def filled(self, arrays: list[Any]) -> Any:
         """Returns the array, or a new cell that holds it."""
         array = arrays[self._place]
-        return array if self._cell is None else self._cell.with_tensor(array)
+        return array if self.cell is None else self.cell.with_tensor(array)
 
 
 class _Program:
@@ -265,7 +266,7 @@ class _Program:
         result: _Result,
     ) -> None:
         self._replay, self._places, self._result = replay, places, result
-        self.key, self.frame, self.cells, self._float = key, _hashable(structure), cells, default_float()
+        self.key, self.frame, self.cells, self._float = key, hashable(structure), cells, default_float()
         self._fits, self.holds = guarding(leaves, _kind), guarding(held, _kind)
         self._whole = len(places) == len(leaves)
         positional, named = structure.children
@@ -280,26 +281,8 @@ class _Program:
         return self._result.filled(self._replay([*inputs, *held] if held else inputs))
 
 
-def _hashable(value: Any) -> Any:
-    """Returns a static value, such as the structure of a tree, in a hashable form that no later change reaches.
-
-    Raises:
-        TypeError: if it has none.
-    """
-    try:
-        hash(value)
-        return value
-    except TypeError:
-        if isinstance(value, dict):
-            return type(value), tuple((name, _hashable(item)) for name, item in value.items())
-        if isinstance(value, (list, tuple, set)):
-            return type(value), tuple(map(_hashable, value))
-        raise
-
-
 def _kind(leaf: Any) -> Any:
     """Returns the part of a leaf that a program depends on: an array's shape, dtype and layout, else leaf and class."""
     if leaf.__class__ is np.ndarray:
         return leaf.shape, leaf.dtype, None if leaf.flags.c_contiguous else leaf.strides
-    # The class tells 1, 1.0 and True apart, and the text 0.0 and -0.0, which are equal.
-    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+    return constant_kind(leaf)

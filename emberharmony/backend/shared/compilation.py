@@ -6,7 +6,7 @@ A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from emberharmony.core.cells.cell import Cell, ReadCells, differentiated
+from emberharmony.core.cells.cell import Cell, ReadFromOutside, differentiated
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
@@ -14,7 +14,7 @@ from emberharmony.core.trees.tree import NONE, TreeDef, tree_flatten, tree_unfla
 
 
 class OnTapeError(Exception):
-    """Raised when a library cannot transform a function because a tape records what the function computes."""
+    """Raised when a library cannot transform a function because of what it reads, computes or returns."""
 
 
 def untraced(outputs: Sequence[Any]) -> list[Any]:
@@ -60,11 +60,11 @@ class Compiled:
         if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
             return self._fn(*args, **kwargs)
         array = self.compiler.array
-        key = structure, *(_kind(leaf, array) for leaf in leaves)
         try:
+            key = hashable(structure), *(_kind(leaf, array) for leaf in leaves)
             if key not in self._made:
                 self._made[key] = _Graph(self._fn, leaves, structure, self.compiler)
-        except TypeError:  # a leaf that is not hashable cannot be part of the key
+        except TypeError:  # a leaf or static value that is not hashable cannot be part of the key
             return self._fn(*args, **kwargs)
         graph = self._made[key]
         if graph is not None and graph.is_current():
@@ -109,13 +109,15 @@ class _Graph:
         for i, array in zip(self._places, arrays, strict=True):
             filled[i] = array
         args, kwargs = tree_unflatten(self._structure, filled)
-        with ReadCells() as self._read:
+        with (block := ReadFromOutside()) as self._read:
             returned = self._fn(*args, **kwargs)
         open_cells = differentiated()
         if any(cell.is_passing or cell in open_cells for cell in self._read):
             self._read = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
         leaves, self._result = tree_flatten(returned)
+        if any(isinstance(leaf, Cell) and block.has_made(leaf) for leaf in leaves):
+            raise OnTapeError("the function returns a new parameter, which each call must make anew")
         leaves = untraced(leaves)
         self._others = [_ARRAY if isinstance(leaf, self._array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, self._array)]
@@ -129,8 +131,30 @@ def _is_passing(leaf: Any) -> bool:
 
 
 def _kind(leaf: Any, array: Any) -> Any:
-    """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class.
+    """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class."""
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, array) else constant_kind(leaf)
 
-    The class tells 1, 1.0 and True apart, which are equal.
+
+def constant_kind(leaf: Any) -> Any:
+    """Returns a leaf that is no array as a part of a key.
+
+    The class tells 1, 1.0 and True apart, and the text 0.0 and -0.0, which are equal.
     """
-    return (leaf.shape, leaf.dtype) if isinstance(leaf, array) else (type(leaf), leaf)
+    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+
+
+def hashable(value: Any) -> Any:
+    """Returns a static value, such as the structure of a tree, in a hashable form that no later change reaches.
+
+    Raises:
+        TypeError: if it has none.
+    """
+    try:
+        hash(value)
+        return value
+    except TypeError:
+        if isinstance(value, dict):
+            return type(value), tuple((name, hashable(item)) for name, item in value.items())
+        if isinstance(value, (list, tuple, set)):
+            return type(value), tuple(map(hashable, value))
+        raise

@@ -43,8 +43,8 @@ class HostBits(NamedTuple):
     dtype: str
 
 
-_OBSERVED: "list[dict[Cell, Any]]" = []
-"""The dicts of all `ReadCells` blocks that are open."""
+_OBSERVED: "list[ReadCells]" = []
+"""The `ReadCells` blocks that are open."""
 
 
 class ReadCells:
@@ -56,13 +56,45 @@ class ReadCells:
 
     def __enter__(self) -> "dict[Cell, Any]":
         self._read: dict[Cell, Any] = {}
-        _OBSERVED.append(self._read)
+        _OBSERVED.append(self)
         _WATCHES.append(self)
         return self._read
 
     def __exit__(self, *raised: object) -> None:
-        _OBSERVED[:] = [read for read in _OBSERVED if read is not self._read]
+        _OBSERVED[:] = [block for block in _OBSERVED if block is not self]
         _WATCHES.remove(self)
+
+    def made(self, cell: "Cell") -> None:
+        """Notes that a cell is made."""
+
+    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+        """Adds a cell that is read, with what an `Assignments` block makes it hold, and the tensor."""
+        self._read[cell] = tensor
+
+
+class ReadFromOutside(ReadCells):
+    """The same for values that are there before the block.
+
+    It leaves out cells that are made in the block, and what `Assignments` blocks inside of it make cells hold.
+    """
+
+    def __enter__(self) -> "dict[Cell, Any]":
+        self._before = dict(_THREAD.values)
+        self._own: set[Cell] = set()
+        return super().__enter__()
+
+    def made(self, cell: "Cell") -> None:
+        """Notes that a cell is made."""
+        self._own.add(cell)
+
+    def has_made(self, cell: "Cell") -> bool:
+        """Returns whether a cell was made in the block."""
+        return cell in self._own
+
+    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+        """Adds a cell that is read, unless what it holds is of the block."""
+        if cell not in self._own and (held is None or held is self._before.get(cell)):
+            super().add(cell, held, tensor)
 
 
 class _Thread(ThreadStack):
@@ -151,6 +183,8 @@ class Cell(Substitute):
         self._journey: Journey | None = Journey()
         self._grad: Held | None = None
         self._held: Held = _plain(_accepted(value))
+        for block in _OBSERVED:
+            block.made(self)
 
     @property
     def value(self) -> Any:
@@ -205,8 +239,8 @@ class Cell(Substitute):
             tensor = self.converted(held, bound.backend.home)
         else:
             tensor = self._following("_held", self._settled(), bound)
-        for read in _OBSERVED:
-            read[self] = tensor
+        for block in _OBSERVED:
+            block.add(self, held, tensor)
         return tensor
 
     def to(self: C, dtype: Any) -> C:
@@ -294,6 +328,8 @@ class Cell(Substitute):
         made: C = self.__class__.__new__(self.__class__)
         made._grad = made._journey = None
         made._restore(self._attributes())
+        for block in _OBSERVED:
+            block.made(made)
         return made
 
     def _attributes(self) -> dict[str, Any]:
