@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
@@ -13,7 +13,7 @@ from emberharmony.core.cells.overwriting import COUNTED, Overwriting
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim import numbers, vectors
+from emberharmony.optim import numbers, pure, vectors
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.recording import recorded
 from emberharmony.optim.rows import Overwritten, Rows, together
@@ -29,9 +29,6 @@ _SHAPE = operator.attrgetter("shape")
 _DTYPE = operator.attrgetter("dtype")
 _SPARSE = operator.attrgetter("is_sparse")
 _DEVICE = operator.attrgetter("device")
-
-Wide: TypeAlias = Literal["float32", "float64"]
-"""The dtypes of the numbers of a step in the pure form."""
 
 
 @dataclass(slots=True)
@@ -99,9 +96,6 @@ class Optimizer(ParameterGroups):
         ArgumentTypeError: if something else than a `Parameter` is given.
         DTypeError: if a trainable parameter is not real and floating.
     """
-
-    numeric: ClassVar[tuple[str, ...]] = ("step",)
-    """The entries of a state that are numbers."""
 
     unsaved: ClassVar[Mapping[str, float]] = {}
     """What stands for the numbers in the state that torch does not save."""
@@ -200,15 +194,13 @@ class Optimizer(ParameterGroups):
             params: a tree of tensors.
 
         Returns:
-            A tree: `"count"`, how many steps have been made, and `"parameters"`, a list of the states in the order of
-            `ops.tree_leaves(params)`. Numbers, such as `step`, are tensors in it.
+            A tree: `"count"`, how many steps have been made, `"numbers"`, the numbers that the states of all parameters
+            share, such as `step`, as tensors, and `"parameters"`, a list of the rest of the states in the order of
+            `ops.tree_leaves(params)`.
         """
         hyper = self._hyper(self.defaults, 0)
-        states = []
-        for leaf in ops.tree_leaves(params):
-            value = _tensor(leaf)
-            states.append({name: _counted(x, value) for name, x in self.initial(value, hyper).items()})
-        return {"count": ops.convert_to_tensor(0, "int32"), "parameters": states}
+        values = [_tensor(leaf) for leaf in ops.tree_leaves(params)]
+        return pure.begun(values, [self.initial(value, hyper) for value in values])
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after one step; nothing is changed.
@@ -243,15 +235,13 @@ class Optimizer(ParameterGroups):
                 f"{self._head}the gradients ({given}) and the state ({len(state['parameters'])} leaves) must be those "
                 f"of the parameters ({structure})"
             )
-        changed, states = [], []
-        for leaf, each, before in zip(leaves, gradients, state["parameters"], strict=True):
-            value, gradient = _tensor(leaf), _tensor(each)
+        values = [_tensor(leaf) for leaf in leaves]
+        tensors = [_tensor(leaf) for leaf in gradients]
+        for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
-            hyper = self._hyper(self.defaults, ops.cast(state["count"], _wide(value)))
-            made, new = self._applied(gradient, value, _widened(before, self.numeric, _wide(value)), hyper)
-            changed.append(made)
-            states.append(_likes(new, before))
-        return ops.tree_unflatten(structure, changed), {"count": ops.add(state["count"], 1), "parameters": states}
+
+        changed, after = pure.stepped(self._applied_at, values, tensors, state)
+        return ops.tree_unflatten(structure, changed), after
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
         return {**group, "lr": rate_at(group["lr"], count)}
@@ -405,6 +395,10 @@ class Optimizer(ParameterGroups):
         after, new = self.rule(gradient, value, state, hyper)
         return _like(after, value), _likes(new, state)
 
+    def _applied_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
+        """Returns the same for the options of the pure form after a number of steps."""
+        return self._applied(gradient, value, state, self._hyper(self.defaults, count))
+
     def _exchange(self, parameter: Parameter, state: State) -> list[Step]:
         """Returns the steps that make `state` the state of a parameter."""
         kept = self.state.get(parameter)
@@ -422,18 +416,6 @@ def _tensor(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Cell) else ops.convert_to_tensor(leaf)
 
 
-def _wide(value: Any) -> Wide:
-    """Returns the dtype in which the pure form computes the numbers of a step for a parameter."""
-    return "float64" if ops.dtype(value) == "float64" else "float32"
-
-
-def _counted(x: Any, value: Any) -> Any:
-    """Returns an entry of a state for the pure form: a number as a tensor."""
-    if isinstance(x, int):
-        return ops.convert_to_tensor(x, "int32")
-    return ops.convert_to_tensor(x, _wide(value)) if numbers.is_python(x) else x
-
-
 def _like(x: Any, before: Any) -> Any:
     """Returns a tensor in the dtype that it had before; numbers of Python are unchanged."""
     if numbers.is_python(x) or numbers.is_python(before) or x.dtype == before.dtype:
@@ -442,21 +424,8 @@ def _like(x: Any, before: Any) -> Any:
 
 
 def _likes(state: State, before: State) -> State:
-    """Returns the entries of a state in the dtypes that they had before.
-
-    This and `_widened` are loops, because `torch.compile` (PyTorch 2.13) gave old entries for a comprehension that
-    closes over `before`, once it had compiled `update` of several optimizers; a test compiles two in one process.
-    """
+    """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
     found = {}
     for name, x in state.items():
         found[name] = _like(x, before[name]) if name in before else x
-    return found
-
-
-def _widened(state: State, numeric: tuple[str, ...], dtype: Wide) -> State:
-    """Returns a state of the pure form with its numbers in the dtype in which a rule computes them."""
-    found = dict(state)
-    for name in numeric:
-        if name in found:
-            found[name] = ops.cast(found[name], dtype)
     return found

@@ -10,8 +10,11 @@ from emberharmony.optim.optimizer import Hyper
 
 
 def zeros(parameter: Tensor, *names: str) -> State:
-    """Returns a state with the count of steps, 0, and tensors of zeros by these names."""
-    return {"step": 0, **dict.fromkeys(names, ops.zeros_like(parameter))}
+    """Returns a state with the count of steps, 0, and tensors of zeros by these names.
+
+    Each is a tensor of its own, because `torch.compile` compiles once more for arguments that are no longer the same.
+    """
+    return {"step": 0, **{name: ops.zeros_like(parameter) for name in names}}
 
 
 def ascent_or_descent(gradient: Tensor, hyper: Hyper) -> Tensor:

@@ -3,6 +3,7 @@
 import contextvars
 import dataclasses
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, nn, ops
+from emberharmony import Parameter, nn, ops, optim
 from emberharmony.core import errors, selection
 
 
@@ -349,6 +350,87 @@ def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick
     assert graphs["unique_graphs"] == (6 if quick == "numpy" else 3)
     assert lists(compiled(x)[0]) == lists(plain[0])
     assert ops.dtype(compiled(x)[0]) == "float32"
+
+
+class Compilations:
+    """Counts how often a function is compiled: it calls the object, which Python does not run again at run time."""
+
+    def __init__(self, backend: str) -> None:
+        self.found: Any = {"unique_graphs": 0}
+        if backend == "torch":
+            self.found = importlib.import_module("torch")._dynamo.utils.counters["stats"]
+        self.torch, self.before = backend == "torch", self.found["unique_graphs"]
+
+    def __call__(self) -> None:
+        if not self.torch:
+            self.found["unique_graphs"] += 1
+
+    @property
+    def count(self) -> int:
+        return int(self.found["unique_graphs"]) - self.before
+
+
+def merged(model: Any) -> tuple[Any, Any]:
+    structure, weights = nn.split(model)[:2]
+    return weights, lambda weights, x: nn.merge(structure, weights, {})(x)
+
+
+def called(model: Any) -> tuple[Any, Any]:
+    return nn.split(model)[1], lambda weights, x: nn.functional_call(model, weights, x)
+
+
+@pytest.mark.filterwarnings("ignore:.*script_method.*:DeprecationWarning")
+@pytest.mark.parametrize("kind", [merged, called])
+def test_a_training_step_is_compiled_once_for_each_shape(kind: Any, quick: str) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2))
+    (weights, predict), adam, compilations = kind(model), optim.AdamW(lr=0.1), Compilations(quick)
+
+    def step(weights: Any, state: Any, x: Any) -> Any:
+        compilations()
+        loss, gradients = ops.value_and_grad(lambda each: ops.mean(ops.square(predict(each, x))))(weights)
+        return loss, *adam.update(gradients, state, weights)
+
+    compiled = ops.compile(step)
+    results = []
+    for function in (step, compiled):
+        held, compilations = [weights, adam.init(weights)], Compilations(quick)
+        for batch in (2, 2, 2, 3, 3, 2):
+            loss, *held[:] = function(*held, ops.ones((batch, 3)))
+        results.append((loss, *held))
+    # PyTorch may compile once for both, where it has seen another length of this axis.
+    assert 1 <= compilations.count <= 2
+    for got, wanted in zip(*map(ops.tree_leaves, results), strict=True):
+        np.testing.assert_allclose(ops.to_numpy(got), ops.to_numpy(wanted), rtol=1e-3, atol=1e-4)
+
+
+def test_a_module_may_be_an_argument_and_is_compiled_once(quick: str) -> None:
+    model, compilations = nn.Linear(3, 2), Compilations(quick)
+
+    def predict(model: Any, x: Any) -> Any:
+        compilations()
+        return ops.value_and_grad(lambda model: ops.sum(ops.square(model(x))))(model)
+
+    compiled = ops.compile(predict)
+    found = [compiled(model, ops.ones(3)) for _ in range(3)]
+    assert compilations.count == 1
+    model.weight.value = ops.multiply(model.weight.value, 2.0)
+    results = compiled(model, ops.ones(3)), predict(model, ops.ones(3))
+    for got, wanted in zip(*map(ops.tree_leaves, results), strict=True):
+        np.testing.assert_allclose(ops.to_numpy(got), ops.to_numpy(wanted), rtol=1e-5)
+    assert lists(found[0][0]) == lists(found[2][0])
+
+
+def test_a_compiled_function_may_return_a_new_parameter(quick: str) -> None:
+    compiled = ops.compile(lambda x: Parameter(ops.multiply(x, 2.0)))
+    assert [lists(compiled(ops.array([number])).value) for number in (1.0, 2.0, 3.0)] == [[2.0], [4.0], [6.0]]
+
+
+def test_zeros_of_both_signs_are_different_numbers(quick: str) -> None:
+    if quick == "torch":
+        pytest.skip("PyTorch 2.13 takes 0.0 and -0.0 for one number")
+    compiled = ops.compile(lambda x, number: ops.copysign(x, number))
+    for number in (0.0, -0.0, 0.0):
+        assert lists(compiled(ops.array([2.0]), number)) == [math.copysign(2.0, number)]
 
 
 def test_names_of_dtypes_are_constants_of_a_compiled_function(quick: str) -> None:

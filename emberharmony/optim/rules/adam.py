@@ -246,7 +246,6 @@ class NAdam(Optimizer):
         "decoupled_weight_decay": FLAG,
         "maximize": FLAG,
     }
-    numeric: ClassVar[tuple[str, ...]] = ("step", "mu_product")
     rule = staticmethod(nadam)
 
     def __init__(

@@ -294,7 +294,6 @@ class ASGD(Optimizer):
         "weight_decay": AT_LEAST_0,
         "maximize": FLAG,
     }
-    numeric: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
     rule = staticmethod(asgd)
 
     def __init__(

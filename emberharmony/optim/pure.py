@@ -1,0 +1,95 @@
+"""The pure form of an optimizer: its state before the first step, and a step as a function of tensors.
+
+The numbers in the state, such as the count of steps, are equal for all parameters, so the state holds them once, as
+tensors. A compiler could not know that they are equal.
+
+Some functions here are loops, because `torch.compile` (PyTorch 2.13) gave old entries for a comprehension that closes
+over an argument, once it had compiled `update` of several optimizers; a test compiles two in one process.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from emberharmony import ops
+from emberharmony.optim import numbers
+from emberharmony.optim.groups import State
+
+Wide: TypeAlias = Literal["float32", "float64"]
+"""The dtypes of the numbers of a step."""
+
+Applied: TypeAlias = Callable[[Any, Any, State, Any], tuple[Any, State]]
+"""Computes a step for one parameter: takes the gradient, the parameter, its state and the count of steps."""
+
+
+def begun(values: list[Any], states: list[State]) -> State:
+    """Returns the state before the first step.
+
+    Args:
+        values: the parameters.
+        states: the state of each.
+    """
+    wide = _widest(values)
+    shared = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
+    return {
+        "count": ops.convert_to_tensor(0, "int32"),
+        "numbers": {
+            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide) for name, x in shared.items()
+        },
+        "parameters": [{name: x for name, x in state.items() if name not in shared} for state in states],
+    }
+
+
+def stepped(applied: Applied, values: list[Any], gradients: list[Any], state: State) -> tuple[list[Any], State]:
+    """Returns the parameters and the state after one step.
+
+    Args:
+        applied: computes a step for one parameter.
+        values, gradients: the parameters and their gradients.
+        state: the state before.
+    """
+    shared, found = state["numbers"], state["numbers"]
+    after, states = [], []
+    widest = _widest(values)
+    for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
+        wide = _wide(value)
+        made, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
+        if wide == widest:  # the numbers of all such parameters are equal
+            found = new
+        after.append(made)
+        states.append(_without(new, shared))
+    return after, {"count": ops.add(state["count"], 1), "numbers": _kept(shared, found), "parameters": states}
+
+
+def _wide(value: Any) -> Wide:
+    """Returns the dtype in which the numbers of a step are computed for a parameter."""
+    return "float64" if ops.dtype(value) == "float64" else "float32"
+
+
+def _widest(values: list[Any]) -> Wide:
+    """Returns the dtype in which a state keeps its numbers."""
+    return "float64" if any(_wide(value) == "float64" for value in values) else "float32"
+
+
+def _cast(shared: State, dtype: Wide) -> State:
+    """Returns the numbers of a state in the dtype in which a rule computes them."""
+    found = {}
+    for name, x in shared.items():
+        found[name] = ops.cast(x, dtype)
+    return found
+
+
+def _kept(shared: State, new: State) -> State:
+    """Returns the new numbers of a state in the dtypes that they had before."""
+    found = {}
+    for name, x in shared.items():
+        found[name] = ops.cast(new[name], ops.dtype(x))
+    return found
+
+
+def _without(state: State, shared: State) -> State:
+    """Returns the state of a parameter without the numbers."""
+    found = {}
+    for name, x in state.items():
+        if name not in shared:
+            found[name] = x  # noqa: PERF403  (see above)
+    return found
