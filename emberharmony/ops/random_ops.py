@@ -143,7 +143,7 @@ def random_normal(
         )
         return scaled(values, mean=mean, stddev=stddev)
     if source is not None:
-        return _from(source, wanted, lambda source: source.normal(shape, wanted) * scale + loc)
+        return _from(source, wanted, lambda source: source.normal(shape, wanted, loc, scale))
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
 
