@@ -78,6 +78,7 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/creation.py
 	$(BIN)/python benchmarks/io.py
 	$(BIN)/python benchmarks/decoding.py
+	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python docs/performance_plots.py
 

@@ -56,3 +56,20 @@ def test_the_benchmark_of_files_writes_its_figures(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert {"save", "load", "load by a map"} <= set(json.loads(path.read_text())["figures"])
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_compiled_models_counts_compilations(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mlx.core")
+    path = tmp_path / "figures.json"
+    command = [sys.executable, str(FOLDER / "compiled.py"), "--backend", "mlx", "--json", str(path), "--rounds", "1"]
+    command.append("small")
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(path.read_text())["figures"]["mlx"]
+    assert set(figures) == {"step, small", "decoding, small"}
+    for row in figures.values():
+        assert set(row) > COLUMNS
+        assert row["compiled native"] == row["compiled ours"] == 1

@@ -1,6 +1,7 @@
 """The example programs that the demo runs."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -8,15 +9,21 @@ from types import ModuleType
 def example(name: str) -> ModuleType:
     """Returns an example as a module, from the wheel or from the checkout.
 
+    It is in `sys.modules`, where `torch.compile` looks for the module of a function.
+
     Args:
         name: its path below `examples/`, without the ending.
     """
+    known = f"examples.{name.replace('/', '.')}"
+    if known in sys.modules:
+        return sys.modules[known]
     package = Path(__file__).resolve().parents[1]
     places = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
     path = next(place for place in places if place.exists())
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(known, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.modules[known] = module
     return module

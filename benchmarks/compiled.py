@@ -1,0 +1,244 @@
+"""Measures compiled models: `python benchmarks/compiled.py [PATTERN] [--backend mlx] [--rounds N] [--json FILE]`.
+
+The GPT of `examples/training/gpt.py` under `ops.compile`, and the same model of `torch.nn` under `torch.compile` or of
+`mlx.nn` under `mx.compile` (`gpts.py`), with equal weights, in turn in one process. A step of training is the value and
+gradient of the loss and a step of AdamW. Decoding predicts one letter after another from the last 32. The losses and
+the letters must be equal. Behind each row is how often each side was compiled, and how long its first call took. What
+compiles again while it is timed is an error.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import nn, ops, optim
+from emberharmony.demo.programs import example
+
+LETTERS, CONTEXT, RATE = 64, 32, 3e-3
+SIZES: dict[str, tuple[dict[str, int], int]] = {
+    "small": ({"width": 48, "heads": 4, "layers": 2}, 16),
+    "medium": ({"width": 192, "heads": 6, "layers": 4}, 8),
+}
+"""The sizes of the model, of which the small ones are those of the example, and the number of texts in a batch."""
+LENGTH = 20
+"""How many letters are written in a call of decoding."""
+TRACES: list[Any] = []
+"""The functions that MLX has traced, once for each time."""
+
+
+def counted(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that notes when Python runs it, which is when MLX traces it; PyTorch counts by itself."""
+    if ops.get_backend() == "torch":
+        return fn
+
+    def noted(*args: Any) -> Any:
+        TRACES.append(fn)
+        return fn(*args)
+
+    return noted
+
+
+def compilations(backend: str) -> int:
+    """Returns how often the library has compiled a function."""
+    if backend == "torch":
+        return int(library("torch")._dynamo.utils.counters["stats"]["unique_graphs"])
+    return len(TRACES)
+
+
+def batch(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns texts, and the same one letter later."""
+    numbers = np.random.default_rng(0).integers(0, LETTERS, (size, CONTEXT + 1)).astype(np.int32)
+    return numbers[:, :-1], numbers[:, 1:]
+
+
+def ours(sizes: dict[str, int]) -> Any:
+    """Returns our model on the active backend."""
+    return example("training/gpt").GPT(LETTERS, **sizes, dropout=0.0).eval()
+
+
+def native(backend: str, sizes: dict[str, int], weights: Any) -> Any:
+    """Returns the model of a library with the weights of ours."""
+    import gpts
+
+    if backend == "torch":
+        net = gpts.TorchGPT(LETTERS, **sizes, context=CONTEXT)
+        net.load_state_dict({name: library("torch").tensor(x) for name, x in weights.items()})
+        return net
+    net = gpts.MLXGPT(LETTERS, **sizes, context=CONTEXT)
+    named = {name.replace("network.", "network.layers."): x for name, x in weights.items()}
+    net.load_weights([(name, library("mlx").array(x)) for name, x in named.items()])
+    return net
+
+
+def flat(x: Any, logits: Any) -> tuple[Any, Any]:
+    """Returns logits and letters with one axis for all places of all texts."""
+    return logits.reshape(-1, LETTERS), x.reshape(-1)
+
+
+def our_step(model: Any, size: int) -> Call:
+    """Returns a training step of ours, a compiled function of trees, which returns the loss."""
+    x, y = (ops.convert_to_tensor(each) for each in batch(size))
+    loss_of, adam = example("training/gpt").loss, optim.AdamW(lr=RATE)
+    structure, weights = nn.split(model)[:2]
+
+    @ops.compile
+    @counted
+    def step(weights: Any, state: Any, x: Any, y: Any) -> Any:
+        loss, gradients = ops.value_and_grad(lambda each: loss_of(nn.merge(structure, each, {}), x, y))(weights)
+        return loss, *adam.update(gradients, state, weights)
+
+    held = [weights, adam.init(weights)]
+
+    def call() -> Any:
+        loss, *held[:] = step(*held, x, y)
+        ops.eval(loss, held)
+        return loss
+
+    return call
+
+
+def torch_step(net: Any, size: int) -> Call:
+    """Returns a training step of `torch.nn`: the compiled loss, its gradient, and the fused AdamW."""
+    torch = library("torch")
+    x, y = (torch.tensor(each, dtype=torch.int64) for each in batch(size))
+    optimizer = torch.optim.AdamW(net.parameters(), RATE, fused=True)
+    loss_of = torch.compile(lambda x, y: torch.nn.functional.cross_entropy(*flat(y, net(x))), fullgraph=True)
+
+    def call() -> Any:
+        loss = loss_of(x, y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return call
+
+
+def mlx_step(net: Any, size: int) -> Call:
+    """Returns a training step of `mlx.nn`, compiled as a whole."""
+    import mlx.nn as mlx_nn
+    from mlx import optimizers
+
+    mx = library("mlx")
+    x, y = (mx.array(each) for each in batch(size))
+    optimizer = optimizers.AdamW(RATE, bias_correction=True)
+    optimizer.init(net.trainable_parameters())
+    loss_of = mlx_nn.value_and_grad(net, lambda x, y: mlx_nn.losses.cross_entropy(*flat(y, net(x)), reduction="mean"))
+    state = [net.state, optimizer.state]
+
+    @partial(mx.compile, inputs=state, outputs=state)
+    @counted
+    def step(x: Any, y: Any) -> Any:
+        loss, gradients = loss_of(x, y)
+        optimizer.update(net, gradients)
+        return loss
+
+    def call() -> Any:
+        loss = step(x, y)
+        mx.eval(state, loss)
+        return loss
+
+    return call
+
+
+def decoding(predict: Callable[[list[list[int]]], int]) -> Call:
+    """Returns a function that writes letters; `predict` returns the likeliest letter after a text."""
+    beginning = batch(1)[0].tolist()[0]
+
+    def call() -> list[int]:
+        numbers = list(beginning)
+        for _ in range(LENGTH):
+            numbers.append(predict([numbers[-CONTEXT:]]))
+        return numbers
+
+    return call
+
+
+def our_decoding(model: Any) -> Call:
+    """Returns decoding by our model."""
+    predict = ops.compile(counted(lambda numbers: ops.argmax(model(numbers)[0, -1])))
+    return decoding(lambda text: int(predict(ops.array(text, "int32"))))
+
+
+def torch_decoding(net: Any) -> Call:
+    """Returns decoding by the model of `torch.nn`."""
+    torch = library("torch")
+    predict = torch.compile(lambda numbers: net(numbers)[0, -1].argmax(), fullgraph=True)
+
+    def letter(text: list[list[int]]) -> int:
+        with torch.no_grad():
+            return int(predict(torch.tensor(text, dtype=torch.int32)))
+
+    return decoding(letter)
+
+
+def mlx_decoding(net: Any) -> Call:
+    """Returns decoding by the model of `mlx.nn`."""
+    mx = library("mlx")
+    predict = mx.compile(counted(lambda numbers: mx.argmax(net(numbers)[0, -1])))
+    return decoding(lambda text: int(predict(mx.array(text, mx.int32))))
+
+
+def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
+    """Returns the call of a library and ours."""
+    sizes, texts = SIZES[size]
+    model = ours(sizes)
+    net = native(backend, sizes, model.state_dict(host=True))
+    if what == "step":
+        step = torch_step if backend == "torch" else mlx_step
+        return step(net, texts), our_step(model, texts)
+    decode = torch_decoding if backend == "torch" else mlx_decoding
+    return decode(net), our_decoding(model)
+
+
+def measured(backend: str, what: str, size: str, rounds: int) -> dict[str, float]:
+    """Returns the ratios of a pair of calls, how often each side was compiled, and the seconds of its first call."""
+    calls = pair(backend, what, size)
+    row, found = {}, []
+    for side, call in zip(("native", "ours"), calls, strict=True):
+        before, start = compilations(backend), time.perf_counter()
+        results = [call()]
+        row[f"first {side}"] = time.perf_counter() - start
+        results += [call() for _ in range(2)]
+        row[f"compiled {side}"] = compilations(backend) - before
+        found.append([ops.to_numpy(each) if what == "step" else each for each in results])
+    before = compilations(backend)
+    assert np.allclose(*found, rtol=1e-4), f"{what} differs: {found}"
+    row |= timed(*calls, rounds)
+    assert compilations(backend) == before, "functions were compiled again"
+    return row
+
+
+def main() -> None:
+    """Measures and prints a row for each size and library."""
+    alone()
+    options = parser(__doc__, rounds=20).parse_args()
+    backends = [name for name in installed(options.backend) if name != "numpy"]
+    figures: dict[str, Any] = {}
+    for backend in backends:
+        library(backend)
+        ops.set_backend(backend)
+        print(head(f"compiled GPT, {backend}"))
+        figures[backend] = {}
+        for what in ("step", "decoding"):
+            for size in SIZES:
+                title = f"{what}, {size}"
+                if not re.search(options.pattern, title):
+                    continue
+                figures[backend][title] = row = measured(backend, what, size, options.rounds)
+                print(line(title, row))
+                print(
+                    f"  compiled {row['compiled native']} and {row['compiled ours']} times, the first call took "
+                    f"{row['first native']:.1f} and {row['first ours']:.1f} s",
+                    flush=True,
+                )
+    write(options.json, {"machine": machine(backends), "figures": figures})
+
+
+if __name__ == "__main__":
+    main()
