@@ -347,11 +347,12 @@ def protocol() -> str:
 def lint_parameters() -> str:
     """Returns the text of `parameters.csv`: the parameters of each op that replaces a native function."""
     from emberlint.knowledge.replacements import table
+    from emberlint.knowledge.signatures import signatures
 
     ops = dict(exported())
     ops |= {f"{space}.{name}": spec for space in NAMESPACES for name, (_, spec) in members(space).items()}
     lines = [HEADER, "op,parameters\n"]
-    for name in sorted({one.op for one in table().values()}):
+    for name in sorted({one.op for one in table().values()} | {one.op for one in signatures().values()}):
         spec = ops.get(name)
         if spec is None:
             continue  # a constant such as `ops.pi`

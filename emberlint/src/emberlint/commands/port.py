@@ -9,7 +9,7 @@ from emberlint.commands import options
 from emberlint.config.errors import UsageError
 from emberlint.run.check import source_file
 from emberlint.run.repair import Repaired, replace_text
-from emberlint.source.discover import NOTEBOOK
+from emberlint.source.discover import NOTEBOOK, relative
 from emberlint.source.reading import read_text
 
 
@@ -18,10 +18,42 @@ from emberlint.source.reading import read_text
 @click.option("--diff", is_flag=True, help="Print the changes as a diff, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
 @click.option(
-    "--format", "--output-format", "form", type=click.Choice(["text", "json"]), default="text", help="Of the report."
+    "--format",
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    help="Of the report.",
+)
+@click.option(
+    "--default-float",
+    type=click.Choice(["float32", "float64"]),
+    default="float32",
+    help="The dtype of Python floats: with float64, that of NumPy, call ops.set_default_float at the start.",
+)
+@click.option(
+    "--check-run",
+    metavar="COMMAND",
+    help="Run the tests, as in 'pytest -q', on copies before and after; exit with 1 if an outcome changes.",
+)
+@click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    type=click.Choice(["numpy", "torch", "mlx", "jax"]),
+    help="A backend for --check-run, numpy if none is named; may be repeated.",
 )
 @click.pass_context
-def port(ctx: click.Context, paths: tuple[Path, ...], diff: bool, check: bool, form: str) -> None:
+def port(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    diff: bool,
+    check: bool,
+    form: str,
+    default_float: str,
+    check_run: str | None,
+    backends: tuple[str, ...],
+) -> None:
     """Rewrite native calls as calls of ops where they are equal.
 
     The rest is marked with comments and listed.
@@ -29,11 +61,16 @@ def port(ctx: click.Context, paths: tuple[Path, ...], diff: bool, check: bool, f
     try:
         ported = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report = import_module("emberlint.port.report")
+        trial = import_module("emberlint.port.trial").trial
     except ModuleNotFoundError as error:
         raise UsageError(f"a port needs {error.name}: pip install emberlint") from error
+    if backends and check_run is None:
+        raise UsageError("--backend says where the tests of --check-run run: give that too")
     found = options.settings_for(paths)
-    settings = found.with_(roles=(*found.roles, ("**", "frontend")) if found.roles else (("**", "frontend"),))
-    results = {}
+    # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
+    named = [(relative(path, found.root), "frontend") for path in paths if path.is_file()]
+    settings = found.with_(roles=(*named, *found.roles, ("**", "frontend")))
+    results, changed = {}, {}
     for path, file in options.files_for(paths, settings).items():
         shown = options.shown(path, settings)
         try:
@@ -41,17 +78,22 @@ def port(ctx: click.Context, paths: tuple[Path, ...], diff: bool, check: bool, f
                 raise ValueError("a notebook; `emberlint fix` repairs notebooks, a port does not rewrite them")
             before = read_text(file.read_bytes(), newline="")
             first = source_file(path, before, settings)
-            result = ported(first, lambda text, path=path: source_file(path, text, settings))
+            result = ported(first, lambda text, path=path: source_file(path, text, settings), default_float)
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown}: skipped: {error}", err=True)
             continue
         results[shown] = result
-        if result.before == result.after:
-            continue
+        if result.before != result.after:
+            changed[path] = (shown, file, result)
+    # The tests run before anything is written, so that an interruption leaves the project as it is.
+    texts = {path: result.after for path, (_, _, result) in changed.items()}
+    tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None
+    for shown, file, result in changed.values():
         if diff:
             click.echo("".join(Repaired(result.before, result.after).diff(shown)), nl=False)
         elif not check:
             replace_text(file, result.after)
-    click.echo(report.as_json(results) if form == "json" else "\n".join(report.text(results)), err=diff)
-    if check and any(one.before != one.after for one in results.values()):
+    written = {"json": report.as_json, "html": report.as_html}.get(form)
+    click.echo("\n".join(report.text(results, tried)) if written is None else written(results, tried), err=diff)
+    if (check and changed) or (tried is not None and tried.parted):
         ctx.exit(1)

@@ -11,13 +11,16 @@ from typing import NamedTuple
 
 from emberlint.knowledge.arguments import parameters
 
+PARTS = {"values": 0, "indices": 1}  # of the results of `torch.max(x, dim)`, `torch.sort` and the like
+
 
 class Signature(NamedTuple):
     """A native function or method, its parameters, and how its arguments become those of the op.
 
     `places` are the positional parameters in order; `*axes` takes all further positional arguments. `arguments` gives
     the op's parameter for a native one, `fills` the arguments of the op that stand for a native default. `when` names a
-    condition on the arguments, `integers` is what differs for integer tensors.
+    condition on the arguments, `integers` is what differs for integer tensors. `part` is the index of the item of the
+    native result that the op returns, or None for the whole result.
     """
 
     native: str
@@ -29,6 +32,7 @@ class Signature(NamedTuple):
     fills: Mapping[str, str]
     when: str
     integers: str
+    part: int | None = None
 
 
 class Translation(NamedTuple):
@@ -48,9 +52,26 @@ class UntranslatableError(Exception):
 
 @cache
 def signatures() -> Mapping[str, Signature]:
-    """Returns the signatures by native name."""
+    """Returns the signatures by the names of the table.
+
+    A function has several rows if its arguments decide which op it is (`numpy.where`, `numpy.where:nonzero`), or if
+    the op returns only a part of its result (`torch.max:values`, `torch.max:indices`).
+    """
     text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
     return {row["native"]: _parsed(row) for row in csv.DictReader(text.splitlines())}
+
+
+@cache
+def _by_function() -> Mapping[str, tuple[Signature, ...]]:
+    found: dict[str, tuple[Signature, ...]] = {}
+    for one in signatures().values():
+        found[one.native] = (*found.get(one.native, ()), one)
+    return found
+
+
+def candidates(native: str) -> tuple[Signature, ...]:
+    """Returns the signatures of a native function, in the order of the table."""
+    return _by_function().get(native, ())
 
 
 def _parsed(row: Mapping[str, str]) -> Signature:
@@ -59,7 +80,7 @@ def _parsed(row: Mapping[str, str]) -> Signature:
     star = words.index("*") if "*" in words else len(words)
     pairs = [word.partition("=") for word in row["arguments"].split()]
     return Signature(
-        row["native"],
+        row["native"].partition(":")[0],
         tuple(words[:star]),
         frozenset(word for word in words if not word.startswith("*") and word != "self"),
         tuple(word.lstrip("*") for word in required),
@@ -68,6 +89,7 @@ def _parsed(row: Mapping[str, str]) -> Signature:
         {ours: theirs.partition(":")[2] for ours, _, theirs in pairs if ":" in theirs},
         row["when"],
         row["integers"],
+        PARTS.get(row["native"].partition(":")[2]),
     )
 
 

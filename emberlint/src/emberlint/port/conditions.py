@@ -2,48 +2,130 @@
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype
 from emberlint.knowledge.signatures import Signature
 from emberlint.source.source_file import SourceFile
 
+
+class Terms(NamedTuple):
+    """What a port takes for granted: the dtype of Python floats, and what the libraries of the file are for."""
+
+    default_float: str = "float32"
+    numpy_is_host: bool = False
+    uses_torch: bool = False
+
+
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
 DATA = frozenset({"x", "x1", "x2", "a", "b", "y", "xs", "arrays", "operands", "xi", "array"})
 BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # as NumPy and PyTorch read them
+# What the libraries make of Python floats; a port whose ops do the same need not look at the arguments.
+FLOATS = {"numpy": "float64"}
+HOST = "this file uses another library too, so NumPy's arrays are host data"
+# Ops whose results have a dtype that no argument decides.
+SAME_DTYPE = frozenset(
+    {"all", "allclose", "any", "argmax", "argmin", "argsort", "argwhere", "array_equal", "count_nonzero", "isclose"}
+    | {"isfinite", "isinf", "isnan", "nonzero"}
+)
+DEVICE_NAMES = frozenset({"cpu", "cuda", "mps", "gpu"})
+CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
+_SEQUENCES = frozenset({"list", "tuple", "str", "object"})
 _INTEGRAL = frozenset({"size", "ndim"})
 
 
-def reason_against(file: SourceFile, found: Signature, given: Mapping[str, ast.expr]) -> str | None:
+def reason_against(
+    file: SourceFile, found: Signature, call: ast.Call, given: Mapping[str, ast.expr], terms: Terms
+) -> str | None:
     """Returns why a call with these arguments, by the op's parameters, may differ from that of the op, or None."""
-    dtype = given.get("dtype")
-    if dtype is not None and not is_dtype(file, dtype):
-        return f"`{file.segment(dtype)}` may be a native dtype: pass a neutral one such as ops.float32"
+    library = found.native.partition(".")[0]
+    dtype, data = given.get("dtype"), next(iter(given.values()), None)
+    if dtype is not None and not is_dtype(file, dtype, is_certain=found.native == "torch.Tensor.to"):
+        return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
+    if found.when == "device" and not _is_device(file, given["device"]):
+        return f"`{file.segment(given['device'])}` may be something else than a device"
+    caught = _caught(file, call)
+    if caught:
+        return f"`except {caught}` catches its error, and ops raise errors of their own"
+    if found.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
+        return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
+    if FLOATS.get(library, "float32") != terms.default_float:
+        reason = _reason_for_numbers(file, found, given, terms.default_float)
+        if reason is not None:
+            return reason
+    return HOST if library == "numpy" and terms.numpy_is_host else None
+
+
+def _reason_for_numbers(
+    file: SourceFile, found: Signature, given: Mapping[str, ast.expr], default_float: str
+) -> str | None:
+    """Returns why a call that may be given Python numbers differs from that of the op, or None."""
+    dtype, data = given.get("dtype"), next(iter(given.values()), None)
     if found.when == "integers" and dtype is None and not all(_is_integer(one) for one in given.values()):
-        return f"ops.{found.op} gives float32 for Python floats: name the dtype"
-    if found.when == "dtype" and dtype is None:
-        if found.native in ("numpy.array", "torch.tensor"):
-            return f"`{found.native}` copies, and ops.{found.op} may choose another dtype: name the dtype"
-        data = next(iter(given.values()), None)
-        if data is None or file.inference.evidence(data) is None:
-            return f"ops.{found.op} may choose another dtype for Python numbers: name the dtype"
+        return f"ops.{found.op} gives {default_float} for Python floats: name the dtype"
+    if found.when == "dtype" and dtype is None and (data is None or file.inference.evidence(data) is None):
+        return f"ops.{found.op} gives {default_float} for Python floats: name the dtype"
     data_given = [one for name, one in given.items() if name in DATA and found.when != "dtype"]
-    if data_given and all(_is_number(file, one) for one in data_given):
-        return f"ops.{found.op} gives float32 for Python numbers, where {found.native.partition('.')[0]} may not"
+    if data_given and found.op not in SAME_DTYPE and all(_is_number(file, one) for one in data_given):
+        return (
+            f"ops.{found.op} gives {default_float} for Python numbers, where {found.native.partition('.')[0]} may not"
+        )
     return None
 
 
-def is_dtype(file: SourceFile, node: ast.expr) -> bool:
-    """Returns whether an argument is a dtype that has a neutral form, or the dtype of a tensor."""
+def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool:
+    """Returns whether every op understands an argument as a dtype: the dtypes of all libraries, but not all names.
+
+    An argument of unknown value is taken for a dtype, unless it must be certain that it is one.
+    """
     if isinstance(node, ast.Constant):
-        return node.value in NEUTRAL
+        return node.value is None or node.value in NEUTRAL
     origin = file.native(node)
     if origin is not None:
         return neutral_dtype(origin) is not None
-    if isinstance(node, ast.Name):
-        return node.id in BUILTINS and file.names.lookup(node) is None
-    return isinstance(node, ast.Attribute) and (
-        node.attr == "dtype" or f"{file.names.origin(node)}".startswith(file.settings.namespaces)
-    )
+    if isinstance(node, ast.Name) and file.names.lookup(node) is None:
+        return node.id in BUILTINS
+    if not is_certain:
+        return True
+    is_own = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
+    return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_own)
+
+
+def _is_device(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an argument is a device: by its value, or by its name."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value.partition(":")[0] in DEVICE_NAMES
+    if isinstance(node, ast.Call):
+        return file.native(node.func) == "torch.device"
+    return "device" in (getattr(node, "id", "") or getattr(node, "attr", ""))
+
+
+def _caught(file: SourceFile, call: ast.Call) -> str:
+    """Returns the native exception that a handler around a call catches, or an empty string."""
+    child: ast.AST = call
+    for above in file.ancestors(call):
+        if isinstance(above, ast.Try) and child in above.body:
+            kinds = [one.type for one in above.handlers if one.type is not None]
+            named = [name for one in kinds for name in (one.elts if isinstance(one, ast.Tuple) else [one])]
+            native = next((name for name in named if file.native(name) is not None), None)
+            if native is not None:
+                return file.segment(native)
+        child = above
+    return ""
+
+
+def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an argument was just tested to be a list or a tuple, so that its items may be of any type."""
+    child: ast.AST = node
+    for above in file.ancestors(node):
+        if isinstance(above, ast.If) and child in above.body and isinstance(above.test, ast.Call):
+            test = above.test
+            if isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2:
+                kinds = {one.id for one in ast.walk(test.args[1]) if isinstance(one, ast.Name)}
+                if ast.dump(test.args[0]) == ast.dump(node) and kinds & _SEQUENCES:
+                    return True
+        child = above
+    return False
 
 
 def _is_integer(node: ast.expr) -> bool:

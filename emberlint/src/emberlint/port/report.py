@@ -1,31 +1,38 @@
-"""The report of a port: how much was ported, and what remains by kind and place."""
+"""The report of a port: how much was ported, what remains by kind and place, and which tests part."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 
 from emberlint.port.rewrite import Ported
+from emberlint.port.trial import Run, Trial
+
+STYLE = """body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+table { border-collapse: collapse; margin-bottom: 1.5rem } th, td { border: 1px solid #8886; padding: .2rem .6rem }
+th, td { text-align: left; vertical-align: top } code { font-size: 90% }
+@media (prefers-color-scheme: dark) { body { background: #111; color: #ddd } }"""
 
 
-def text(files: Mapping[str, Ported]) -> Iterator[str]:
+def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
     for path, one in files.items():
         for use in one.remaining:
-            advice = f" ({use.advice})" if use.advice else ""
-            yield f"{path}:{use.line}: {use.native}: {use.reason}{advice}"
-    ported = Counter(use.kind for one in files.values() for use in one.ported)
-    remaining = Counter(use.kind for one in files.values() for use in one.remaining)
-    for kind in sorted({*ported, *remaining}):
-        yield f"{kind}: {ported[kind]} ported, {remaining[kind]} remain"
-    total = ported.total() + remaining.total()
-    share = f" ({ported.total() / total:.0%})" if total else ""
-    changed = sum(one.before != one.after for one in files.values())
-    yield f"{ported.total()} of {total} native uses ported{share}; {changed} of {len(files)} files change"
+            yield f"{path}:{use.line}: {use.native}: {_why(use.reason, use.advice)}"
+    yield from (f"{kind}: {done} ported, {left} remain" for kind, done, left in _kinds(files))
+    yield _summary(files)
+    if tried is not None:
+        yield f"before: {_counts(tried.before)}"
+        yield from (f"after, on {backend}: {_counts(run)}" for backend, run in tried.after.items())
+        yield from (f"{backend}: not installed, so nothing ran on it" for backend in tried.absent)
+        yield from (f"{one.backend}: {one.test}: {one.before} before, {one.after} after" for one in tried.parted)
+        if not tried.parted:
+            yield "the port changed no outcome"
 
 
-def as_json(files: Mapping[str, Ported]) -> str:
+def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as JSON."""
-    document = {
+    document: dict[str, object] = {
         "version": 1,
         "files": [
             {
@@ -37,4 +44,67 @@ def as_json(files: Mapping[str, Ported]) -> str:
             for path, one in files.items()
         ],
     }
+    if tried is not None:
+        document["check-run"] = {
+            "command": tried.command,
+            "before": tried.before._asdict(),
+            "after": {backend: run._asdict() for backend, run in tried.after.items()},
+            "absent": tried.absent,
+            "parted": [one._asdict() for one in tried.parted],
+        }
     return json.dumps(document, indent=2)
+
+
+def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
+    """Returns the report as one page of HTML that loads nothing."""
+    remaining = [
+        (path, str(use.line), use.native, _why(use.reason, use.advice))
+        for path, one in files.items()
+        for use in one.remaining
+    ]
+    parts = [
+        f"<p>{escape(_summary(files))}</p>",
+        _table(("kind", "ported", "remain"), [(kind, str(done), str(left)) for kind, done, left in _kinds(files)]),
+    ]
+    if tried is not None:
+        rows = [("before", "", _counts(tried.before))]
+        rows += [("after", backend, _counts(run)) for backend, run in tried.after.items()]
+        rows += [("after", backend, "not installed") for backend in tried.absent]
+        parts += [f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>", _table(("", "backend", "tests"), rows)]
+        if tried.parted:
+            parts += ["<h2>Tests that part</h2>", _table(("backend", "test", "before", "after"), tried.parted)]
+    parts += ["<h2>What remains</h2>", _table(("file", "line", "use", "reason"), remaining)]
+    head = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
+    body = "\n".join(["<h1>emberlint port</h1>", *parts])
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>'
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{escape(one)}</td>' for one in row)}</tr>" for row in rows]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _why(reason: str, advice: str) -> str:
+    return f"{reason} ({advice})" if advice else reason
+
+
+def _counts(run: Run) -> str:
+    """Returns how many tests ended how, or how the command ended if it told no tests."""
+    counts = Counter(run.outcomes.values())
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or f"exit status {run.status}"
+
+
+def _kinds(files: Mapping[str, Ported]) -> Iterator[tuple[str, int, int]]:
+    """Yields how many uses of each kind were ported, and how many remain."""
+    ported = Counter(use.kind for one in files.values() for use in one.ported)
+    remaining = Counter(use.kind for one in files.values() for use in one.remaining)
+    yield from ((kind, ported[kind], remaining[kind]) for kind in sorted({*ported, *remaining}))
+
+
+def _summary(files: Mapping[str, Ported]) -> str:
+    ported = sum(len(one.ported) for one in files.values())
+    total = ported + sum(len(one.remaining) for one in files.values())
+    share = f" ({ported / total:.0%})" if total else ""
+    changed = sum(one.before != one.after for one in files.values())
+    return f"{ported} of {total} native uses ported{share}; {changed} of {len(files)} files change"

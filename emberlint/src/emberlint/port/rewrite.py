@@ -12,6 +12,7 @@ from libcst.helpers import get_full_name_for_node
 
 from emberlint.fixes.imports import comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
+from emberlint.port.conditions import HOST, Terms
 from emberlint.port.steps import Step, steps
 from emberlint.source.source_file import SourceFile
 
@@ -39,7 +40,7 @@ class Ported(NamedTuple):
     remaining: tuple[Use, ...]
 
 
-def port(file: SourceFile, parsed: Callable[[str], SourceFile]) -> Ported:
+def port(file: SourceFile, parsed: Callable[[str], SourceFile], default_float: str = "float32") -> Ported:
     """Returns the file with every exact native use ported and a comment above each statement with another one.
 
     A file that would not parse afterwards, or would lose a comment, is left as it is.
@@ -47,20 +48,28 @@ def port(file: SourceFile, parsed: Callable[[str], SourceFile]) -> Ported:
     Args:
         file: The file.
         parsed: Returns the file with another text, to port what the first round made known.
+        default_float: The dtype that ops give Python floats in the ported program.
     """
-    text, done = file.text, list[Use]()
+    text, done, terms = file.text, list[Use](), _terms(file, default_float)
     current = parsed(_unmarked(text))
     for _ in range(ROUNDS):
-        found = [step for step in steps(current) if step.changes]
+        found = [step for step in steps(current, terms) if step.changes]
         after = _applied(current, found)
         if after == current.text or not _is_sound(current.text, after):
             break
         done += [Use(step.native, step.kind, step.node.lineno) for step in found]
         current = parsed(after)
-    left = [step for step in steps(current) if not step.changes]
+    left = [step for step in steps(current, terms) if not step.changes]
     marked, lines = _marked(current, left)
     remaining = [Use(one.native, one.kind, lines(one.node.lineno), one.reason, one.advice) for one in left]
     return Ported(text, marked, tuple(done), tuple(remaining))
+
+
+def _terms(file: SourceFile, default_float: str) -> Terms:
+    """Returns what a port of a file may take for granted, which a mark tells once the other library is gone."""
+    origins = {f"{one.origin}".partition(".")[0] for some in file.names.root.bindings.values() for one in some}
+    is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or (MARK in file.text and HOST in file.text)
+    return Terms(default_float, is_host, "torch" in origins)
 
 
 def _applied(file: SourceFile, found: list[Step]) -> str:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
@@ -11,18 +11,25 @@ from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import neutral_dtype, replacement
 from emberlint.knowledge.signatures import (
+    PARTS,
     Signature,
     Translation,
     UntranslatableError,
-    signatures,
+    candidates,
     translated,
 )
-from emberlint.port.conditions import BUILTINS, reason_against
+from emberlint.port.conditions import BUILTINS, Terms, reason_against
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice, is_plain
 from emberlint.source.source_file import SourceFile
 
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+# Methods that only tensors of PyTorch have, so that the name tells the library of a value of unknown type.
+OF_TORCH = frozenset(
+    {"clamp", "clone", "contiguous", "cpu", "detach", "dim", "index_select", "log_softmax", "logsumexp", "masked_fill"}
+    | {"ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile", "tril", "triu"}
+    | {"unsqueeze"}
+)
 # how the reason for a tensor names the library that it comes from
 _ORIGIN = re.compile(r"`(numpy|torch|emberharmony)\.[\w.]+`(?: returns|, a tensor type)")
 
@@ -39,62 +46,106 @@ class Step(NamedTuple):
     advice: str = ""
 
 
-def steps(file: SourceFile) -> list[Step]:
+def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
-    done = [*_calls(file)]
-    ported = {id(step.node) for step in done if step.changes}
-    return [*done, *_others(file, ported)]
+    done = [*_calls(file, terms)]
+    return [*done, *_others(file, done)]
 
 
-def _calls(file: SourceFile) -> Iterator[Step]:
+def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of the calls of functions and methods."""
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            yield _called(file, call, use.origin, signatures().get(use.origin), use)
+            yield _called(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
-            yield from _method(file, call, call.func)
+            yield from _method(file, call, call.func, terms)
 
 
-def _method(file: SourceFile, call: ast.Call, function: ast.Attribute) -> Iterator[Step]:
+def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of a method, if its receiver is known as a tensor of a library or as the result of an op."""
-    known = {owner: signatures().get(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
-    evidence = file.inference.evidence(function.value) if any(known.values()) else None
-    origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
-    if origin is None:
+    known = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
+    if not any(known.values()):
         return
-    found = known.get(origin[1])
-    if found is not None:
-        yield _called(file, call, found.native, found, None)
-    elif origin[1] not in CLASSES:
-        name = next(one.op for one in known.values() if one is not None)
+    evidence = file.inference.evidence(function.value)
+    origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
+    library = origin[1] if origin is not None else ""
+    if library not in CLASSES and _is_of_torch(file, function, terms):
+        library = "torch"
+    found = known.get(library)
+    if found:
+        yield _called(file, call, found[0].native, found, None, terms)
+    elif library and library not in CLASSES:
+        name = next(one[0].op for one in known.values() if one)
         why = "the result of an op has this method in some libraries only"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
 
 
-def _called(file: SourceFile, call: ast.Call, origin: str, found: Signature | None, use: Use | None) -> Step:
+def _is_of_torch(file: SourceFile, function: ast.Attribute, terms: Terms) -> bool:
+    """Returns whether the name of a method tells that its receiver is a tensor of PyTorch, in a file that uses it."""
+    if function.attr not in OF_TORCH or not terms.uses_torch:
+        return False
+    own = any(one.name == function.attr for one in file.index.nodes(ast.FunctionDef))
+    receiver = function.value
+    is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
+    is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
+    return not (own or is_self or is_super or file.names.origins(receiver) or file.inference.is_other(receiver))
+
+
+def _called(
+    file: SourceFile, call: ast.Call, origin: str, found: Sequence[Signature], use: Use | None, terms: Terms
+) -> Step:
+    """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
-    if found is None:
-        return Step(call, origin, kind, reason="no op is known to equal this call", advice=_advice(file, use))
-    is_method = isinstance(call.func, ast.Attribute) and use is None
+    why, way = "no op is known to equal this call", _advice(file, use)
+    part = _part(file, call)
+    for one in sorted(found, key=lambda one: one.part is None):
+        if one.part not in (None, part):
+            continue
+        try:
+            space = spelling(file, call)
+            changes = _translated(file, call, one, space, use is None, terms)
+            if one.part is not None:
+                changes = (*changes, _Text(file, call, space).without_part())
+            return Step(call, origin, kind, changes, space)
+        except (UntranslatableError, ShadowedError) as error:
+            if one is found[0]:
+                why, way = str(error), way or f"ops.{one.op}"
+    return Step(call, origin, kind, reason=why, advice=way)
+
+
+def _part(file: SourceFile, call: ast.Call) -> int | None:
+    """Returns the index of the item of a call's result that is used at once: `[0]`, `.values` or `.indices`."""
+    above = file.parent(call)
+    if isinstance(above, ast.Subscript) and above.value is call and isinstance(above.slice, ast.Constant):
+        return above.slice.value if type(above.slice.value) is int else None
+    return PARTS.get(above.attr) if isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load) else None
+
+
+def _translated(
+    file: SourceFile, call: ast.Call, found: Signature, space: Spelling, is_method: bool, terms: Terms
+) -> tuple[Change, ...]:
+    """Returns the changes that make a call one of the op.
+
+    Raises:
+        UntranslatableError: if no call of the op equals it.
+    """
     arguments = [*([call.func.value] if is_method and isinstance(call.func, ast.Attribute) else []), *call.args]
-    try:
-        if any(isinstance(one, ast.Starred) for one in arguments) or any(one.arg is None for one in call.keywords):
-            raise UntranslatableError("the arguments of `*` and `**` are known only at run time")
-        if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
-            raise UntranslatableError("it is inside an f-string")
-        keywords = [one.arg or "" for one in call.keywords]
-        plan = translated(found, len(arguments), keywords)
-        values = [*arguments, *(one.value for one in call.keywords)]
-        reason = reason_against(file, found, _by_parameter(found, plan, values))
-        if reason is not None:
-            raise UntranslatableError(reason)
-        space = spelling(file, call)
-        changes = tuple(_Text(file, call, space).changes(found, plan, is_method))
-    except (UntranslatableError, ShadowedError) as error:
-        return Step(call, origin, kind, reason=str(error), advice=_advice(file, use) or f"ops.{found.op}")
-    return Step(call, origin, kind, changes, space)
+    plan = translated(found, len(arguments), [one.arg or "" for one in call.keywords])
+    # the arguments that the op takes as a tuple, or as any number of arguments too
+    last = len(found.places) - 1 if parameters()[found.op].variadic else plan.packed
+    several = arguments[last:] if last >= 0 else []
+    starred = any(isinstance(one, ast.Starred) and one not in several for one in arguments)
+    if starred or any(one.arg is None for one in call.keywords):
+        raise UntranslatableError("the arguments of `*` and `**` are known only at run time")
+    if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
+        raise UntranslatableError("it is inside an f-string")
+    values = [*arguments, *(one.value for one in call.keywords)]
+    reason = reason_against(file, found, call, _by_parameter(found, plan, values), terms)
+    if reason is not None:
+        raise UntranslatableError(reason)
+    return tuple(_Text(file, call, space).changes(found, plan, is_method))
 
 
 def _by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
@@ -108,8 +159,10 @@ def _advice(file: SourceFile, use: Use | None) -> str:
     return "" if use is None else advice(file, use).title
 
 
-def _others(file: SourceFile, ported: set[int]) -> Iterator[Step]:
+def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
     """Yields the steps of dtypes, constants and functions that are not called."""
+    ported = {id(step.node) for step in calls if step.changes}
+    is_left = any(not step.changes for step in calls)
     for use in native_uses(file):
         above = file.parent(use.node)
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
@@ -126,6 +179,10 @@ def _others(file: SourceFile, ported: set[int]) -> Iterator[Step]:
         if not name or takes or not (is_argument or is_plain(file, use)):
             why = "a function is passed as a value" if takes else "no op is known to equal it here"
             yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}" if name else "")
+            continue
+        if neutral and is_left and not is_argument:
+            why = "a native call that is left may be given this dtype, which ops understand too"
+            yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}")
             continue
         try:
             space = spelling(file, use.node)
@@ -173,7 +230,7 @@ class _Text:
         assert isinstance(call, ast.Call)
         op = f"{self.space.text}.{found.op}"
         if is_method:
-            yield from self._receiver(call, op)
+            yield from self._receiver(call, op, plan.keywords[0])
         else:
             yield self.replaced(call.func, op)
         for key, node in zip(plan.keywords[is_method:], call.args, strict=False):
@@ -215,7 +272,17 @@ class _Text:
         depth = self.depth + 1 if not after else -self.depth - 1
         return Change(line, column, column, depth, text)
 
-    def _receiver(self, call: ast.Call, op: str) -> Iterator[Change]:
+    def without_part(self) -> Change:
+        """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
+        whole, call = self.file.parent(self.node), self.node
+        assert isinstance(whole, ast.expr)
+        if whole.end_lineno != call.end_lineno:
+            raise UntranslatableError("its part of the result spans several lines")
+        line = call.end_lineno or 0
+        ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, whole)]
+        return Change(line, ends[0], ends[1], 0, "")
+
+    def _receiver(self, call: ast.Call, op: str, key: str | None) -> Iterator[Change]:
         function = call.func
         assert isinstance(function, ast.Attribute)
         line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
@@ -228,7 +295,7 @@ class _Text:
         if not text[:dot].strip() and (function.value.end_lineno or 0) != line:
             raise UntranslatableError("the chain of its methods spans several lines")
         start = self.file.column(call.lineno, call.col_offset) - 1
-        yield Change(call.lineno, start, start, self.depth, f"{op}(")
+        yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
         yield Change(line, dot, opening + 1, 0, ", " if call.args or call.keywords else "")
 
     def _packed(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
@@ -238,8 +305,10 @@ class _Text:
                 yield self._inserted(nodes[0], opening)
             return
         is_single = len(nodes) == 1
-        if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp):
-            raise UntranslatableError(f"`{self.file.segment(nodes[0])}` may be one number or a tuple")
+        if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
+            if opening:
+                yield self._inserted(nodes[0], opening)
+            return  # a number or a tuple, which both the native call and the op take
         yield self._inserted(nodes[0], f"{opening}(")
         yield self._inserted(nodes[-1], ",)" if is_single else ")", after=True)
 

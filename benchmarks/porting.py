@@ -1,0 +1,221 @@
+"""Measures `emberlint port` on a package: the native calls that its own tests run, before and after.
+
+A call counts if a function, type or method of NumPy, PyTorch, MLX or JAX is called from a ported file; a call site
+counts once. Each call of the files is instrumented when they are imported, so that the count does not depend on what
+emberlint knows. The tests themselves are not ported, and must end as before.
+
+    python benchmarks/porting.py ahrs-0.4.0 --port ahrs --default-float float64 -- tests
+"""
+
+import argparse
+import ast
+import doctest
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+LIBRARIES = ("numpy", "torch", "mlx", "jax", "jaxlib")
+TESTS = {"test", "tests", "testing", "conftest.py"}
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
+SCALAR = re.compile(rf"(?:array|np\.\w+)\(({NUMBER.pattern})\)")
+HOOK = "__native_call__"
+Site = tuple[str, str, int, int, int, int]  # the native name, the file, and where the call begins and ends
+
+
+class Recorder(importlib.abc.MetaPathFinder):
+    """Instruments some files as they are imported, and collects the native calls and the outcomes of the tests."""
+
+    def __init__(self, files: Sequence[str], root: Path) -> None:
+        self.files, self.root = frozenset(str((root / file).resolve()) for file in files), root.resolve()
+        self.places: list[tuple[str, int, int, int, int]] = []
+        self.calls: Counter[Site] = Counter()
+        self.outcomes: dict[str, str] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Returns a spec that instruments the module, if it is one of the files."""
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.origin is not None and str(Path(spec.origin).resolve()) in self.files:
+            spec.loader = Instrumenting(name, spec.origin, self)
+            return spec
+        return None
+
+    def native_call(self, function: Any, site: int) -> Any:
+        """Counts a call if its function is native, and returns the function."""
+        name = native(function)
+        if name:
+            self.calls[name, *self.places[site]] += 1
+        return function
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keeps the outcome of a test: the worst of its phases."""
+        if report.when == "call" or report.outcome != "passed":
+            self.outcomes[report.nodeid] = report.outcome
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keeps the modules that cannot be collected."""
+        if report.failed:
+            self.outcomes[report.nodeid] = "failed"
+
+
+class Instrumenting(importlib.machinery.SourceFileLoader):
+    """Loads a file with each call passed through the recorder."""
+
+    def __init__(self, name: str, path: str, recorder: Recorder) -> None:
+        super().__init__(name, path)
+        self.recorder = recorder
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Returns the code of the instrumented source; no cached code is used or written."""
+        path = Path(self.get_filename(fullname))
+        tree = Calls(self.recorder, str(path.resolve().relative_to(self.recorder.root))).visit(
+            ast.parse(path.read_bytes())
+        )
+        return compile(ast.fix_missing_locations(tree), str(path), "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the module with the hook among its names."""
+        setattr(module, HOOK, self.recorder.native_call)
+        super().exec_module(module)
+
+
+class Calls(ast.NodeTransformer):
+    """Replaces the function `f` of each call by `__native_call__(f, site)`."""
+
+    def __init__(self, recorder: Recorder, path: str) -> None:
+        self.recorder, self.path = recorder, path
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        """Instruments a call and those inside it."""
+        self.generic_visit(node)
+        site = len(self.recorder.places)
+        place = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
+        self.recorder.places.append((self.path, *place))
+        hook = ast.Call(ast.Name(HOOK, ast.Load()), [node.func, ast.Constant(site)], [])
+        node.func = ast.copy_location(hook, node.func)
+        return node
+
+
+def native(function: Any) -> str:
+    """Returns the name of a native function, type or method, or an empty string."""
+    owner = getattr(function, "__self__", None)
+    kind = owner if isinstance(owner, type) else type(owner)
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
+    modules = [str(getattr(function, "__module__", None)), str(getattr(type(function), "__module__", ""))]
+    if owner is not None and not isinstance(owner, ModuleType):
+        modules.append(str(kind.__module__))
+    if type(function) is np.ufunc and getattr(np, str(name), None) is not function:
+        return ""  # SciPy's functions have the type of NumPy's
+    module = next((one for one in modules if one.partition(".")[0] in LIBRARIES), "")
+    return f"{module}.{name}" if module else ""
+
+
+def record(files: Sequence[str], out: Path, default_float: str, arguments: list[str]) -> int:
+    """Runs the tests below the current folder, and writes what ran."""
+    recorder = Recorder(files, Path.cwd())
+    sys.meta_path.insert(0, recorder)
+    sys.path[:0] = [str(Path.cwd()), str(Path.cwd() / "src")]
+    from emberharmony import ops
+
+    ops.set_default_float("float64" if default_float == "float64" else "float32")
+    compare_numbers()
+    status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", *arguments], plugins=[recorder])
+    calls = [{"native": site[0], "place": site[1:], "calls": count} for site, count in sorted(recorder.calls.items())]
+    out.write_text(json.dumps({"status": int(status), "outcomes": recorder.outcomes, "calls": calls}))
+    return 0
+
+
+def compare_numbers() -> None:
+    """Makes doctests compare numbers: to a tolerance, a scalar like an array of no axis, which ops returns instead."""
+    exact = doctest.OutputChecker.check_output
+
+    def check_output(self: doctest.OutputChecker, want: str, got: str, optionflags: int) -> bool:
+        if exact(self, want, got, optionflags):
+            return True
+        texts = [SCALAR.sub(r"\1", one) for one in (want, got)]
+        numbers = [[float(one) for one in NUMBER.findall(text)] for text in texts]
+        rest = ["".join(NUMBER.sub("0", text).split()) for text in texts]
+        return rest[0] == rest[1] and np.allclose(numbers[0], numbers[1], rtol=1e-5)
+
+    doctest.OutputChecker.check_output = check_output  # type: ignore[method-assign]
+
+
+def sources(root: Path, wanted: Sequence[str]) -> list[str]:
+    """Returns the files to port below the root, without tests."""
+    found = [
+        file for one in wanted for file in ([root / one] if one.endswith(".py") else sorted((root / one).rglob("*.py")))
+    ]
+    names = [file.relative_to(root) for file in found]
+    return [str(name) for name in names if not TESTS.intersection(name.parts) and not name.name.startswith("test_")]
+
+
+def measure(root: Path, files: list[str], options: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """Runs the recorder in a process of its own, and returns what it wrote."""
+    own = [sys.executable, __file__, str(root), "--record", str(out), "--default-float", options.default_float]
+    words = [word for file in files for word in ("--port", file)]
+    subprocess.run([*own, *words, "--", *options.tests], cwd=root, stdout=sys.stderr, check=True)
+    return dict(json.loads(out.read_text()))
+
+
+def compare(options: argparse.Namespace) -> dict[str, Any]:
+    """Measures a package before and after its port, each in a copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        roots = [Path(options.keep or folder) / name for name in ("before", "after")]
+        for root in roots:
+            shutil.copytree(options.package, root)
+        before, after = roots
+        files = sources(before, options.port)
+        port = [sys.executable, "-m", "emberlint", "port", "--default-float", options.default_float]
+        subprocess.run([*port, *files], cwd=after, check=True, stdout=sys.stderr)
+        again = subprocess.run([*port, "--check", *files], cwd=after, capture_output=True, check=False)
+        first, second = (measure(root, files, options, root.with_suffix(".json")) for root in roots)
+    ran, left = ({tuple(one["place"]) for one in some["calls"]} for some in (first, second))
+    count, rest = (sum(one["calls"] for one in some["calls"]) for some in (first, second))
+    tests = {name for name, outcome in first["outcomes"].items() if second["outcomes"].get(name) != outcome}
+    return {
+        "sites": len(ran),
+        "rewritten": len(ran) - len(left),
+        "share": 1 - len(left) / len(ran) if ran else 1.0,
+        "calls": count,
+        "calls_left": rest,
+        "tests": Counter(first["outcomes"].values()),
+        "parted": sorted(tests | (second["outcomes"].keys() - first["outcomes"].keys())),
+        "stable": again.returncode == 0,
+        "left": Counter(one["native"] for one in second["calls"]).most_common(),
+    }
+
+
+def main() -> int:
+    """Prints what a port did to a package, as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("package", type=Path, help="the unpacked source of a package")
+    parser.add_argument("--port", action="append", required=True, help="a folder or file to port; may be repeated")
+    parser.add_argument("--default-float", default="float32", choices=["float32", "float64"])
+    parser.add_argument("--keep", help="an empty folder for the copies, which are deleted otherwise")
+    parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
+    parser.epilog = "The words after -- go to pytest."
+    split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = parser.parse_args(sys.argv[1:split], argparse.Namespace(tests=sys.argv[split + 1 :]))
+    if options.record is not None:
+        return record(options.port, options.record, options.default_float, options.tests)
+    print(json.dumps(compare(options), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Runs a project's tests before and after a port, each in a copy, and tells which of them part."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.errors import UsageError
+
+LIBRARIES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx", "jax": "jax"}
+SKIPPED = shutil.ignore_patterns(
+    ".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".*_cache", ".tox", ".nox"
+)
+MISSING = "missing"
+
+
+class Run(NamedTuple):
+    """How a command ended: its exit status, and the outcome of each test if pytest ran."""
+
+    status: int
+    outcomes: Mapping[str, str]
+    output: str
+
+
+class Parted(NamedTuple):
+    """A test, or the command itself, with its outcomes before and after on a backend."""
+
+    backend: str
+    test: str
+    before: str
+    after: str
+
+
+class Trial(NamedTuple):
+    """The runs of a command: before the port, after it on each backend, and the backends that are not installed."""
+
+    command: str
+    before: Run
+    after: Mapping[str, Run]
+    absent: tuple[str, ...]
+
+    @property
+    def parted(self) -> tuple[Parted, ...]:
+        """The tests whose outcome the port changed; the whole command, if no test tells."""
+        return tuple(one for backend, run in self.after.items() for one in _parted(backend, self.before, run))
+
+
+def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, str], backends: Sequence[str]) -> Trial:
+    """Runs a command in a copy of a project, and in one with ported texts on each backend.
+
+    The project itself is only read. An interruption ends the command and deletes the copies.
+
+    Args:
+        command: The command, which a shell does not see; it finds the copy as current folder and on PYTHONPATH.
+        root: The folder of the project.
+        sources: The folders below the root in which Python finds the packages.
+        texts: The ported text of each changed file, by path relative to the root.
+        backends: The backends of ops to run the ported project on.
+
+    Raises:
+        UsageError: if the command cannot be started.
+    """
+    present = [one for one in backends if find_spec(LIBRARIES[one]) is not None]
+    with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
+        copy = Path(folder) / root.name
+        shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
+        before = _run(command, copy, sources, None)
+        for path, text in texts.items():
+            (copy / path).write_bytes(text.encode())
+        after = {one: _run(command, copy, sources, one) for one in present}
+    return Trial(command, before, after, tuple(one for one in backends if one not in present))
+
+
+def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:
+    """Runs the command in a folder, in a group of processes of its own, so that all of them end together."""
+    results = folder.parent / "results.xml"
+    results.unlink(missing_ok=True)
+    places = [str(folder), *(str(folder / one) for one in ("src", *sources)), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(one for one in places if one),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={shlex.quote(str(results))}",
+    }
+    if backend is not None:
+        environment["EMBERHARMONY_BACKEND"] = backend
+    try:
+        process = subprocess.Popen(
+            shlex.split(command),
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        raise UsageError(f"--check-run {command!r} cannot be started: {error}") from error
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        _end(process)
+        raise
+    return Run(process.returncode, _outcomes(results), output.decode(errors="replace"))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process with all that it started."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.communicate()
+
+
+def _outcomes(results: Path) -> dict[str, str]:
+    """Returns the outcome of each test in a file of pytest; none if pytest did not run to its end."""
+    if not results.exists():
+        return {}
+    found = {}
+    for case in ElementTree.parse(results).iter("testcase"):
+        name = "::".join(one for one in (case.get("classname", ""), case.get("name", "")) if one)
+        marks = {one.tag for one in case}
+        found[name] = next((one for one in ("error", "failure", "skipped") if one in marks), "passed")
+    return found
+
+
+def _parted(backend: str, before: Run, after: Run) -> Iterator[Parted]:
+    """Yields the tests whose outcomes differ, or else the command if its exit status does."""
+    names = [*before.outcomes, *(one for one in after.outcomes if one not in before.outcomes)]
+    found = [(one, before.outcomes.get(one, MISSING), after.outcomes.get(one, MISSING)) for one in names]
+    differing = [Parted(backend, *one) for one in found if one[1] != one[2]]
+    yield from differing
+    if not differing and before.status != after.status:
+        yield Parted(backend, "the command", f"exit status {before.status}", f"exit status {after.status}")
