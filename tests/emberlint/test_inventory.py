@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from emberlint.cli import main
 from emberlint.config.settings import Settings
+from emberlint.inference import infer
 from emberlint.inventory import Inventory, take
 from emberlint.source.source_file import SourceFile
 
@@ -50,3 +54,28 @@ def test_a_file_without_native_names_has_no_rows() -> None:
     inventory = taken("from emberharmony import ops\nx = ops.sin(1.0)\n")
     assert inventory.rows() == []
     assert set(inventory.totals().values()) == {0}
+
+
+def test_annotations_are_no_calls_and_methods_of_tensors_count() -> None:
+    source = "import torch\n\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return torch.unsqueeze(x, 0).permute(1, 0)\n"
+    file = SourceFile("library/m.py", source, SETTINGS, infer=infer)
+    rows = {row.native: row for row in take([file]).rows()}
+    assert rows["torch.Tensor (annotation)"][1:4] == (2, "Tensor", 2)
+    assert rows["torch.unsqueeze"].op == "expand_dims"
+    assert rows["torch.Tensor.permute"].op == "transpose"
+    assert "torch.Tensor" not in rows
+
+
+def test_single_random_numbers_have_an_op() -> None:
+    rows = {row.native: row for row in taken("import numpy as np\n\nx = np.random.random(3)\n").rows()}
+    assert rows["numpy.random.random"].op == "random.uniform"
+
+
+def test_the_command_leaves_out_tests_and_backends(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
+    for path in ("library/a.py", "library/backend/numpy/b.py", "tests/test_c.py"):
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("import numpy as np\n\nx = np.sin(1.0)\n")
+    assert " in 1 files: " in CliRunner().invoke(main, ["inventory", str(tmp_path)]).stdout
+    assert " in 3 files: " in CliRunner().invoke(main, ["inventory", "--all", str(tmp_path)]).stdout

@@ -1,15 +1,20 @@
-"""Counts the native calls of a code base and the ops that replace them: the work of adopting the namespace."""
+"""Counts the native names of a code base and the ops that replace them: the work of adopting the namespace."""
 
 import ast
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from emberlint.knowledge.replacements import neutral_dtype, replacement
+from emberlint.knowledge.signatures import signatures
+from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
 from emberlint.source.source_file import SourceFile
+
+IN_ANNOTATION = " (annotation)"  # ends the name of a native type that annotates, which is no call
+TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}  # the types of the methods in the table of signatures
 
 
 class Row(NamedTuple):
@@ -42,10 +47,17 @@ class Inventory:
         for source in file.index.nodes(ast.ImportFrom):
             root = (source.module or "").partition(".")[0]
             self.imports.update([root] if root in file.foreign and not source.level else [])
+        annotations = _annotations(file)
         for use in native_uses(file):
-            self.counts[use.origin] += 1
-            self.plain[use.origin] += is_plain(file, use)
-            self.first.setdefault(use.origin, f"{file.path}:{use.node.lineno}")
+            is_type = use.node in annotations and use.origin in file.settings.tensor_types
+            self._count(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
+        for call, origin in _methods(file):
+            self._count(file, origin, call, plain=False)
+
+    def _count(self, file: SourceFile, native: str, node: ast.expr, plain: bool) -> None:
+        self.counts[native] += 1
+        self.plain[native] += plain
+        self.first.setdefault(native, f"{file.path}:{node.lineno}")
 
     def rows(self) -> list[Row]:
         """Returns a row for each native name, the most frequent first."""
@@ -61,10 +73,33 @@ class Inventory:
         return {"renames": renames, "other arguments": known - renames, "no op": self.counts.total() - known}
 
 
-def _replaced(origin: str) -> str | None:
-    """Returns the op or the neutral dtype that replaces a native name, or None."""
-    found = replacement(origin)
-    return neutral_dtype(origin) or (found.op if found is not None else None)
+def _annotations(file: SourceFile) -> frozenset[ast.AST]:
+    """Returns every node inside an annotation of a parameter, a result or a variable."""
+    nodes = file.index.nodes
+    found = [one.annotation for one in nodes(ast.arg, ast.AnnAssign)]
+    found += [one.returns for one in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
+    return frozenset(node for one in found if one is not None for node in ast.walk(one))
+
+
+def _methods(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+    """Yields the calls of methods of tensors whose library is known, each with the name in the table of signatures."""
+    for call, method in method_calls(file, frozenset(name.rpartition(".")[2] for name in signatures())):
+        evidence = file.inference.evidence(call.func.value)
+        if evidence is None:
+            continue
+        for library, kind in TENSORS.items():
+            if f"`{library}" in evidence.reason and f"{kind}.{method}" in signatures():
+                yield call, f"{kind}.{method}"
+
+
+def _replaced(native: str) -> str | None:
+    """Returns the op, the neutral dtype or the tensor type that replaces a native name, or None."""
+    if native.endswith(IN_ANNOTATION):
+        return "Tensor"
+    found, signature = replacement(native), signatures().get(native)
+    if found is not None:
+        return neutral_dtype(native) or found.op
+    return neutral_dtype(native) or (None if signature is None else signature.op)
 
 
 def take(files: Iterable[SourceFile]) -> Inventory:

@@ -18,13 +18,14 @@ from emberlint.source.source_file import SourceFile
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the report.")
-def inventory(paths: tuple[Path, ...], form: str) -> None:
+@click.option("--all", "everything", is_flag=True, help="Count tests, scripts and backends too.")
+def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
     """Count native names and the ops for them."""
     settings = options.settings_for(paths)
-    # Treat backends and tests as frontend too, so that all native names are counted.
-    everywhere = settings.with_(roles=(("**", "frontend"),))
+    if everything:
+        settings = settings.with_(roles=(("**", "frontend"),))
     notebooks: dict[str, Notebook] = {}
-    result = take(_parsed(paths, everywhere, notebooks))
+    result = take(_parsed(paths, settings, notebooks))
     for native, place in result.first.items():
         path, _, line = place.rpartition(":")
         if path in notebooks:
@@ -34,8 +35,10 @@ def inventory(paths: tuple[Path, ...], form: str) -> None:
 
 
 def _parsed(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
-    """Yields the parsed files, and collects the notebooks among them."""
+    """Yields the parsed files of the frontend, and collects the notebooks among them."""
     for path, file in options.files_for(paths, settings).items():
+        if settings.role(path).kind != "frontend":
+            continue
         try:
             text, notebook = read_source(path, file.read_bytes())
             if notebook is not None:
@@ -47,7 +50,7 @@ def _parsed(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Note
 
 def _text(result: Inventory) -> Iterator[str]:
     for row in result.rows():
-        op = "-" if row.op is None else f"ops.{row.op}"
+        op = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
         yield f"{row.uses:6}  {row.native:40}  {op:32}  {_how(row):18}  {row.first}"
     total = sum(result.counts.values())
     parts = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
