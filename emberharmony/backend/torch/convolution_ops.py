@@ -20,8 +20,9 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 
-# Symbols of torch.compile are no lengths that a plan could be remembered for.
-op_globals.publish(torch_compiling=torch.compiler.is_compiling)
+# Symbols of torch.compile are no lengths that a plan could be remembered for. A name that began with "torch_" could be
+# that of an op.
+op_globals.publish(traced_by_torch=torch.compiler.is_compiling)
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
 WIDE = frozenset((torch.float32, torch.float64))
 """The dtypes in which PyTorch's kernels compute as they are."""
@@ -211,7 +212,7 @@ def _quick_transposed(
 
 
 _NUMBERS = (
-    "not torch_compiling() and {2}.__class__ is int and {3}.__class__ is str and {0}.dtype is {1}.dtype "
+    "not traced_by_torch() and {2}.__class__ is int and {3}.__class__ is str and {0}.dtype is {1}.dtype "
     "and {0}.dtype.is_floating_point and {0}.itemsize > 2"
 )
 """When the options are single numbers and a word, and the dtype is float32 or float64."""

@@ -37,7 +37,7 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     """Returns a tensor's values as an array, which shares the tensor's memory where possible."""
     # torch.compile (PyTorch 2.13) cannot trace `_is_wrapped`, where it compiles a function in parts.
     plain = x.dtype in _AS_THEY_ARE and x.is_cpu and not torch.compiler.is_compiling()
-    if plain and not (x.requires_grad or x.is_neg() or _is_wrapped(x)):
+    if plain and not (x.requires_grad or x.is_neg() or x._is_zerotensor() or _is_wrapped(x)):
         return x.numpy()
     x = x.detach().resolve_conj().resolve_neg().cpu()
     # `Tensor.numpy` does not support bfloat16 (PyTorch 2.13), so pass its bits.

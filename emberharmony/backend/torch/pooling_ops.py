@@ -156,7 +156,7 @@ def _quick_average(x: torch.Tensor, size: int, strides: int | None, padding: str
 
 
 _NUMBERS = (
-    "not torch_compiling() and {1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3}.__class__ is str "
+    "not traced_by_torch() and {1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3}.__class__ is str "
     "and {4} is None and {0}.dtype.is_floating_point and {0}.itemsize > 2"
 )
 """When the options are single numbers and a word, and the dtype is float32 or float64."""
