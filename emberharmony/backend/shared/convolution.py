@@ -291,6 +291,11 @@ class Transposed(Record):
         reaches = [(k - 1) * spread for k, spread in zip(size, self.dilation, strict=True)]
         return [(r - before, r - after) for r, (before, after) in zip(reaches, self.around, strict=True)]
 
+    def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
+        """Returns the lengths of the result's spatial axes, for those of the input and of the kernel."""
+        given = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
+        return [(n - 1) * step + 1 + sum(zeros) - (k - 1) * spread for n, step, zeros, k, spread in given]
+
 
 def transposed(
     lengths: Sequence[int],

@@ -39,6 +39,7 @@ from emberharmony.backend.torch.probes import TorchProbes
 from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.quantization_ops import TorchQuantizationOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
+from emberharmony.backend.torch.rearranging_ops import TorchRearrangingOps
 from emberharmony.backend.torch.recurrent_ops import TorchRecurrentOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
 from emberharmony.backend.torch.rounding_ops import TorchRoundingOps
@@ -81,6 +82,7 @@ class TorchBackend(
     TorchBitwiseOps,
     TorchCreationOps,
     TorchShapeOps,
+    TorchRearrangingOps,
     TorchTensorOps,
     TorchIndexingOps,
     TorchWritingOps,

@@ -46,10 +46,13 @@ class TorchActivationOps:
 
     log_sigmoid = staticmethod(promotion.unary(functional.logsigmoid))
     selu = staticmethod(promotion.unary(functional.selu))
-    # Above its threshold the kernel returns `x`. A threshold of 40 makes that exact in float64; the default of 20 not.
-    softplus = staticmethod(promotion.unary(lambda x: functional.softplus(x, 1.0, 40.0)))
     softmax = staticmethod(_over_axes(torch.softmax))
     log_softmax = staticmethod(_over_axes(torch.log_softmax))
+
+    # Above its threshold the kernel returns `x`. A threshold of 40 makes that exact in float64; the default of 20 not.
+    @fast(functional.softplus, promotion.inexact, plain=promotion.plain_inexact, options="1, 40")
+    def softplus(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.softplus(promotion.floats(x), 1, 40)
 
     @fast(torch.sigmoid, _FLOATING)
     def sigmoid(self, x: torch.Tensor) -> torch.Tensor:

@@ -17,12 +17,9 @@ from emberharmony.backend.shared.convolution import (
     windows,
 )
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core import op_globals
+from emberharmony.backend.torch.tracing import in_functional_transform
 from emberharmony.core.dispatch import fast
 
-# Symbols of torch.compile are no lengths that a plan could be remembered for. A name that began with "torch_" could be
-# that of an op.
-op_globals.publish(traced_by_torch=torch.compiler.is_compiling)
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
 WIDE = frozenset((torch.float32, torch.float64))
 """The dtypes in which PyTorch's kernels compute as they are."""
@@ -74,6 +71,13 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     n = kernel.ndim - 2
     apart = _widened(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
     return apart.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
+
+
+def _steady(weight: torch.Tensor, x: torch.Tensor, odd: bool) -> torch.Tensor:
+    """Returns a kernel that was permuted, contiguous if a gradient may require that, or if an axis has length 1."""
+    if odd or weight.requires_grad or x.requires_grad or in_functional_transform():
+        return weight.contiguous()
+    return weight
 
 
 def _direct(
@@ -149,17 +153,17 @@ def _usual(
     around = tuple(before if even else 0 for before, _ in plan.padding)
     zeros, native = flat(plan.padding), _CONV[n - 1]
     second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
-    odd, odd_result = 1 in shape[1:], 1 in (*plan.counts, size[-1])
+    odd, odd_result, odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-        x = x.permute(second)
+        x = x.permute(*second)  # a tuple would take 0.35 µs more
         if odd:
             x = _plain(x)
         if not even:
             x = functional.pad(x, zeros)
-        weight = kernel.permute(outputs_first).contiguous()
+        weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
         result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
-        return (_plain(result) if odd_result else result).permute(last)
+        return (_plain(result) if odd_result else result).permute(*last)
 
     return convolved
 
@@ -185,15 +189,22 @@ def _usual_transposed(
     plan = transposed(shape[1:-1], size[:-2], strides, padding, None, dilation)
     both, extra, rest = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
     fits, native, zeros = not any(map(any, rest)), _TRANSPOSED[n - 1], flat(rest)
-    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    odd = 1 in shape[1:]
+    second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
+    lengths = plan.lengths(shape[1:-1], size[:-2])
+    odd, odd_result, odd_kernel = 1 in shape[1:], not fits or 1 in (*lengths, size[-2]), 1 in size
 
     def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
-        x = x.permute(second)
-        weight = _inputs_first(kernel, groups)
-        result = native(_plain(x) if odd else x, weight, None, plan.strides, both, extra, groups, plan.dilation)
-        result = _plain(result)
-        return (result if fits else functional.pad(result, zeros)).permute(last)
+        x = x.permute(*second)
+        if odd:
+            x = _plain(x)
+        if groups == 1:
+            weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
+        else:
+            weight = _inputs_first(kernel, groups)
+        result = native(x, weight, None, plan.strides, both, extra, groups, plan.dilation)
+        if odd_result:
+            result = _plain(result)
+        return (result if fits else functional.pad(result, zeros)).permute(*last)
 
     return convolved
 
@@ -215,7 +226,10 @@ _NUMBERS = (
     "not traced_by_torch() and {2}.__class__ is int and {3}.__class__ is str and {0}.dtype is {1}.dtype "
     "and {0}.dtype.is_floating_point and {0}.itemsize > 2"
 )
-"""When the options are single numbers and a word, and the dtype is float32 or float64."""
+"""When the options are single numbers and a word, and the dtype is float32 or float64.
+
+Symbols of torch.compile are no lengths that a plan could be remembered for.
+"""
 
 
 class TorchConvolutionOps:

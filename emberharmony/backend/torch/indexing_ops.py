@@ -32,6 +32,7 @@ from emberharmony.backend.torch.indices import (
     taken,
     through_signed,
 )
+from emberharmony.backend.torch.tracing import HAS_VALUES
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
@@ -69,6 +70,11 @@ def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 take_along_dim = through_signed(_along)
+
+
+def _quick_one_hot(x: torch.Tensor, num_classes: int, _axis: int, _dtype: None, _sparse: bool) -> torch.Tensor:
+    """Returns 1 at the indices of classes in float32; the kernel raises for a class out of range."""
+    return x.new_zeros((*x.shape, num_classes), dtype=torch.float32).scatter_(-1, x.unsqueeze(-1), 1)
 
 
 def _in_company(part: Any, device: torch.device) -> Any:
@@ -204,6 +210,11 @@ class TorchIndexingOps:
         return tuple(torch.from_numpy(column).to(device) for column in columns)
 
     @staticmethod
+    @fast(
+        _quick_one_hot,
+        "{0}.dtype is int64_of_torch and {1}.__class__ is int and {2} == -1 and {3} is None and {4} is False "
+        f"and float32_default and {HAS_VALUES}",
+    )
     def one_hot(
         x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
     ) -> torch.Tensor:

@@ -11,7 +11,8 @@ import torch
 from torch.nn import functional
 
 from emberharmony.backend.shared.losses import REDUCTIONS
-from emberharmony.backend.torch.tracing import has_values
+from emberharmony.backend.torch.tracing import HAS_VALUES, has_values
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
 
@@ -28,6 +29,11 @@ class TorchLossesOps:
             return self.composed("categorical_crossentropy")(target, output, from_logits, axis)
         return functional.cross_entropy(output, target, reduction="none")
 
+    @fast(
+        lambda target, output, from_logits, axis: _cross_entropy(output, target, None, 0, -100, 0.0),
+        "{2} is True and {3} == -1 and {1}.ndim == 2 and {0}.ndim == 1 and {0}.dtype is int64_of_torch "
+        f"and {{1}}.dtype.is_floating_point and {{1}}.__class__ is native_type and {{1}}.numel() and {HAS_VALUES}",
+    )
     def sparse_categorical_crossentropy(
         self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
     ) -> torch.Tensor:

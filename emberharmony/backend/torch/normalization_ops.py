@@ -16,6 +16,7 @@ from torch.nn import functional
 from emberharmony.backend.shared.normalization import EPSILON, check_channels, check_groups
 from emberharmony.backend.torch.derivatives import is_nested
 from emberharmony.backend.torch.tracing import is_unwatched
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
 _FEW_ROWS = 1024
@@ -58,11 +59,27 @@ def _constant(
     return result if wide is x else result.to(x.dtype), (pilot + rest).reshape(-1), variance.reshape(-1)
 
 
+def _quick_layer(
+    x: torch.Tensor, gamma: Any, beta: Any, _axis: int, epsilon: float | None, *, rms_scaling: bool
+) -> torch.Tensor:
+    """Returns a normalisation over the last axis; the kernel checks the shapes."""
+    return torch.layer_norm(x, x.shape[-1:], gamma, beta, EPSILON if epsilon is None else epsilon)
+
+
+_PLAIN_LAYER = (
+    "{3} == -1 and {3}.__class__ is int and {5} is False and ({4} is None or {4}.__class__ is float) "
+    "and {0}.dtype.is_floating_point and ({1} is None or {1}.dtype is {0}.dtype) "
+    "and ({2} is None or {2}.dtype is {0}.dtype) and {0}.ndim and (traced_by_torch() or mapped_by_torch() is None)"
+)
+"""When the kernel has all derivatives: see `is_nested`."""
+
+
 class TorchNormalizationOps:
     """Holds the ops of `ops/normalization.py`."""
 
     composed: Callable[[str], Callable[..., Any]]
 
+    @fast(_quick_layer, _PLAIN_LAYER)
     def layer_normalization(
         self,
         x: torch.Tensor,

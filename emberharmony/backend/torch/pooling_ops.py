@@ -142,7 +142,8 @@ def _usual(name: str, shape: tuple[int, ...], size: int, strides: int | None, pa
         raise NotImplementedError
     native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
     rest = (plan.dilation,) if options else (False, False)
-    return lambda x: native(x.movedim(-1, 1), plan.size, plan.strides, around, *rest).movedim(1, -1)
+    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    return lambda x: native(x.permute(*second), plan.size, plan.strides, around, *rest).permute(*last)
 
 
 def _quick_max(

@@ -1,23 +1,28 @@
 """Reductions of segments, that is of groups of slices, on PyTorch."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segment_count, segments
-from emberharmony.backend.torch.convolution_ops import WIDE
 from emberharmony.backend.torch.dtypes import DTYPES, on_host
 from emberharmony.backend.torch.indices import integers, reduced
-from emberharmony.backend.torch.tracing import has_values
+from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.dispatch import fast
 
 
-def _is_plain(data: torch.Tensor, ids: Any) -> bool:
-    """Returns whether `index_add` adds the segments of `data` in its dtype, and checks the ids."""
-    if data.dtype not in WIDE or not isinstance(ids, torch.Tensor) or ids.dtype is not torch.int64:
-        return False
-    return data.is_cpu and ids.ndim == 1 and data.shape[:1] == ids.shape and has_values(ids) and has_values(data)
+def _quick_sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int, _sorted: bool) -> torch.Tensor:
+    """Returns the sum of the slices of each segment, in the dtype of `data`."""
+    return data.new_zeros((num_segments, *data.shape[1:])).index_add_(0, segment_ids, data)
+
+
+_PLAIN = (
+    "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim and {0}.numel() and {2} "
+    "and {2}.__class__ is int and {1}.__class__ is native_type and {1}.dtype is int64_of_torch and {1}.ndim == 1 "
+    f"and {HAS_VALUES}"
+)
+"""When the kernel checks the ids: not if there is nothing to add them to."""
 
 
 def _segment(reduction: str) -> Callable[..., torch.Tensor]:
@@ -26,10 +31,6 @@ def _segment(reduction: str) -> Callable[..., torch.Tensor]:
     def segment(
         data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> torch.Tensor:
-        if reduction == "add" and num_segments.__class__ is int and _is_plain(data, segment_ids):
-            # The kernel checks the ids, in less time. If one is wrong, the code below raises the typed error.
-            with contextlib.suppress(IndexError, RuntimeError):
-                return data.new_zeros((num_segments, *data.shape[1:])).index_add(0, segment_ids, data)
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
         # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
         known = not isinstance(segment_ids, torch.Tensor)
@@ -48,7 +49,7 @@ def _segment(reduction: str) -> Callable[..., torch.Tensor]:
 class TorchSegmentsOps:
     """Holds the ops of `ops/segments.py`."""
 
-    segment_sum = staticmethod(_segment("add"))
+    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment("add")))
     segment_prod = staticmethod(_segment("mul"))
     segment_max = staticmethod(_segment("max"))
     segment_min = staticmethod(_segment("min"))

@@ -11,11 +11,19 @@ from torch._C import _functorch
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch.autograd import forward_ad
 
+from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.tracing import TELLERS, lost
 
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
+
+op_globals.publish(traced_by_torch=torch.compiler.is_compiling, mapped_by_torch=_functorch.peek_interpreter_stack)
+HAS_VALUES = "{0}.__class__ is native_type and {0}.is_cpu and not traced_by_torch() and mapped_by_torch() is None"
+"""When a compiled op may rely on the checks of kernels: no tensor is traced or mapped, and the first is on the CPU.
+
+It says less often than `has_values` that the values are known, in a third of the time.
+"""
 
 
 class _Gradients(threading.local):

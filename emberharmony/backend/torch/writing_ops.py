@@ -14,9 +14,41 @@ from emberharmony.backend.shared.indexing import is_plain
 from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.indices import SIGNED, reduced
+from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.dispatch import fast
 from emberharmony.core.state.handlers import passing
 
 _REDUCTIONS = {"multiply": "mul", "min": "min", "max": "max"}
+
+_PLAIN = (
+    "{2}.__class__ is {1}.__class__ is native_type and {0}.dtype is {2}.dtype and {0}.dtype.is_floating_point "
+    f"and {{1}}.dtype is int64_of_torch and {HAS_VALUES}"
+)
+"""When values in a tensor of the dtype of `x` are written at a tensor of indices."""
+
+
+def _quick_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
+    """Returns `x` written at indices along its first axis; the kernel checks them, and the shapes."""
+    if mode == "add":
+        return x.index_add(0, key, value)
+    if mode != "set" or value.requires_grad:
+        raise NotImplementedError
+    return x.index_put((key,), value)
+
+
+def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int, mode: str) -> torch.Tensor:
+    """Returns `x` written along an axis, if no shape has to be broadcast.
+
+    The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
+    """
+    count = indices.numel()
+    if count != values.numel() or count * x.shape[axis] != x.numel() * indices.shape[axis] or not count:
+        raise NotImplementedError
+    if mode == "add":
+        return x.scatter_add(axis, indices, values)
+    if mode != "set" or values.requires_grad:
+        raise NotImplementedError
+    return x.scatter(axis, indices, values)
 
 
 class TorchWritingOps:
@@ -25,6 +57,7 @@ class TorchWritingOps:
     bound: Any
     composed: Any
 
+    @fast(_quick_item, f"{_PLAIN} and {{1}}.ndim == 1 and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()")
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):
             result = _by_tensors(self, x, key, value, mode)
@@ -34,6 +67,7 @@ class TorchWritingOps:
         result[key] = new if mode == "set" else combined(self, mode, old, new)
         return result
 
+    @fast(_quick_along, f"{_PLAIN} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:

@@ -1,0 +1,108 @@
+"""On PyTorch, ops that dispatch runs by one kernel have the results and errors of their complete implementations."""
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.choice import use_backend
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import slow
+from emberharmony.core.errors import EmberError
+
+torch = pytest.importorskip("torch")
+SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (2, 3, 2)]
+
+
+def counted(shape: tuple[int, ...]) -> Any:
+    return torch.arange(1.0, 1 + prod(shape)).reshape(shape)
+
+
+def ids(*shape: int, start: int) -> Any:
+    """Returns indices that repeat, from -1 on if `start` is -1, and out of range if it is 7."""
+    return torch.arange(prod(shape)).reshape(shape) % 2 + start
+
+
+CASES: dict[str, list[tuple[Any, ...]]] = {
+    "set_item": [
+        (counted(shape), ids(*at, start=start), counted(given) * 10, mode)
+        for shape, at, start, given, mode in product(
+            SHAPES,
+            [(), (0,), (1,), (2,), (1, 2)],
+            [0, -1, 7],
+            [(), (1,), (2,), (0,), (1, 2), (2, 2), (1, 0), (2, 3, 2)],
+            ["set", "add", "max", "unknown"],
+        )
+    ],
+    "put_along_axis": [
+        (counted(shape), ids(*at, start=start), counted(given) * 10, axis, mode)
+        for shape, at, start, given, axis, mode in product(
+            SHAPES,
+            [(), (1,), (3, 2), (3, 1), (3, 5), (0, 2)],
+            [0, -1, 7],
+            [(), (1,), (3, 2), (3, 1), (3, 5), (0, 2)],
+            [0, -1, 2, None],
+            ["set", "add"],
+        )
+    ],
+    "segment_sum": [
+        (counted(shape), ids(*at, start=start), count)
+        for shape, at, start, count in product(
+            SHAPES, [(), (0,), (1,), (2,), (3,), (1, 1)], [0, -1, 7], [0, 1, 4, -1, None]
+        )
+    ],
+    "one_hot": [
+        (ids(*shape, start=start), count) for shape, start, count in product(SHAPES, [0, -1, 7], [0, 1, 3, -1])
+    ],
+    "sparse_categorical_crossentropy": [
+        (ids(*at, start=start), counted(shape), True)
+        for shape, at, start in product(SHAPES[1:], [(), (1,), (3,), (0,), (3, 1), (2, 3)], [0, -1, -100, 7])
+    ],
+    "layer_normalization": [
+        (counted(shape), *(None if given is None else counted(given) for given in options))
+        for shape, *options in product(SHAPES, [None, (), (1,), (2,), (3,)], [None, (1,), (2,), (0,)])
+    ],
+    "rot90": [
+        (counted(shape), k, axes)
+        for shape, k, axes in product(SHAPES, [-1, 0, 1, 2, 5], [(0, 1), (1, 0), (0, 0), (0, 2), (-1, 0), (0,), (0, 5)])
+    ],
+}
+
+
+def outcome(call: Any, *arguments: Any) -> object:
+    try:
+        result = call(*arguments)
+    except EmberError as error:
+        return type(error), str(error).partition(" (given")[0]
+    return result.dtype, result.shape, result.tolist(), result.requires_grad
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_kernel_alone_does_what_the_complete_implementation_does(name: str) -> None:
+    with use_backend("torch"):
+        backend, called = op_globals.active().backend, getattr(ops, name)
+        results = [outcome(called, *case) for case in CASES[name]]
+        assert any(result[0] is torch.float32 for result in results)  # type: ignore[index]
+        for case, result in zip(CASES[name], results, strict=True):
+            assert repr(result) == repr(outcome(slow, backend, name, case)), case
+
+
+@pytest.mark.parametrize("name", ["set_item", "put_along_axis"])
+def test_of_equal_indices_only_the_last_value_has_a_gradient(name: str) -> None:
+    values = torch.ones(2, requires_grad=True)
+    with use_backend("torch"):
+        getattr(ops, name)(torch.zeros(3), torch.tensor([1, 1]), values).sum().backward()
+    assert values.grad.tolist() == [0.0, 1.0]
+
+
+def test_a_convolution_without_gradient_has_the_same_result() -> None:
+    x, kernel = torch.linspace(-1, 1, 192).reshape(2, 6, 8, 2), torch.linspace(0, 1, 54).reshape(3, 3, 2, 3)
+    with use_backend("torch"):
+        for call in (
+            lambda x, k: ops.conv(x, k, 2, "same"),
+            lambda x, k: ops.conv_transpose(x, k.swapaxes(2, 3), 2, "same"),
+        ):
+            expected = call(x.double().requires_grad_(), kernel.double().requires_grad_())
+            torch.testing.assert_close(call(x.double(), kernel.double()), expected.detach(), rtol=1e-14, atol=1e-14)
