@@ -7,6 +7,18 @@ from typing import Any
 from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
+def as_length(n: Any) -> int:
+    """Returns a length of a shape as an integer.
+
+    Raises:
+        ArgumentTypeError: if it is a boolean, which Python takes for an integer.
+        TypeError: if it is neither an integer nor a boolean.
+    """
+    if n.__class__ is bool:
+        raise ArgumentTypeError(f"a length of a shape must be an integer, not a boolean: got {n}")
+    return operator.index(n)
+
+
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     """Returns the axes as a tuple of integers from 0 to ndim - 1.
 

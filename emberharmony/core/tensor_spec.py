@@ -1,10 +1,10 @@
 """The shape and dtype of a tensor, without its values."""
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
+from emberharmony.core.axes import as_length
 from emberharmony.core.dtypes import DType, as_dtype, default_float
 from emberharmony.core.errors import ArgumentTypeError, ShapeError, brief
 
@@ -35,7 +35,7 @@ class TensorSpec:
 
     def __init__(self, shape: int | Sequence[int], dtype: Any = None) -> None:
         try:
-            lengths = tuple(operator.index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
+            lengths = tuple(as_length(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
         except TypeError as error:
             raise ArgumentTypeError(
                 f"the shape of a TensorSpec is an integer or a sequence of integers, not {brief(shape)}"

@@ -4,6 +4,7 @@ import numpy as np
 
 from emberharmony.core.errors import (
     ArgumentError,
+    ArgumentTypeError,
     AxisError,
     DTypeError,
     EmberError,
@@ -47,7 +48,11 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "lstsq": ((ShapeError, case(_X, np.ones(5))),),
     "matrix_power": ((LinAlgError, case(_ONES, -1)), (ShapeError, case(_X, 2))),
     # Shapes and axes.
-    "reshape": ((ShapeError, case(_X, (5,))), (ShapeError, case(_X, (-1, -1)))),
+    "reshape": (
+        (ShapeError, case(_X, (5,))),
+        (ShapeError, case(_X, (-1, -1))),
+        (ArgumentTypeError, case(_X, (12, True))),
+    ),
     "transpose": ((AxisError, case(_X, (0, 0))),),
     "squeeze": ((ShapeError, case(_X, 0)),),
     "concatenate": ((ShapeError, case([_X, _ONES], 0)), (ShapeError, case([], 0))),
@@ -55,7 +60,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "vstack": ((ShapeError, case([_X, _ONES])),),
     "split": ((ShapeError, case(_V, 3)),),
     "array_split": ((ShapeError, case(_V, 0)),),
-    "broadcast_to": ((ShapeError, case(_X, (2, 4))),),
+    "broadcast_to": ((ShapeError, case(_X, (2, 4))), (ArgumentTypeError, case(_V, (True, 4)))),
     "moveaxis": ((AxisError, case(_X, 0, 7)),),
     "swapaxes": ((AxisError, case(_X, 0, 7)),),
     "tile": ((ShapeError, case(_X, -1)),),
@@ -63,8 +68,8 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "pad": ((ShapeError, case(_X, -1)),),
     "where": ((ShapeError, case(np.array([True, False]), _V, _V)),),
     "rearrange": ((ArgumentError, case(_X, "a b -> c")),),
-    "full": ((ShapeError, case((2,), np.ones(3))),),
-    "zeros": ((ShapeError, case((-1,))),),
+    "full": ((ShapeError, case((2,), np.ones(3))), (ArgumentTypeError, case((2, True), 1.0))),
+    "zeros": ((ShapeError, case((-1,))), (ArgumentTypeError, case((True, 4))), (ArgumentTypeError, case(True))),
     "eye": ((ShapeError, case(-1)),),
     "diag": ((ShapeError, case(_LINE)),),
     "linspace": ((ArgumentError, case(0, 1, -1)),),

@@ -24,7 +24,7 @@ from emberharmony.backend.shared.shape import (
     shifts_of,
     squeezed,
 )
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import as_length, broadcast
 from emberharmony.core.errors import ShapeError
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 
@@ -41,7 +41,7 @@ class AbstractShapes:
 
     def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
         check_copy(copy)
-        given = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        given = [as_length(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
         unknown = [i for i, n in enumerate(given) if n == -1]
         others = math.prod(n for n in given if n != -1)
         if any(n < -1 for n in given) or len(unknown) > 1:

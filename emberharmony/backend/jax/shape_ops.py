@@ -31,6 +31,7 @@ from emberharmony.backend.shared.shape import (
     total,
     unstacked,
 )
+from emberharmony.core.axes import as_length
 from emberharmony.core.errors import ShapeError
 
 
@@ -46,6 +47,8 @@ class JAXShapeOps:
         # Arrays are immutable, so it makes no difference whether they share memory.
         check_copy(copy)
         for n in shape if isinstance(shape, (tuple, list)) else (shape,):
+            if n.__class__ is bool:
+                as_length(n)  # raises
             if n.__class__ is int and n < -1:
                 raise ShapeError(f"shape {shape} has a negative length")
         return jnp.reshape(x, shape)

@@ -27,6 +27,7 @@ from emberharmony.backend.shared.shape import (
     total,
     unstacked,
 )
+from emberharmony.core.axes import as_length
 from emberharmony.core.errors import ShapeError
 
 
@@ -36,9 +37,13 @@ def _inferred(size: int, shape: Any) -> tuple[int, ...]:
     `mx.reshape` (MLX 0.32) rejects -1 for an empty tensor, and accepts some other negative lengths.
 
     Raises:
+        ArgumentTypeError: if a length is a boolean.
         ShapeError: if no length fits, or if another length is negative.
     """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if n.__class__ is bool:
+            as_length(n)  # raises
     least = min(shape, default=0)
     if least >= 0:
         return shape

@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import Promotion, normalized
 from emberharmony.backend.shared.device import check_memory, memory_limit
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import as_length, broadcast
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -46,10 +46,10 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         else:
             return shape
     try:
-        lengths: tuple[int, ...] = (operator.index(shape),)
+        lengths: tuple[int, ...] = (as_length(shape),)
     except TypeError:
         try:
-            lengths = tuple(operator.index(n) for n in shape)
+            lengths = tuple(as_length(n) for n in shape)
         except TypeError as error:
             raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {brief(shape)}") from error
     if any(n < 0 for n in lengths):

@@ -28,6 +28,7 @@ from emberharmony.backend.shared.shape import (
 )
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
+from emberharmony.core.axes import as_length
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 
@@ -50,8 +51,12 @@ class TorchShapeOps:
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
+        lengths = (shape,) if isinstance(shape, int) else shape
+        for n in lengths:
+            if n.__class__ is bool:  # PyTorch 2.13 refuses it as the first length only
+                as_length(n)  # raises
         if copy is None:
-            return torch.reshape(x, (shape,) if shape.__class__ is int else shape)
+            return torch.reshape(x, lengths)
         check_copy(copy)
         if copy:
             return x.clone().reshape(shape)
