@@ -1,8 +1,10 @@
 """Configuration of the documentation. It writes the pages of ops and layers from docstrings before the build."""
 
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -33,6 +35,10 @@ sphinx_gallery_conf = {
 }
 # The gallery writes each program as a notebook too, which would be a second source of its page.
 exclude_patterns = ["_build", "gallery", "api/gallery/*.ipynb", "**/sg_execution_times.rst", "sg_execution_times.rst"]
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_anchors = False  # pages that scripts write, as those of GitHub, have none to find
+linkcheck_rate_limit_timeout = 60.0
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -42,3 +48,13 @@ html_title = f"EmberHarmony {version}"
 write_pages(HERE / "api")
 for package in (nn, optim):
     write_module_pages(HERE / "api" / package.__name__.rpartition(".")[2], package)
+
+
+def without_blank_ends(_: Any, __: str, source: list[str]) -> None:
+    """Removes the blank line that ends an example for doctest, which a page would show."""
+    source[0] = re.sub(r"(^(?:>>>|\.\.\.).*(?:\n(?!```).+)*\n)\n```", r"\1```", source[0], flags=re.MULTILINE)
+
+
+def setup(app: Any) -> None:
+    """Connects the function above to the reading of each page."""
+    app.connect("source-read", without_blank_ends)

@@ -89,6 +89,14 @@ def test_a_phone_shows_a_page_without_scrolling_sideways(browser: Any, name: str
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+def test_the_title_of_the_landing_page_takes_one_line_on_a_phone(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto((SITE / "index.html").as_uri())
+    script = "title => [title.clientHeight, parseFloat(getComputedStyle(title).lineHeight)]"
+    height, line = page.eval_on_selector("h1", script)
+    assert height < 1.5 * line
+
+
 @pytest.mark.parametrize("name", ["acos", "lgamma", "softmax", "AdamW"])
 def test_the_search_finds_a_name(browser: Any, name: str) -> None:
     page = browser.new_page()
