@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends docs dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,7 +67,7 @@ models: $(STAMP)  ## Compare the models of examples/models and examples/pretrain
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/examples/pretrained.txt
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py tests/examples/test_pretrained.py
 
-bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls and other libraries; draw docs/performance_*.svg
+bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls; then `performance`
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/models.py
@@ -79,8 +79,12 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/io.py
 	$(BIN)/python benchmarks/decoding.py
 	$(BIN)/python benchmarks/compiled.py
+	$(MAKE) --no-print-directory performance
+
+performance: $(STAMP)  ## Measure calls, imports, models, gradients and training beside other libraries; draw docs/performance_*.svg, and write README's figures
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python docs/performance_plots.py
+	$(BIN)/python docs/performance_table.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
 	$(BIN)/python benchmarks/check.py

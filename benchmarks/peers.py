@@ -1,9 +1,10 @@
 """Measures all that docs/performance.md shows: `python benchmarks/peers.py [--rounds N] [--json FILE] [PART ...]`.
 
-The parts are what a call costs, whole models, gradients and training steps. Each contender of a row does the same work,
-takes its turn in each round, and is given by its least time in seconds. The first contender of a row is the reference;
-it runs twice, and "again" is the noise floor. Peers that are not installed are left out and listed. The figures go into
-benchmarks/results/peers.json with the versions, the processor and the date; `docs/performance_plots.py` draws them.
+The parts are what a call costs, imports, whole models, gradients and training steps. Each contender of a row does the
+same work, takes its turn in each round, and is given by its least time in seconds. The first contender of a row is the
+reference; it runs twice, and "again" is the noise floor. Peers that are not installed are left out and listed. The
+figures go into benchmarks/results/peers.json with the versions, the processor and the date; `docs/performance_plots.py`
+draws them, and `docs/performance_table.py` writes them into the README. `make performance` does all three.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import datetime
 import importlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import subprocess
@@ -40,6 +42,15 @@ PEERS = {
     "mlx": "mlx",
 }
 """The modules of the peers by the names of their packages."""
+IMPORTS = {
+    "numpy": "import numpy; numpy.sin(numpy.ones(1))",
+    "again": "import numpy; numpy.sin(numpy.ones(1))",
+    "ours": "import numpy; from emberharmony import ops; ops.sin(numpy.ones(1))",
+    "keras": "import numpy; import keras; keras.ops.sin(numpy.ones(1))",
+    "array-api-compat": "import numpy; from array_api_compat import numpy as xp; xp.sin(numpy.ones(1))",
+    "autoray": "import numpy; import autoray; autoray.do('sin', numpy.ones(1))",
+}
+"""A program that imports a library and makes one call on NumPy, by contender."""
 Contenders = dict[str, tuple[str, Call]]
 """The backend that must be active, and the call, by the name of a contender."""
 
@@ -65,12 +76,32 @@ def calls(rounds: int) -> dict[str, dict[str, float]]:
     program = "import json, sys, dispatch; print(json.dumps(dispatch.nanoseconds(sys.argv[1], int(sys.argv[2]))))"
     found: dict[str, dict[str, float]] = {}
     for backend in installed(None):
-        environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": os.pathsep.join(map(str, _paths()))}
-        command = [sys.executable, "-c", program, backend, str(3 * rounds)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        for call, row in json.loads(done.stdout.splitlines()[-1]).items():
+        for call, row in json.loads(_printed(program, backend, backend, str(3 * rounds))).items():
             found[f"{backend}: {call}"] = {name: time * 1e-9 for name, time in row.items()}
     return found
+
+
+def imports(rounds: int) -> dict[str, dict[str, float]]:
+    """Returns the CPU seconds of an import and one call on NumPy, without those of the start of Python."""
+    present = [name for name in IMPORTS if name not in PEERS or has(name)]
+    programs = {"start": ""} | {name: IMPORTS[name] for name in present}
+    best = dict.fromkeys(programs, math.inf)
+    for _ in range(rounds):
+        for name, program in programs.items():
+            taken = float(_printed(f"{program}\nimport time; print(time.process_time())", "numpy"))
+            best[name] = min(best[name], taken)
+    start = best.pop("start")
+    return {"import and one call": {name: taken - start for name, taken in best.items()}}
+
+
+def _printed(program: str, backend: str, *arguments: str) -> str:
+    """Returns the last line that a program prints in a process of its own, with a backend active."""
+    environment = os.environ | {"KERAS_BACKEND": backend, "EMBERHARMONY_BACKEND": backend}
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, _paths()))
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an import is timed as users have it, with bytecode
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.splitlines()[-1]
 
 
 def _paths() -> Iterator[Path | str]:
@@ -168,6 +199,8 @@ def training_rows() -> Iterator[tuple[str, Contenders]]:
 
 
 PARTS = {"models": model_rows, "gradients": gradient_rows, "training": training_rows}
+PROCESSES = {"calls": calls, "imports": imports}
+"""The parts that are measured in processes of their own."""
 
 
 def measured(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, dict[str, float]]:
@@ -184,11 +217,14 @@ def measured(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, d
 def main() -> None:
     """Measures the parts and writes the figures."""
     alone()
+    os.environ.setdefault("KERAS_BACKEND", "torch")  # Keras trains on it, and does not on NumPy
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", nargs="*", choices=["calls", *PARTS, []], help="only these parts")
+    parser.add_argument("part", nargs="*", choices=[*PROCESSES, *PARTS, []], help="only these parts; needs --json")
     parser.add_argument("--rounds", type=int, default=30, help="how often each contender takes its turn")
     parser.add_argument("--json", type=Path, default=RESULTS, help="the file for the figures")
     options = parser.parse_args()
+    if options.part and options.json == RESULTS:
+        parser.error(f"{RESULTS.name} has all parts; name another file for some of them by --json")
     present = [name for name in PEERS if has(name)]
     about: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -200,10 +236,9 @@ def main() -> None:
         "versions": {name: version(name) for name in ("numpy", *present)},
         "absent": [name for name in PEERS if name not in present],
     }
-    wanted = options.part or ["calls", *PARTS]
+    wanted = options.part or [*PROCESSES, *PARTS]
     figures = {part: measured(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
-    if "calls" in wanted:
-        figures["calls"] = calls(options.rounds)
+    figures |= {part: PROCESSES[part](options.rounds) for part in PROCESSES if part in wanted}
     options.json.parent.mkdir(exist_ok=True)
     options.json.write_text(json.dumps({"machine": about, "seconds": figures}, indent=1) + "\n", encoding="utf-8")
 

@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER.parent / "benchmarks" / "results" / "peers.json"
 TITLES = {
     "calls": "Nanoseconds that a call adds to the native call, on one element",
+    "imports": "CPU time of an import and one call over those of NumPy",
     "models": "Time of a forward pass over the native one, batch 4",
     "gradients": "Time of value and gradient over NumPy code written by hand",
     "training": "Time of a training step with AdamW over torch.nn",

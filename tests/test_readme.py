@@ -1,11 +1,14 @@
 """Runs the examples of the README and of the guide on every backend."""
 
 import doctest
+import importlib
+import json
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -61,20 +64,40 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
         assert (ROOT / link).exists(), link
 
 
-def test_the_readme_says_of_other_libraries_what_was_measured() -> None:
-    """The figures are those of docs/design.md, which has the conditions."""
-    row = {
-        line.split(" | ")[0].lstrip("| "): line.strip("|").split("|")[1:]
-        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ")
+@pytest.fixture(scope="module")
+def table() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module("performance_table")
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+
+
+def test_the_readme_says_of_other_libraries_what_was_measured(table: ModuleType) -> None:
+    """`make performance` measures, and writes the figures and the versions."""
+    recorded = json.loads(table.RESULTS.read_text(encoding="utf-8"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert table.written(text, recorded) == text
+
+
+def test_the_figures_of_the_readme_come_from_the_record(table: ModuleType) -> None:
+    calls = [{"native": 1e-6, "ours": 1e-6 + ns * 1e-9, "array_api_compat": 2.26e-6} for ns in (900, 52, 60)]
+    recorded = {
+        "machine": {"versions": {"autoray": "0.12.3"}},
+        "seconds": {
+            "calls": {**{f"numpy: {i}": row for i, row in enumerate(calls)}, "torch: 0": {"native": 1.0, "ours": 9.0}},
+            "imports": {"import and one call": {"numpy": 0.1, "ours": 0.1904, "autoray": 3.8402}},
+        },
     }
-    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    section = design.partition("## Beside other libraries\n")[2].partition("\n## ")[0]
-    measured = dict(re.findall(r"^\| ([\w.-]+) [\d.]+ \| (.+) \|$", section, re.MULTILINE))
-    for i, name in enumerate(("emberharmony", "keras.ops", "array-api-compat", "autoray")):
-        added, imported = measured[name].split(" | ")
-        assert row["one call on one element adds (NumPy)"][i].strip() == f"{added} µs"
-        assert row["CPU time of the import (NumPy's: 100 ms)"][i].strip() == f"{imported} ms"
+    text = "| | keras.ops 3.15 | autoray 0.11 |\n| one call on one element adds |\n| CPU time of it | 1 ms |\n| CPU |\n"
+    assert table.written(text, recorded).splitlines() == [
+        "| | keras.ops 3.15 | autoray 0.12 |",
+        "| one call on one element adds (NumPy) | 0.06 µs | not measured | 1.3 µs | not measured |",
+        "| CPU time of the import and one call (NumPy's: 100 ms) | 190 ms | not measured | not measured | 3,800 ms |",
+        "| CPU |",
+    ]
+    with pytest.raises(ValueError, match="one row that begins with 'CPU time', found 0"):
+        table.written("| one call on one element adds |\n", recorded)
 
 
 OTHERS = """
