@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -98,6 +98,9 @@ bench-trends: $(STAMP)  ## Time the present commit, or COMMITS="v1 v2", with asv
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+linkcheck: $(STAMP)  ## Open every link of the documentation that leads to other sites; needs the network
+	$(BIN)/python -m sphinx --keep-going -q -b linkcheck docs docs/_build/linkcheck
 
 dist: $(STAMP)  ## Build wheels and source archives of both packages into dist, and check them
 	$(BIN)/python utils/dist.py
