@@ -28,6 +28,7 @@ from emberharmony.backend.mlx.losses_ops import MLXLossesOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
+from emberharmony.backend.mlx.pooling_ops import MLXPoolingOps
 from emberharmony.backend.mlx.probes import MLXProbes
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.quantization_ops import MLXQuantizationOps
@@ -81,6 +82,7 @@ class MLXBackend(
     MLXLossesOps,
     MLXTransformsOps,
     MLXConvolutionOps,
+    MLXPoolingOps,
     MLXProbes,
     Backend,
 ):

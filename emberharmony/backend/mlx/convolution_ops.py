@@ -8,7 +8,7 @@ outside of the transforms of `ops`, are convolved by MLX alone: there the calls 
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -48,19 +48,23 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     return inner * outer < _MANY or not on_cpu()
 
 
-def _is_small(x: mx.array, kernel: mx.array, places: int, outputs: int) -> bool:
-    """Returns whether MLX's kernel alone is the fastest way, and no transform of `ops` is running.
+def _is_alone(x: mx.array, kernel: mx.array) -> bool:
+    """Returns whether MLX's kernel alone may convolve tensors, if they are small: no transform of `ops` is running."""
+    return bool(op_globals.untransformed and x.dtype == mx.float32 and kernel.dtype == mx.float32)
+
+
+def _is_small(count: int, size: Sequence[int], places: int, outputs: int) -> bool:
+    """Returns whether MLX's kernel alone is the fastest way.
 
     Args:
-        x: the input, shape (batch, *spatial, channels).
-        kernel: the kernel.
+        count: the number of samples.
+        size: the shape of the kernel.
         places: the number of positions of the kernel in one sample.
         outputs: the number of output channels.
     """
-    if not op_globals.untransformed or x.dtype != mx.float32 or not 3 <= kernel.ndim <= 5:
-        return False
     # On a CPU MLX 0.32 adds sequentially.
-    return 0 < len(x) * places * kernel.size <= _SMALL and kernel.size <= SHORT * outputs
+    products = math.prod(size)
+    return 3 <= len(size) <= 5 and 0 < count * places * products <= _SMALL and products <= SHORT * outputs
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
@@ -136,6 +140,33 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
     return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
 
 
+@functools.lru_cache(maxsize=256)
+def _quick_conv(
+    composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
+) -> Function | None:
+    """Returns the convolution of tensors with channels last of these shapes; None if MLX's kernel alone is not best."""
+    groups = check_channels(shape, size)
+    plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
+    # MLX 0.32 has no groups for three spatial axes on a CPU.
+    if (groups > 1 and len(size) > 4) or not _is_small(shape[0], size, math.prod(plan.counts), size[-1]):
+        return None
+    return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
+
+
+@functools.lru_cache(maxsize=256)
+def _quick_transposed(
+    composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
+) -> Function | None:
+    """Returns the transposed convolution of such tensors, as `_quick_conv` does."""
+    groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
+    if groups > 1 or not _is_small(shape[0], size, math.prod(shape[1:-1]), size[-2]):
+        return None
+    plan = transposed(shape[1:-1], size[:-2], strides, padding, None, spread)
+    if min(map(min, plan.around)) < 0:
+        return None
+    return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
+
+
 class MLXConvolutionOps:
     """Holds the ops of `ops/convolution.py`."""
 
@@ -151,14 +182,20 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if usual and data_format is None and bias is None and _is_alone(inputs, kernel):
+            quick = _quick_conv(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                convolved: mx.array = quick(inputs, kernel)
+                return convolved
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         last = channels_last(data_format)
         x = x if last else mx.moveaxis(x, 1, -1)
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        # MLX 0.32 has no groups for three spatial axes on a CPU.
-        if (groups == 1 or w.ndim < 5) and _is_small(x, w, math.prod(plan.counts), w.shape[-1]):
+        small = (groups == 1 or w.ndim < 5) and _is_small(len(x), w.shape, math.prod(plan.counts), w.shape[-1])
+        if small and _is_alone(x, w):
             options = plan.strides, plan.padding, None, plan.dilation
             result = _alone(self.composed, "conv", groups, plan, *options)(x, w)
             result = result + b[0] if b else result
@@ -185,18 +222,16 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
-        x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
-        last = channels_last(data_format)
-        x = x if last else mx.moveaxis(x, 1, -1)
-        groups = check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:])))
-        check_bias(bias, w.shape[-2])
-        if groups == 1 and _is_small(x, w, math.prod(x.shape[1:-1]), w.shape[-2]):
-            plan = transposed(x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
-            simple = strides.__class__ is int and padding.__class__ is str and dilation_rate.__class__ is int
-            if simple and output_padding is None and min(map(min, plan.around)) >= 0:
-                options = strides, padding, None, None, dilation_rate
-                result = _alone(self.composed, "conv_transpose", 1, plan, *options)(x, w)
-                result = result + b[0] if b else result
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        usual = usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
+        if usual and _is_alone(inputs, kernel):
+            last = channels_last(data_format)
+            x = inputs if last else mx.moveaxis(inputs, 1, -1)
+            check_bias(bias, kernel.shape[-2])
+            quick = _quick_transposed(self.composed, x.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                result = quick(x, kernel)
+                result = result if bias is None else result + bias
                 return result if last else mx.moveaxis(result, -1, 1)
         return self.composed("conv_transpose")(
             inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias

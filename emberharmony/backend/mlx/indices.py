@@ -144,7 +144,7 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
     if spill:
-        rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
+        rows = mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
     if reduction is None:
         rows = mx.array(rows)
         rows[at] = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
@@ -162,16 +162,16 @@ def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
 
 def led_aside(indices: mx.array, length: int) -> mx.array:
     """Returns indices as int64; those outside the range 0 to length - 1 become `length`, which `written` drops."""
-    indices = integers(indices).astype(mx.int64)
-    return mx.where((indices < 0) | (indices >= length), length, indices)
+    # Read as unsigned, negative numbers are the largest ones.
+    places = integers(indices).astype(mx.int64).view(mx.uint64)
+    return mx.minimum(places, mx.array(length, mx.uint64)).view(mx.int64)
 
 
 def past_the_end(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; those out of bounds become `length`, which `written` drops."""
-    places = integers(indices).astype(mx.int64)
-    # Read as unsigned, negative numbers are the largest ones.
-    places = mx.where(places < 0, places + length, places).astype(mx.uint64)
-    return mx.minimum(places, mx.array(length, mx.uint64))
+    # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
+    places, end = integers(indices).astype(mx.int64).view(mx.uint64), mx.array(length, mx.uint64)
+    return mx.minimum(mx.minimum(places, places + end), end)
 
 
 def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:

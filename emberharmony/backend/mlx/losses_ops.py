@@ -25,10 +25,11 @@ class MLXLossesOps:
         # On the CPU mx.logsumexp (MLX 0.32) adds float32 sequentially, and loses digits over many classes.
         if not plain or (on_cpu() and output.shape[-1] > SHORT):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
-        # A label out of range has loss 0: it selects class 0 here, and is masked below.
-        known = mx.logical_and(target >= 0, target < output.shape[-1])
-        place = mx.expand_dims(mx.where(known, target, mx.array(0, target.dtype)), -1)
-        return mx.where(known, _lost(output, place), mx.array(0, output.dtype))
+        # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
+        # negative labels are too large.
+        places, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
+        lost = _lost(output, mx.expand_dims(mx.minimum(places, last), -1))
+        return mx.where(places <= last, lost, mx.array(0, output.dtype))
 
     def cross_entropy(
         self,
@@ -52,7 +53,7 @@ class MLXLossesOps:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         classes = input.shape[-1]
         ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
-        places = ids.view(mx.uint64)  # in which negative ids are too large
+        places = ids.view(mx.uint64)
         known = places < classes
         if 0 <= ignore_index < classes:
             known = mx.logical_and(known, ids != ignore_index)

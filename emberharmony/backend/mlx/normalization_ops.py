@@ -1,7 +1,8 @@
 """Normalisations, on MLX: the fused kernels on a GPU, and on the CPU that of `rms_normalization` for short rows.
 
 On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` (MLX 0.32) add float32 sequentially, which loses digits. Squares
-have one sign, so a short row of them keeps its digits; a layer normalisation also subtracts.
+have one sign, so a short row of them keeps its digits; a layer normalisation also subtracts. For very short rows it
+makes the calls of the composite, without their dispatch.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.activation_ops import SHORT, is_single
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.backend.mlx.reduction_ops import FEW
 from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.core.options import is_number
 
@@ -38,8 +40,15 @@ class MLXNormalizationOps:
         rms_scaling: bool = False,
     ) -> mx.array:
         plain = not rms_scaling and (epsilon is None or is_number(epsilon))
-        if plain and not on_cpu() and _is_row(x, axis, gamma, beta):
-            return mx.fast.layer_norm(x, gamma, beta, EPSILON if epsilon is None else epsilon)
+        if plain and _is_row(x, axis, gamma, beta):
+            limit = EPSILON if epsilon is None else epsilon
+            if not on_cpu():
+                return mx.fast.layer_norm(x, gamma, beta, limit)
+            if x.dtype == mx.float32 and x.shape[-1] <= FEW:
+                centred = x - mx.mean(x, -1, True)
+                result = centred * mx.rsqrt(mx.mean(mx.square(centred), -1, True) + limit)
+                result = result if gamma is None else result * gamma
+                return result if beta is None else result + beta
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
 
     def rms_normalization(

@@ -21,7 +21,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
 
-_FEW = 64
+FEW = 64
 """Up to this many elements the native sum is as accurate."""
 _BLOCK, _FILL = 16, 8192
 """The number of elements of a block, a power of two, and the size of a tensor up to which blocks do not save time."""
@@ -43,7 +43,7 @@ def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
     return x.astype(mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64)
 
 
-def widened(x: mx.array, few: int = _FEW) -> mx.array:
+def widened(x: mx.array, few: int = FEW) -> mx.array:
     """Returns a floating tensor in a dtype whose sums lose no digits: float64 on the CPU, else float32 or wider.
 
     Args:
@@ -71,7 +71,7 @@ def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     that divides the length of an axis. Converting every element to float64 would make the sum take 2 to 5 times as long
     as the native one (4 million elements, MLX 0.32).
     """
-    if math.prod([x.shape[a] for a in axes]) > _FEW and on_cpu():
+    if math.prod([x.shape[a] for a in axes]) > FEW and on_cpu():
         x = _of_blocks(x, axes).astype(mx.float64)
     return mx.sum(x, axes, keepdims)
 
@@ -116,20 +116,20 @@ def _count(x: mx.array, axis: int | None) -> int:
 
 def _plain_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.array:
     """Returns the sum of a float32 tensor, of `count` terms for each element, in float32 or wider."""
-    if count <= _FEW:
+    if count <= FEW:
         return mx.sum(x, axis, keepdims)
     return _in_blocks(x, tuple(range(x.ndim)) if axis is None else (axis % x.ndim,), keepdims)
 
 
 def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx.array:
     # The shape is read only where the size does not decide, because MLX makes a new tuple of it at each access.
-    if 0 < x.size <= _FEW and x.dtype == _SINGLE:
+    if 0 < x.size <= FEW and x.dtype == _SINGLE:
         return mx.sum(x, axis, keepdims)
     count = _count(x, axis)
     if not count:
         return _sum(x, axis, keepdims)
     total = _plain_sum(x, axis, keepdims, count)
-    return total if count <= _FEW else total.astype(mx.float32)
+    return total if count <= FEW else total.astype(mx.float32)
 
 
 def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
@@ -137,7 +137,7 @@ def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
     if not count:
         return _mean(x, axis, keepdims)
     result = _plain_sum(x, axis, keepdims, count) / count
-    return result if count <= _FEW else result.astype(mx.float32)
+    return result if count <= FEW else result.astype(mx.float32)
 
 
 def _mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -324,13 +324,13 @@ def _log_of_few(axis: int | None) -> Function:
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
     count = _count(x, axis)
-    size = min(count & -count, _FEW)
-    if count > _FEW and size > 8 and axis is not None and op_globals.untransformed:
+    size = min(count & -count, FEW)
+    if count > FEW and size > 8 and axis is not None and op_globals.untransformed:
         # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
         axis %= x.ndim
         x = mx.logsumexp(mx.unflatten(x, axis, (count // size, size)), axis + 1)
         return _quick_logsumexp(x, axis, keepdims)
-    if not 0 < count <= _FEW:
+    if not 0 < count <= FEW:
         return _logsumexp(x, axis, keepdims)
     if op_globals.untransformed:
         return mx.logsumexp(x, axis, keepdims)

@@ -35,8 +35,12 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
         # Half precision is combined in float32, to keep its digits.
         half = data.dtype in (mx.float16, mx.bfloat16)
-        rows = mx.full((num_segments, *data.shape[1:]), of_host(np.asarray(start), mx.float32 if half else data.dtype))
-        return written(rows, ids, data.astype(rows.dtype), reduction, unread).astype(data.dtype)
+        kind = mx.float32 if half else data.dtype
+        # An extra row takes the slices of ids out of range.
+        shape = (num_segments + unread, *data.shape[1:])
+        rows = mx.zeros(shape, kind) if not start else mx.full(shape, of_host(np.asarray(start), kind))
+        result = written(rows, ids, data.astype(kind), reduction, False).astype(data.dtype)
+        return result[:num_segments] if unread else result
 
     return segment
 

@@ -78,8 +78,8 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
     new = mx.broadcast_to(new.reshape(new.shape[max(new.ndim - x.ndim, 0) :]), whole)
-    spare = mx.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
-    rows, at = mx.concatenate([x, spare], axis), past_the_end(indices, length)
+    rows = mx.pad(x, [(0, int(a == axis)) for a in range(x.ndim)])
+    at = past_the_end(indices, length)
     if mode == "set":
         rows = mx.put_along_axis(rows, at, new, axis)
     else:

@@ -228,6 +228,24 @@ class Pool(Record):
         return [(0, 0), *((0, after - asked) for (_, after), (_, asked) in outer), (0, 0)]
 
 
+@functools.lru_cache(maxsize=256)
+def adjacent(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the shape that parts a tensor (batch, *spatial, channels) into windows, and the axes within a window.
+
+    Raises:
+        NotImplementedError: if elements are left over.
+    """
+    inner = shape[1:-1]
+    if not inner or size < 1 or any(n % size for n in inner):
+        raise NotImplementedError
+    apart = [part for n in inner for part in (n // size, size)]
+    return (shape[0], *apart, shape[-1]), tuple(range(2, len(apart) + 1, 2))
+
+
+USUAL_POOL = "{1}.__class__ is int and {2} is None and {3} == 'valid' and {4} is None and {5} == 1 and {6} is False"
+"""When the windows of `max_pool` are adjacent, and of one length on all axes."""
+
+
 def pool_windows(
     lengths: Sequence[int],
     pool_size: Any,
