@@ -22,6 +22,27 @@ def test_max_pool_propagates_nan(backend: str) -> None:
     assert np.isnan(ops.to_numpy(ops.max_pool(x, 2))).ravel().tolist() == [True, False]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    "shape", [(2, 6, 3), (1, 4, 6, 2), (2, 4, 2, 2, 1), (1, 5, 4, 2), (2, 64, 64, 4), (1, 1, 4, 1)]
+)
+def test_adjacent_windows_of_few_and_many_elements(shape: tuple[int, ...], dtype: str, backend: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    if x.dtype.kind == "f":
+        x[-1, -1] = np.nan
+    inner = [n // 2 for n in shape[1:-1]]
+    if 0 in inner:
+        with pytest.raises(ShapeError, match="a window of 2 does not fit"):
+            ops.max_pool(ops.array(x), 2)
+        return
+    whole = x[(slice(None), *(slice(2 * n) for n in inner))]
+    parts = whole.reshape(len(x), *(part for n in inner for part in (n, 2)), shape[-1])
+    expected = parts.max(tuple(range(2, 2 * len(inner) + 1, 2)))
+    result = ops.to_numpy(ops.max_pool(ops.array(x), 2))
+    assert result.dtype == x.dtype
+    np.testing.assert_array_equal(result, expected)
+
+
 def test_wrong_arguments_are_refused(backend: str) -> None:
     with pytest.raises(ArgumentError, match="pool_size is an integer of at least 1"):
         ops.max_pool(np.ones((1, 4, 1)), 0)

@@ -28,6 +28,7 @@ from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
+from emberharmony.backend.numpy.pooling_ops import NumpyPoolingOps
 from emberharmony.backend.numpy.probes import NumpyProbes
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
@@ -80,6 +81,7 @@ class NumpyBackend(
     NumpyActivationOps,
     NumpyAttentionOps,
     NumpyConvolutionOps,
+    NumpyPoolingOps,
     NumpyLayersOps,
     NumpyLossesOps,
     NumpyNormalizationOps,

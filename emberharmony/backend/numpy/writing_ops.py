@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.host import refuse_masked
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
+from emberharmony.core.dispatch import fast
 
 _UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -15,9 +16,19 @@ _MOST_AXES = 32
 """`ufunc.at` (NumPy 2.4) crashes if a key selects more axes, as with 40 times None."""
 
 
+def _quick_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
+    result = x.copy()
+    result[key] = value
+    return result
+
+
 class NumpyWritingOps:
     """Holds the ops of `ops/writing.py`."""
 
+    @fast(
+        _quick_item,
+        "{3} == 'set' and {1}.__class__ is native_type and {2}.__class__ is native_type and {0}.dtype is {2}.dtype",
+    )
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         check_mode(mode)
         refuse_masked(key)
