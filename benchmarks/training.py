@@ -242,6 +242,7 @@ def rows(backend: str) -> Iterator[tuple[str, Call, Call]]:
         yield "step of an MLP 64-128-10, torch", torch_mlp(), our_mlp()
         if backend == "numpy":
             yield "the same by hand in NumPy, torch", torch_mlp(), numpy_mlp()
+            yield "the same compiled, torch", torch_mlp(), ops.compile(our_mlp())
         yield "step of a transformer block, torch", torch_block(), our_block()
         yield "LSTM 50 x 8 x 64, torch", torch_lstm(), our_lstm()
     if backend == "mlx":

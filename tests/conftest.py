@@ -1,6 +1,8 @@
 """Fixtures of all tests: a test with the parameter `backend` runs once on each installed backend."""
 
+import functools
 import gc
+import importlib
 import os
 import signal
 import zlib
@@ -25,6 +27,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def backend(ember_backend: str) -> str:
     """Returns the name of the active backend: each installed one in turn. A shorter name for `ember_backend`."""
     return ember_backend
+
+
+@pytest.fixture
+def quick(backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Makes torch.compile only trace, because its default compiler takes seconds for each function."""
+    if backend == "torch":
+        torch = importlib.import_module("torch")
+        monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    return backend
 
 
 def pytest_collection_finish() -> None:

@@ -603,6 +603,10 @@ class Backend(Probes):
         """
         return fn
 
+    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a function that a compiler does not trace, because it would have to compile it in each call."""
+        return function(*args)
+
     def plainly(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a function with the ops of this backend, whatever block it is in."""
         with selection.Override(self):

@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.state.commits import commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.terms import wide
 
@@ -148,7 +148,7 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
         found = change(cell.grad)
         made.append(None if found is None else Cell(found).held())
     ops.eval([held[0] for held in made if held is not None])
-    commit(assigned(cell, "_grad", held) for cell, held in zip(cells, made, strict=True))
+    commit(cell.exchanging_grad(held) for cell, held in zip(cells, made, strict=True))
 
 
 def _norm(gradients: list[Any], norm_type: float) -> Tensor:

@@ -1,13 +1,14 @@
 """What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
 from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.state.draws import HostDrawError, recording
 from emberharmony.optim import numbers
 from emberharmony.optim.options import Limit, require_allowed
 from emberharmony.optim.saved import SavedState
@@ -20,6 +21,25 @@ else:
 
 State: TypeAlias = dict[str, Any]
 """The state of one parameter by torch's names: tensors, and numbers such as `step`."""
+
+
+T = TypeVar("T")
+
+
+class _Unrecorded(Generic[T]):
+    """An attribute that steps change, and that a function that is recorded cannot read: it would be a constant."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        if recording() is not None:
+            raise HostDrawError(f"{kind.__name__}.{self._name[1:]} would be read once, although steps change it")
+        found: T = getattr(owner, self._name)
+        return found
+
+    def __set__(self, owner: Any, value: T) -> None:
+        setattr(owner, self._name, value)
 
 
 class ParameterGroups:
@@ -45,15 +65,19 @@ class ParameterGroups:
     limits: ClassVar[Mapping[str, Limit]] = {}
     """What each option may be."""
 
+    param_groups = _Unrecorded[list[dict[str, Any]]]()
+    state = _Unrecorded[dict[Parameter, State]]()
+    count = _Unrecorded[int]()
+
     saved: ClassVar[type[SavedState]] = SavedState
     """What matches a state dict with the parameters."""
 
     def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
         self._head = f"{type(self).__name__}(): "
         self.defaults = self.checked({"lr": lr, **options})
-        self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Parameter, State] = {}
-        self.count = 0
+        self._param_groups: list[dict[str, Any]] = []
+        self._state: dict[Parameter, State] = {}
+        self._count = 0
         if params is not None:
             for group in self._groups(params):
                 self.add_param_group(group)
@@ -73,7 +97,7 @@ class ParameterGroups:
         own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
         made = self.checked({**self.defaults, **own})
         parameters, names = self._parameters(group["params"])
-        known = [*self._all(), *parameters]
+        known = [*self.parameters(), *parameters]
         if len(set(known)) < len(known):
             twice = next(cell for i, cell in enumerate(known) if cell in known[:i])
             raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
@@ -101,7 +125,7 @@ class ParameterGroups:
 
     def zero_grad(self) -> None:
         """Sets the `grad` of all parameters to None."""
-        commit([cell.without_grad() for cell in self._all()])
+        commit([cell.without_grad() for cell in self.parameters()])
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
         """Returns the state by torch's names, which `torch.optim` loads too.
@@ -146,7 +170,7 @@ class ParameterGroups:
         steps: list[Step] = [
             (self.state.clear,),
             (self.state.update, saved.state),
-            (setattr, self, "count", saved.count),
+            (setattr, self, "_count", saved.count),
         ]
         for group, options in zip(self.param_groups, saved.options, strict=True):
             steps.append((group.update, options))
@@ -202,8 +226,9 @@ class ParameterGroups:
             return list(given)
         return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
 
-    def _all(self) -> list[Parameter]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
+    def parameters(self) -> list[Parameter]:
+        """Returns all parameters, in the order of the groups."""
+        return [parameter for group in self._param_groups for parameter in group["params"]]
 
 
 def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:

@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, gradients_of, replacing, values_of
+from emberharmony.core.cells.cell import Cell, replacing, values_of
+from emberharmony.core.cells.effects import gradients_of, perform
 from emberharmony.core.cells.overwriting import COUNTED, Overwriting
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
@@ -135,9 +136,12 @@ class Optimizer(ParameterGroups):
             DTypeError: if a gradient does not have the dtype of its parameter.
             TracedTensorError: inside of a transform; use `update` there.
         """
-        given = self.gradients(grads)
-        if not self._planned(given, clear, [] if COUNTED else None).make():
-            self.planned(given, clear=clear).make()
+        perform(self._make, self.gradients(grads), self.parameters, clear)
+
+    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
+        """Makes the step with these gradients."""
+        if not self._planned(gradients, clear, [] if COUNTED else None).make():
+            self.planned(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
         """Returns the gradients that the next step takes, by parameter.
@@ -150,15 +154,15 @@ class Optimizer(ParameterGroups):
             ArgumentTypeError: if `grads` is no mapping.
         """
         if grads is None:
-            return gradients_of(self._all())
+            return gradients_of(self.parameters())
         if not isinstance(grads, Mapping):
             raise ArgumentTypeError(
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
                 f"parameters or their names to gradients, such as dict(zip(params, grads))"
             )
-        parameters = {cell: cell for cell in self._all()}
+        parameters = {cell: cell for cell in self.parameters()}
         named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
-        for group in self.param_groups:
+        for group in self._param_groups:
             named.update(zip(group.get("param_names", ()), group["params"], strict=False))
         found = {}
         for key, gradient in grads.items():
@@ -175,7 +179,7 @@ class Optimizer(ParameterGroups):
     def _planned(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> Plan:
         """Returns the step with these gradients; without a list for it, nothing is written over."""
         plan = Plan({}, [], [], True, overwritten)
-        for place, group in enumerate(self.param_groups):
+        for place, group in enumerate(self._param_groups):
             cells, given = group["params"], list(gradients.values())
             if list(gradients) != cells:
                 cells = [cell for cell in cells if cell in gradients]
@@ -184,7 +188,7 @@ class Optimizer(ParameterGroups):
                 self._add_group(plan, place, cells, given)
             if clear:
                 plan.steps += [cell.without_grad() for cell in group["params"]]
-        plan.steps.append((setattr, self, "count", self.count + 1))
+        plan.steps.append((setattr, self, "_count", self._count + 1))
         return plan
 
     def init(self, params: Any) -> State:
@@ -248,7 +252,7 @@ class Optimizer(ParameterGroups):
 
     def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
         """Adds the new values and states of those parameters of a group that have gradients to a plan."""
-        hyper = self._hyper(self.param_groups[place], self.count)
+        hyper = self._hyper(self._param_groups[place], self._count)
         values = values_of(cells)
         single: Iterable[int] = range(len(cells))
         backend, elementwise = selection.current(), vectors.is_elementwise(self.rule)
@@ -277,14 +281,14 @@ class Optimizer(ParameterGroups):
         layouts = _LAYOUTS.setdefault(self, {})
         old = layout = layouts.get(place)
         kinds = layout and plan.overwritten is not None and layout.known(cells)
-        states: Any = layout and kinds and layout.states(cells, kinds, self.state)
+        states: Any = layout and kinds and layout.states(cells, kinds, self._state)
         looked = not states
         if looked:
             kinds = self._kinds(gradients, values, cells)
-            states = layout and layout.states(cells, kinds, self.state)
+            states = layout and layout.states(cells, kinds, self._state)
         if layout is None or states is None:
-            layout, states = vectors.arranged(cells, kinds, self.state, *self._first(values[0], hyper))
-            plan.steps += old.left(layout.batches, self.state) if old else []
+            layout, states = vectors.arranged(cells, kinds, self._state, *self._first(values[0], hyper))
+            plan.steps += old.left(layout.batches, self._state) if old else []
             plan.steps.append((layouts.__setitem__, place, layout))
         single = layout.single
         for i in range(len(layout.batches)):
@@ -327,7 +331,7 @@ class Optimizer(ParameterGroups):
             plan.steps += batch.exchange(new, backend.home)
         else:
             begun = vectors.Batch(batch.cells, batch.places, batch.shapes)
-            plan.steps += [*begun.begin(new, self.state, backend.home), (operator.setitem, layout.batches, i, begun)]
+            plan.steps += [*begun.begin(new, self._state, backend.home), (operator.setitem, layout.batches, i, begun)]
 
     def _add_rows(
         self,
@@ -344,10 +348,10 @@ class Optimizer(ParameterGroups):
         If nobody has looked at the gradients, they can only be written over, since the rows then look at them.
         """
         over = None
-        if not state and rows.cells[0] not in self.state:
+        if not state and rows.cells[0] not in self._state:
             state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
         elif plan.overwritten is not None:
-            over = rows.overwriting(self.rule, state, hyper, gradients, self.state)
+            over = rows.overwriting(self.rule, state, hyper, gradients, self._state)
         if over is None and plan.overwritten is not None and not looked:
             over = Overwritten(list(rows.cells), lambda tensors: None), []
         if over is not None and plan.overwritten is not None:
@@ -362,7 +366,7 @@ class Optimizer(ParameterGroups):
         after, tensors, new = found
         plan.values.update(zip(rows.cells, after, strict=True))
         plan.tensors += [after, *tensors.values()]
-        plan.steps += [*together(rows.cells, after), *rows.exchange(self.state, state, tensors, new)]
+        plan.steps += [*together(rows.cells, after), *rows.exchange(self._state, state, tensors, new)]
         return True
 
     def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter]) -> Any:
@@ -385,7 +389,7 @@ class Optimizer(ParameterGroups):
 
     def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
         """Returns the state of a parameter as tensors of the active backend and numbers."""
-        kept = self.state.get(parameter)
+        kept = self._state.get(parameter)
         if kept is None:
             return self.initial(value, hyper)
         return {name: x.value if isinstance(x, Buffer) else x for name, x in kept.items()}
@@ -401,10 +405,10 @@ class Optimizer(ParameterGroups):
 
     def _exchange(self, parameter: Parameter, state: State) -> list[Step]:
         """Returns the steps that make `state` the state of a parameter."""
-        kept = self.state.get(parameter)
+        kept = self._state.get(parameter)
         if kept is None or kept.keys() != state.keys():
             made = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
-            return [(operator.setitem, self.state, parameter, made)]
+            return [(operator.setitem, self._state, parameter, made)]
         steps: list[Step] = []
         for name, x in state.items():
             cell = kept[name]

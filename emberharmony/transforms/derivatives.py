@@ -10,15 +10,15 @@ from emberharmony.core.cells.cell import (
     Assignments,
     Cell,
     ReadCells,
-    accumulating,
     differentiated,
     newly_held,
     values_of,
 )
+from emberharmony.core.cells.effects import accumulating
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.commits import commit
-from emberharmony.core.state.draws import Draws, refuse_effect
+from emberharmony.core.state.draws import Draws, recording, refuse_effect
 from emberharmony.core.trees.objects import instances_in
 from emberharmony.core.trees.tree import tree_map, tree_unflatten
 from emberharmony.transforms.trees import (
@@ -399,7 +399,8 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     trained = [parameter for parameter in parameters if parameter.trainable]
     if not trained:
         raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
-    refuse_effect("gradients would be accumulated")
+    if recording() is None:
+        refuse_effect("gradients would be accumulated")
     values = values_of(trained)
     if {x.__class__ for x in values} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
         values = [_trained_value(result_tree, parameter) for parameter in trained]

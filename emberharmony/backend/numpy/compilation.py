@@ -1,7 +1,8 @@
 """`ops.compile` on NumPy: a function is recorded once for each kind of arguments, and then only its NumPy calls run.
 
 Cells that the function reads are further inputs, and those that it assigns are further outputs: each call reads and
-assigns them again. A call whose arguments no program takes is recorded while it runs, so that the function runs once.
+assigns them again. So it is with gradients that `ops.backward` adds, and the steps of optimizers are made at the end of
+each call. A call whose arguments no program takes is recorded while it runs, so that the function runs once.
 """
 
 import re
@@ -14,10 +15,11 @@ from emberharmony.backend.numpy.lowering import LOWERED
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
 from emberharmony.backend.shared.compilation import constant_kind, hashable
 from emberharmony.core.cells.cell import Assignments, Cell, ReadFromOutside, differentiated, newly_held
+from emberharmony.core.cells.effects import Effects
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
-from emberharmony.core.state.draws import HostDrawError, Recording, Rewinding, is_without_draws
+from emberharmony.core.state.draws import HostDrawError, NotNowError, Recording, Rewinding, is_without_draws
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
 from emberharmony.transforms.replay import Recorder, Register, UnrecordableError
@@ -85,17 +87,24 @@ class Compiled:
         self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
+        result = program.result
+        if result.effects is not None and (is_without_draws() or differentiated() or not result.effects.fit()):
+            return self._fn(*args, **kwargs)
         streams = Rewinding() if program.draws else None
         try:
             if streams is None:
-                return program(leaves, held)
-            with streams:
-                return program(leaves, held)
+                arrays = program(leaves, held)
+            else:
+                with streams:
+                    arrays = program(leaves, held)
         except ShapeChangedError:
             self._made[program.key] = None
             self._last = None
         except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
             pass
+        else:
+            held.clear()  # so that an optimizer may write over the arrays of the cells
+            return result.filled(arrays)
         if streams is not None:
             streams.rewind()
         return self._fn(*args, **kwargs)
@@ -123,20 +132,25 @@ class Compiled:
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)
         traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
-        draws = Recording(recorder.drawn)
+        effects = Effects()
+        draws = Recording(recorder.drawn, effects)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
             with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
                 before = dict(assigned)
                 returned = self._fn(*args_traced, **kwargs_traced)
                 changed = newly_held(assigned, before)
+            effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
-            result = _Result(recorder, returned, changed, {*cells, *read, *(x for x in leaves if isinstance(x, Cell))})
+            known = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
+            result = _Result(recorder, returned, changed, effects, known)
         except Exception as error:
             if not _is_of_recorder(error):
                 raise
-            self._made[inner] = None
+            self._tries[key] = self._tries.get(key, 0) + 1
+            if not isinstance(error, NotNowError) or self._tries[key] > _TRIES:
+                self._made[inner] = None
             draws.rewind()
             return self._fn(*args, **kwargs)
         finally:
@@ -176,24 +190,31 @@ class _Result:
         recorder: the record of its calls.
         returned: what it returned.
         changed: the tensor that each cell got.
+        effects: what it did besides.
         known: the cells that may be in the result as they are.
 
     Raises:
         UnrecordableError: if the result has something that each call must make anew.
 
     Attributes:
-        outputs: the registers or constant arrays in the result, then those for the cells.
+        outputs: the registers or constant arrays in the result, then those for the cells, then those for the effects.
+        effects: what to do at the end; None if nothing.
     """
 
-    def __init__(self, recorder: Recorder, returned: Any, changed: dict[Cell, Any], known: set[Cell]) -> None:
+    def __init__(
+        self, recorder: Recorder, returned: Any, changed: dict[Cell, Any], effects: Effects, known: set[Cell]
+    ) -> None:
         self._recorder = recorder
         leaves, self._structure = tree_flatten(returned)
         self.outputs: list[Any] = []
         self._leaves = [self._template(leaf, known) for leaf in leaves]
         self._cells = list(changed)
-        for tensor in changed.values():
+        self._start = len(self.outputs)
+        for tensor in (*changed.values(), *effects.tensors()):
             self._added(tensor)
-        self._whole = not self._cells and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
+        self.effects = effects if effects.is_any else None
+        alone = not self._cells and self.effects is None
+        self._whole = alone and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
         self._alone = self._whole and self._structure is LEAF
         del self._recorder
 
@@ -218,14 +239,17 @@ class _Result:
         return len(self.outputs) - 1
 
     def filled(self, arrays: list[Any]) -> Any:
-        """Returns the result with arrays in the places, after the cells have got theirs."""
+        """Returns the result with arrays in the places, after the cells have got theirs and the effects were made."""
         if self._alone:
             return arrays[0]
         if self._whole:
             return tree_unflatten(self._structure, arrays)
         leaves = [leaf.filled(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
-        for cell, array in zip(self._cells, arrays[len(arrays) - len(self._cells) :], strict=True):
+        end = self._start + len(self._cells)
+        for cell, array in zip(self._cells, arrays[self._start : end], strict=True):
             cell.value = array
+        if self.effects is not None:
+            self.effects.make(arrays[end:])
         return tree_unflatten(self._structure, leaves)
 
 
@@ -249,6 +273,7 @@ class _Program:
         frame: the structure of the arguments in a hashable form.
         flat: whether the arguments are nothing but arrays, each of which is an input.
         cells: the cells whose arrays are further inputs.
+        result: makes the result of the function of the arrays.
         draws: whether it draws random numbers.
     """
 
@@ -265,7 +290,7 @@ class _Program:
         held: list[Any],
         result: _Result,
     ) -> None:
-        self._replay, self._places, self._result = replay, places, result
+        self._replay, self._places, self.result = replay, places, result
         self.key, self.frame, self.cells, self._float = key, hashable(structure), cells, default_float()
         self._fits, self.holds = guarding(leaves, _kind), guarding(held, _kind)
         self._whole = len(places) == len(leaves)
@@ -276,9 +301,10 @@ class _Program:
         """Returns whether the program surely takes these leaves of arguments of its structure."""
         return self._float is default_float() and self._fits(leaves)
 
-    def __call__(self, leaves: Sequence[Any], held: list[Any]) -> Any:
+    def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
+        """Returns the arrays for the result."""
         inputs = leaves if self._whole else [leaves[i] for i in self._places]
-        return self._result.filled(self._replay([*inputs, *held] if held else inputs))
+        return self._replay([*inputs, *held] if held else inputs)
 
 
 def _kind(leaf: Any) -> Any:

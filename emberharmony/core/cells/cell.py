@@ -24,7 +24,7 @@ from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
 from emberharmony.core.state.checked_mode import moves_allowed
 from emberharmony.core.state.commits import Step, assigned, commit, when
-from emberharmony.core.state.draws import OPEN, WithoutDraws, refuse_effect
+from emberharmony.core.state.draws import OPEN, HostDrawError, WithoutDraws, recording, refuse_effect
 from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
 from emberharmony.core.tracing import Substitute, TensorProxy
 
@@ -93,6 +93,7 @@ class ReadFromOutside(ReadCells):
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
         """Adds a cell that is read, unless what it holds is of the block."""
+        _refuse_changing(cell)
         if cell not in self._own and (held is None or held is self._before.get(cell)):
             super().add(cell, held, tensor)
 
@@ -212,6 +213,7 @@ class Cell(Substitute):
             if entry is not None:
                 if OPEN:
                     refuse_effect("a cell would be assigned", entry)
+                    _refuse_changing(self)
                 entry[0][self] = _THREAD.values[self] = held
                 return
             held = self._kept(held)
@@ -220,12 +222,14 @@ class Cell(Substitute):
     @property
     def grad(self) -> Any:
         """The gradient that `ops.backward` has accumulated, on the active backend; None if there is none."""
+        if _WATCHES and (block := recording()) is not None:
+            return block.effects.gradient(self)
         held = self._grad
         return None if held is None else self._following("_grad", held, selection.active())
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self._grad = None if value is None else _plain(_accepted(value))
+        commit([self.exchanging_grad(None if value is None else _plain(_accepted(value)))])
 
     def on(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`, and moves the cell there.
@@ -264,7 +268,7 @@ class Cell(Substitute):
     def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, assigned(self, "_grad", _plain(_accepted(fn(grad))))]
+        return steps if grad is None else [*steps, self.exchanging_grad(_plain(_accepted(fn(grad))))]
 
     def with_tensor(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
@@ -296,7 +300,13 @@ class Cell(Substitute):
 
     def without_grad(self) -> Step:
         """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
-        return assigned(self, "_grad", None)
+        return self.exchanging_grad(None) if _WATCHES else (setattr, self, "_grad", None)
+
+    def exchanging_grad(self, held: "Held | None") -> Step:
+        """Returns the step that gives the cell another gradient, a tensor with its backend, or none."""
+        if _WATCHES and (block := recording()) is not None:
+            return block.effects.exchange, self, held
+        return setattr, self, "_grad", held
 
     def holding(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend, which may be traced.
@@ -446,12 +456,6 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     return found
 
 
-def gradients_of(cells: "Sequence[C]") -> dict[C, Any]:
-    """Returns the gradient of each cell that has one, as a tensor of the active backend."""
-    home = selection.active().backend.home
-    return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
-
-
 def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
     """Returns the steps that assign a tensor to each cell; all tensors were computed together on the active backend.
 
@@ -465,19 +469,6 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
         tensors = list(map(home.backend.plain, tensors))
     rest = zip(cells[1:], tensors[1:], strict=True)
     return [first, *[(setattr, cell, "_held", (tensor, home)) for cell, tensor in rest]]
-
-
-def accumulating(cells: "Sequence[Cell]", gradients: Sequence[Any]) -> list[Step]:
-    """Returns the steps that add gradients, tensors of the active backend, to those that cells have."""
-    bound = selection.active()
-    home = bound.backend.home
-    steps: list[Step] = []
-    for cell, gradient in zip(cells, map(home.backend.plain, gradients), strict=True):
-        before = cell.grad
-        if before is not None:
-            gradient = bound.add(before, gradient)
-        steps.append((setattr, cell, "_grad", (gradient, home)))
-    return steps
 
 
 def opened(bound: Any, values: Any) -> Any:
@@ -523,6 +514,17 @@ def _accepted(value: Any) -> Held:
         if not isinstance(value, TensorProxy):
             value = bound.convert_to_tensor(value)
     return value, backend.home
+
+
+def _refuse_changing(cell: Cell) -> None:
+    """Checks that no step of an optimizer that a recorder has noted will change a cell.
+
+    Raises:
+        HostDrawError: if one will, because it has not been made yet.
+    """
+    block = recording()
+    if block is not None and cell in block.effects.changing:
+        raise HostDrawError(f"{cell!r} would be used before the step that changes it is made")
 
 
 def _plain(held: Held) -> Held:

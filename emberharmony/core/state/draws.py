@@ -16,6 +16,10 @@ class HostDrawError(EmberError):
     """Raised when an effect on the host would happen once, although a transform computes several results."""
 
 
+class NotNowError(HostDrawError):
+    """Raised in a function that is recorded, if it cannot be in this call, but perhaps in another one."""
+
+
 _WATCHERS: ContextVar[Entry | None] = ContextVar("emberharmony_draws", default=None)
 
 
@@ -120,11 +124,13 @@ class Recording(WithoutDraws):
 
     Args:
         note: makes a draw, notes it, and returns the traced result.
+        effects: what notes gradients that cells get, and steps of optimizers (`core/cells/effects.py`).
     """
 
-    def __init__(self, note: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, note: Callable[[Callable[[], Any]], Any], effects: Any) -> None:
         super().__init__()
         self._note, self._noting, self._streams = note, False, Rewinding()
+        self.effects = effects
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the stream to draw from.

@@ -172,7 +172,7 @@ class LBFGS(ParameterGroups):
             commit(call.finishing(clear))
         except BaseException:
             # After the last commit an interruption comes too late.
-            commit(when(self, "count", count, before))
+            commit(when(self, "_count", count, before))
             raise
         return first
 
@@ -224,7 +224,7 @@ class _Call:
             steps += [cell.without_grad() for cell in self._cells]
         entry = {name: _kept(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
-        return [*steps, assigned(self._optimizer, "count", self._optimizer.count + 1)]
+        return [*steps, assigned(self._optimizer, "_count", self._optimizer.count + 1)]
 
     def _evaluated(self) -> tuple[Any, Any]:
         """Returns the loss and the gradient where the parameters are."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.cells.effects import perform
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
@@ -68,7 +69,11 @@ class Wrapper:
             grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
             clear: whether `grad` becomes None.
         """
-        self.planned(self.gradients(grads), clear=clear).make()
+        perform(self._make, self.gradients(grads), self.parameters, clear)
+
+    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
+        """Makes what `step` makes."""
+        self.planned(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
         """Returns the gradients that the next step takes, by parameter; see `Optimizer.gradients`."""
@@ -168,7 +173,7 @@ class Wrapper:
 
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
-        return [parameter for group in self.param_groups for parameter in group["params"]]
+        return self.optimizer.parameters()
 
 
 def chosen(condition: Tensor, x: Any, y: Any) -> Any:

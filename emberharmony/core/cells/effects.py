@@ -1,0 +1,172 @@
+"""Gradients that cells get, and what a function that is recorded does with them.
+
+A program of `ops.compile` computes tensors. Gradients that `ops.backward` adds, and steps of optimizers, are effects:
+they happen after everything is computed, in each call, by the same code as in the function itself. While the function
+is recorded, the cells keep the gradients that they have; the function sees the ones that it would have given them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, Held
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.state.draws import NotNowError, recording
+
+C = TypeVar("C", bound=Cell)
+Made = Callable[[dict[Any, Any], bool], None]
+"""Makes a step of an optimizer: takes the gradients by cell, and whether the cells lose theirs."""
+
+
+class _Step(NamedTuple):
+    """A step of an optimizer that is made after everything is computed.
+
+    Attributes:
+        make: makes the step.
+        gradients: what it takes, by cell.
+        clear: whether the cells lose their gradients.
+    """
+
+    make: Made
+    gradients: dict[Any, Any]
+    clear: bool
+
+
+class _Part(NamedTuple):
+    """What happens after everything is computed, up to a step of an optimizer.
+
+    Attributes:
+        added: what is added to the gradients of cells.
+        exchanged: the new gradients of other cells, or None.
+        step: the step; None at the end.
+    """
+
+    added: dict[Cell, Any]
+    exchanged: dict[Cell, Any]
+    step: _Step | None
+
+
+class Effects:
+    """What one run of a recorded function does to gradients, and with them.
+
+    Attributes:
+        changing: the cells that a step will change; the function cannot use their values after it.
+    """
+
+    def __init__(self) -> None:
+        self.changing: set[Cell] = set()
+        self._gradients: dict[Cell, Any] = {}
+        self._added: dict[Cell, Any] = {}
+        self._exchanged: dict[Cell, Any] = {}
+        self._none_before: set[Cell] = set()
+        self._parts: list[_Part] = []
+
+    def gradient(self, cell: Cell) -> Any:
+        """Returns the gradient of a cell; None if it has none.
+
+        Raises:
+            NotNowError: if it depends on one that the cell had before the function ran.
+        """
+        if cell not in self._gradients or cell in self._added:
+            if cell._grad is not None:
+                raise NotNowError(f"the gradient that {cell!r} has had before would be used")
+            self._none_before.add(cell)
+        return self._gradients.get(cell)
+
+    def exchange(self, cell: Cell, held: Held | None) -> None:
+        """Gives a cell another gradient, or none."""
+        self._gradients[cell] = self._exchanged[cell] = None if held is None else held[0]
+        self._added.pop(cell, None)
+
+    def add(self, cell: Cell, gradient: Any) -> None:
+        """Adds to the gradient of a cell.
+
+        Raises:
+            NotNowError: if it depends on one that the cell had before the function ran.
+        """
+        if cell not in self._gradients:
+            self._gradients[cell] = self._added[cell] = gradient
+            return
+        before, home = self.gradient(cell), selection.active().backend.home
+        self.exchange(cell, (gradient if before is None else selection.active().add(before, gradient), home))
+
+    def postpone(self, step: _Step, cells: Sequence[Cell]) -> None:
+        """Notes a step of an optimizer that changes these cells."""
+        self.close(step)
+        self.changing.update(cells)
+        if step.clear:
+            self._gradients.update(dict.fromkeys(cells))
+
+    def close(self, step: _Step | None = None) -> None:
+        """Ends a part, by a step or at the end of the function."""
+        if self._added or self._exchanged or step:
+            self._parts.append(_Part(self._added, self._exchanged, step))
+        self._added, self._exchanged = {}, {}
+
+    def tensors(self) -> list[Any]:
+        """Returns the tensors that `make` needs."""
+        found: list[Any] = []
+        for added, exchanged, step in self._parts:
+            found += added.values()
+            found += [x for x in exchanged.values() if x is not None]
+            found += step.gradients.values() if step else ()
+        return found
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to do after everything is computed."""
+        return bool(self._parts)
+
+    def fit(self) -> bool:
+        """Returns whether the cells have no gradients where the function has found none."""
+        return all(cell._grad is None for cell in self._none_before)
+
+    def make(self, tensors: Sequence[Any]) -> None:
+        """Does to the cells what the function did, with these tensors in the place of those of `tensors()`."""
+        home, rest = selection.current().home, iter(tensors)
+        for added, exchanged, step in self._parts:
+            steps: list[Step] = accumulating(list(added), [next(rest) for _ in added])
+            for cell, x in exchanged.items():
+                steps.append((setattr, cell, "_grad", None if x is None else (next(rest), home)))
+            commit(steps)
+            if step:
+                step.make({cell: next(rest) for cell in step.gradients}, step.clear)
+
+
+def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[Cell]], clear: bool) -> None:
+    """Makes a step of an optimizer; after the function, if one is being recorded.
+
+    Args:
+        make: makes the step.
+        gradients: the gradients that it takes, by cell.
+        cells: returns the cells that it may change.
+        clear: whether these lose their gradients.
+    """
+    block = recording()
+    if block is not None:
+        block.effects.postpone(_Step(make, gradients, clear), cells())
+    else:
+        selection.current().uncompiled(make, gradients, clear)
+
+
+def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
+    """Returns the gradient of each cell that has one, as a tensor of the active backend."""
+    if (block := recording()) is not None:
+        return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
+    home = selection.active().backend.home
+    return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
+
+
+def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
+    """Returns the steps that add gradients, tensors of the active backend, to those that cells have."""
+    if (block := recording()) is not None:
+        return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
+    bound = selection.active()
+    home = bound.backend.home
+    steps: list[Step] = []
+    for cell, gradient in zip(cells, map(home.backend.plain, gradients), strict=True):
+        before = cell.grad
+        if before is not None:
+            gradient = bound.add(before, gradient)
+        steps.append((setattr, cell, "_grad", (gradient, home)))
+    return steps
