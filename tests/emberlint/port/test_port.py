@@ -114,6 +114,37 @@ def test_what_is_not_exact_is_left_and_marked(call: str, reason: str) -> None:
     assert call.partition("(")[0].rpartition(".")[2] in lines[use.line - 1]
 
 
+@pytest.mark.parametrize(
+    "doc, result",
+    [
+        ('"""Length.\n\n    Returns\n    -------\n    d : float\n        Length.\n    """', "np.sqrt(x)"),
+        ('"""Both.\n\n    Returns\n    -------\n    (a, b): (float, float)\n    """', "x, np.sqrt(x)"),
+        ('"""Length.\n\n    Returns:\n        NumPy float: the length.\n    """', "np.sqrt(x) if y else x"),
+        ('"""Length.\n\n    :rtype: float\n    """', "np.sqrt(x)"),
+    ],
+    ids=["numpy", "a tuple", "google", "sphinx"],
+)
+def test_a_result_that_a_docstring_calls_a_number_is_left(doc: str, result: str) -> None:
+    source = f"import numpy as np\n\n\ndef length(x, y):\n    {doc}\n    return {result}\n"
+    (use,) = ported(source).remaining
+    assert "`length` promises a number" in use.reason
+    assert not ported(source.replace("float", "float or array")).remaining
+
+
+def test_a_result_that_an_annotation_calls_a_number_is_left_also_through_a_name() -> None:
+    source = "import numpy as np\n\n\ndef f(x) -> float:\n    y = np.sum(x)\n    z = np.abs(y)\n    return z\n"
+    result = ported(source)
+    assert [use.native for use in result.remaining] == ["numpy.abs"]
+    assert not ported(source.replace("float", "np.ndarray")).remaining
+
+
+def test_an_array_of_a_parameter_that_may_be_none_is_left() -> None:
+    source = "import numpy as np\n\n\ndef f(x=None):\n    {}\n    x = np.array(x, dtype=np.float32)\n    return x\n"
+    assert any("may be None" in use.reason for use in ported(source.format("pass")).remaining)
+    for test in ("if x is None:\n        return 0", "x = [1] if not x else x", "x = [1.0]"):
+        assert not ported(source.format(test)).remaining
+
+
 SOURCE = '''"""Doc."""
 import numpy as np
 import torch

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype
 from emberlint.knowledge.signatures import Signature
+from emberlint.port import promises
 from emberlint.source.source_file import SourceFile
 
 
@@ -49,6 +50,12 @@ def reason_against(
         return f"`except {caught}` catches its error, and ops raise errors of their own"
     if found.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
         return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
+    if library == "numpy":
+        if found.op in CONVERSIONS and data is not None and _may_be_none(file, data):
+            return f"`{file.segment(data)}` may be None, which ops refuse"
+        promised = promises.number(file, call)
+        if promised:
+            return f"`{promised}` promises a number, and ops.{found.op} gives a tensor: wrap it in float() or the like"
     if FLOATS.get(library, "float32") != terms.default_float:
         reason = _reason_for_numbers(file, found, given, terms.default_float)
         if reason is not None:
@@ -126,6 +133,25 @@ def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
                     return True
         child = above
     return False
+
+
+def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an argument is a parameter with the default None that is neither tested nor replaced before."""
+    functions = (one for one in file.ancestors(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    function = next(functions, None)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    given = function.args
+    places = [*given.posonlyargs, *given.args]
+    optional = [
+        *zip(places[len(places) - len(given.defaults) :], given.defaults, strict=True),
+        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+    ]
+    is_none = {one.arg for one, default in optional if isinstance(default, ast.Constant) and default.value is None}
+    tests = [one.test for one in ast.walk(function) if isinstance(one, ast.If | ast.IfExp | ast.Assert)]
+    named = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == node.id]
+    replaced = any(isinstance(one.ctx, ast.Store) and one.lineno < node.lineno for one in named)
+    return node.id in is_none and not replaced and not any(one in ast.walk(test) for test in tests for one in named)
 
 
 def _is_integer(node: ast.expr) -> bool:

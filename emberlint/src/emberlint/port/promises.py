@@ -1,0 +1,56 @@
+"""What the annotation or the docstring of a function promises that it returns.
+
+NumPy's reductions, and its functions of numbers, return scalars, which are Python numbers too; the ops return tensors
+of no axis, which `round` and `isinstance(x, float)` refuse. A call whose result a function returns as a number is left.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from emberlint.source.source_file import SourceFile
+
+_NUMBER = re.compile(r"\b(?:float|int|bool|complex|scalar|number)\b", re.IGNORECASE)
+_ARRAY = re.compile(r"array|tensor|matrix|list|vector|sequence|dict", re.IGNORECASE)
+# The type after `Returns` in the styles of NumPy (`name : type` or `type`, below a line of dashes), Google and Sphinx.
+_NUMPY = re.compile(r"^[ \t]*(?:Returns|Yields)[ \t]*\n[ \t]*-{3,}[ \t]*\n[ \t]*(.*)", re.MULTILINE)
+_GOOGLE = re.compile(r"^[ \t]*(?:Returns|Yields):[ \t]*\n?[ \t]*([^\n:]*):", re.MULTILINE)
+_SPHINX = re.compile(r"^[ \t]*:rtype:[ \t]*(.*)", re.MULTILINE)
+
+
+def number(file: SourceFile, call: ast.Call) -> str:
+    """Returns the name of the function that returns the result of a call as a number, or an empty string."""
+    functions = (one for one in file.ancestors(call) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    function = next(functions, None)
+    if function is None or not _promises_number(file, function):
+        return ""
+    above = file.parent(call)
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    returned = (one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None)
+    for one in (part for value in returned for part in _parts(value)):
+        if one is call or (isinstance(one, ast.Name) and isinstance(target, ast.Name) and one.id == target.id):
+            return function.name
+    return ""
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """Yields the expressions of which a returned value is one, or which it holds."""
+    if isinstance(node, ast.Tuple | ast.IfExp):
+        for one in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
+            yield from _parts(one)
+    else:
+        yield node
+
+
+def _promises_number(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Returns whether a function says that it returns a number or a tuple of numbers, but no array."""
+    if function.returns is not None:
+        said = file.segment(function.returns)
+    else:
+        text = ast.get_docstring(function, clean=False) or ""
+        found = _NUMPY.search(text) or _GOOGLE.search(text) or _SPHINX.search(text)
+        if found is None:
+            return False
+        head, colon, rest = found[1].partition(":")
+        said = rest if colon else head
+    return bool(_NUMBER.search(said)) and not _ARRAY.search(said)
