@@ -1,6 +1,7 @@
 """The judge of one call: its error against the same op in float64 on NumPy, in units of the tolerance of its row."""
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowed, length, reach, rows
-from emberharmony.testing.differences.measures import apart, share, unlike
+from emberharmony.testing.differences.measures import Apart, apart, share, unlike
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decoded
 from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
@@ -62,6 +63,8 @@ class Difference(NamedTuple):
     explained: bool = False
 
 
+_EQUAL = Difference(0.0, 0.0)
+
 _NOISE = 1e-4
 """Differences of this share of the largest element and smaller, as rounding leaves them, may explain others."""
 
@@ -80,17 +83,44 @@ def explains(one: Record, other: Record, share: float) -> bool:
         other: the call on the second side.
         share: how far the results differ.
     """
-    given = list(zip(one.given(), other.given(), strict=False))
-    noise = sum(apart(a, b).share for a, b in given)
-    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(one.given(), other.given()):
+    first, second = one.given(), other.given()
+    noise = 0.0
+    for a, b in zip(first, second, strict=False):
+        noise += apart(a, b).share
+    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(first, second):
         return False
     bound = allowed(one.op)
     if bound.exact or not bound.each:
         return True
-    floating = [(a, b) for a, b in given if a.dtype in EPSILON]
-    made = [(a, b) for a, b in zip(one.made(), other.made(), strict=True) if a.dtype in EPSILON]
-    off = max((apart(a, b).relative(a, b) for a, b in made), default=0.0)
-    return off <= _GROWTH * sum(apart(a, b).relative(a, b) for a, b in floating)
+    off = max(_relative(one.made(), other.made()), default=0.0)
+    return off <= _GROWTH * sum(_relative(first, second))
+
+
+def _moved(one: Record, other: Record, made: Host) -> Apart | None:
+    """Returns how far apart the arguments are, if the op may only have moved their elements; otherwise None.
+
+    Args:
+        one: the call on the first side.
+        other: the call on the second side.
+        made: the result on the first side.
+    """
+    if not _moves(one.op):
+        return None
+    first, second = one.given(), other.given()
+    if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (made.size, made.dtype):
+        return None
+    return apart(first[0], second[0])
+
+
+@functools.cache
+def _moves(op: str) -> bool:
+    """Returns whether an op makes no numbers, but moves those of its argument."""
+    return op in OPS and OPS[op].category in ("shape", "rearranging")
+
+
+def _relative(first: Sequence[Host], second: Sequence[Host]) -> list[float]:
+    """Returns the largest difference of two elements, as a share of the element, of each pair of floating tensors."""
+    return [apart(a, b).relative(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
 
 
 class Judge:
@@ -113,29 +143,32 @@ class Judge:
             explain: whether noise of the inputs may explain it.
         """
         if one.op in _UNSPECIFIED:
-            return Difference(0.0, 0.0)
+            return _EQUAL
         first, second = one.made(), other.made()
-        why = unlike(first, second) or ("" if one.numbers() == other.numbers() else "the numbers returned differ")
+        # Most calls return one tensor, which the same object stands for.
+        same = one.result is other.result or one.numbers() == other.numbers()
+        why = unlike(first, second) or ("" if same else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
         bounds, bound = self._bounds, allowed(one.op)
-        found = [apart(a, b, bound.each) for a, b in zip(first, second, strict=True)]
-        most = max((x.share for x in found), default=0.0)
-        if not most:
-            return Difference(0.0, 0.0)
-        of = 1.0 if bound.each else length(one)
-        worst, looked_into = 0.0, []
-        for a, b, x in zip(first, second, found, strict=True):
+        worst = most = of = 0.0
+        looked_into = []
+        for a, b in zip(first, second, strict=True):
+            x = apart(a, b, bound.each, _moved(one, other, a))
+            if not x.share:
+                continue
+            most = max(most, x.share)
+            of = of or (1.0 if bound.each else length(one))
             if a.dtype not in EPSILON or not math.isfinite(x.share):
                 looked_into.append((a, b))
             elif not bound.each:
                 worst = max(worst, x.share / bounds.relative(one.op, a.dtype, of))
-            elif (
-                x.share
-                and not bounds.covers(one.op, a.dtype, x.most, x.most / x.share)
-                and x.relative(a, b) > bounds.relative(one.op, a.dtype, of)
+            elif not bounds.covers(one.op, a.dtype, x.most, x.most / x.share) and x.relative(a, b) > bounds.relative(
+                one.op, a.dtype, of
             ):
                 looked_into.append((a, b))
+        if not most:
+            return _EQUAL
         if (worst > 1 or looked_into) and explain and explains(one, other, most):
             return Difference(math.inf, most, explained=True)
         if looked_into:

@@ -1,21 +1,18 @@
 """The calls of a run that is compared while it goes: their tensors are read where they are, and not kept."""
 
-import contextlib
 import sys
-import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.testing.differences.measures import apart
-from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, encoded, hosted, reference
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encoded, reference
 from emberharmony.testing.differences.runs import Watch, path_of, states
-from emberharmony.testing.differences.spool import Writer
+from emberharmony.testing.differences.spool import Tensors, Writer
 from emberharmony.transforms.logs.lines import user_line
 from emberharmony.transforms.observe import Call
 
-_LATER = frozenset(("args", "kwargs", "tensors", "seen", "line", "_given"))
+_LATER = frozenset(("args", "kwargs", "tensors", "seen", "line"))
 
 
 class Near(Host):
@@ -24,15 +21,14 @@ class Near(Host):
     __slots__ = ("_backend", "_native")
 
     def __init__(self, native: Any, backend: Any) -> None:
-        host = hosted(native, backend)
-        super().__init__(host.bits, host.dtype)
+        super().__init__(*bits_of(native, backend))
         self._backend, self._native = backend, native
 
     @property
     def bits(self) -> Array:
         """The bits, as an array of the shape."""
         if self._bits is None:
-            self._bits = hosted(self._native, self._backend).bits
+            self._bits, _ = bits_of(self._native, self._backend)
         return self._bits
 
     @property
@@ -68,6 +64,7 @@ class Live(Record):
         self.backend, self.number, self.error = call.backend.name, number, ""
         self.streams = call.kept.pop(watch)
         self._call, self._watch, self._frame = call, watch, frame
+        self._given = None
 
     def __getattr__(self, name: str) -> Any:
         """Reads the arguments, or looks for the user's line."""
@@ -79,6 +76,12 @@ class Live(Record):
         else:
             self._read()
         return getattr(self, name)
+
+    def given(self) -> list[Host]:
+        """Returns the tensors of the arguments."""
+        if self._given is None:
+            self._read()
+        return super().given()
 
     def give(self, result: Any) -> None:
         """Takes the result."""
@@ -134,7 +137,7 @@ class Following(Watch):
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
         super().__init__(tell)
-        self._known: dict[int, list[Any]] = {}
+        self._known = Tensors()
         self._read: set[Near] = set()
 
     def before(self, call: Call) -> None:
@@ -164,27 +167,25 @@ class Following(Watch):
             for host in self._read:
                 host.release()
             self._read.clear()
-            known = self._known
+            known = self._known.seen
             for value in call.args:
-                entry = known.get(id(value))
-                if entry is not None:
-                    entry[2] = number
+                found = known.get(id(value))
+                if found is not None:
+                    found.call = number
 
     def new(self, tensor: Any, backend: Any, number: int) -> Near:
         """Returns a tensor that no call had before, and remembers it."""
         host = Near(tensor, backend)
         self._read.add(host)
-        key = id(tensor)
-        with contextlib.suppress(TypeError):  # scalars of NumPy have no references
-            self._known[key] = [weakref.ref(tensor, partial(self._known.pop, key)), host, number]
+        self._known.add(tensor, host, number)
         return host
 
     def known(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
-        entry = self._known.get(id(tensor))
-        if entry is None or entry[0]() is not tensor or entry[1].shape != tuple(tensor.shape):
+        known = self._known.of(tensor)
+        if known is None or known.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1
-        found: Near = entry[1]
+        found: Near = known.host
         found.point(tensor)
         self._read.add(found)
-        return found, entry[2]
+        return found, known.call

@@ -59,7 +59,7 @@ class Lockstep:
         if self._parted_at is None:
             place = self._reader.tell()
             other = self._reader.next()
-            if other is not None and other.key == record.key:
+            if other is not None and _alike(other, record):
                 self._pair(other, record)
                 return
             self._parted_at = place
@@ -174,13 +174,13 @@ class Lockstep:
     def _add(self, call: int, one: Record, share: float, errors: tuple[float | None, ...], verdict: str) -> None:
         if share < math.inf:
             self._noise = max(self._noise, share)
-        shapes = tuple(host.shape for host in one.given())
+        shapes = tuple([host.shape for host in one.given()])  # a comprehension of a list begins sooner
         self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict, one.gradient_of))
 
     def _remember(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
-        made = [record.made() for record in (one, other)]
-        if all(len(hosts) == 1 and hosts[0].size == 1 for hosts in made):
+        made = one.made(), other.made()
+        if len(made[0]) == len(made[1]) == made[0][0].size == made[1][0].size == 1:
             values = [hosts[0].values().reshape(-1)[0] for hosts in made]
             if values[0] != values[1]:
                 first, second = self._report.sides
@@ -290,6 +290,11 @@ def _message(found: Divergence, verdict: Judged | None) -> str:
 def _where(found: Divergence) -> str:
     where = f" in {found.path}" if found.path else ""
     return f"{where} ({found.line})" if found.line else where
+
+
+def _alike(one: Record, other: Record) -> bool:
+    """Returns whether two calls have the same `key`."""
+    return one.op == other.op and one.path == other.path and one.gradient_of == other.gradient_of
 
 
 def _differ(one: Record, other: Record) -> bool:

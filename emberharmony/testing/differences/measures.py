@@ -11,7 +11,8 @@ from emberharmony.testing.differences.records import Array, Host
 PART = 2**16
 """So many elements are compared at once."""
 
-_LARGEST, _SMALLEST = np.maximum.reduce, np.minimum.reduce
+_CALM = 1e30
+"""NumPy warns of no difference of smaller numbers and others: not even the largest one overflows."""
 
 
 def unlike(first: Sequence[Host], second: Sequence[Host]) -> str:
@@ -46,20 +47,25 @@ class Apart:
         return self._relative  # type: ignore[return-value]
 
 
-def apart(a: Host, b: Host, each: bool = False) -> Apart:
+def apart(a: Host, b: Host, each: bool = False, source: Apart | None = None) -> Apart:
     """Returns how far apart two tensors are, which is measured once.
 
     Args:
         a: a tensor.
         b: another one.
         each: whether the relative difference of the elements will be asked for too, so that it is measured at once.
+        source: how far apart two tensors are that may have the same elements in another order. It is the answer if
+            the largest differences are equal.
     """
     known = b.measured
     if known is not None and known[0] is a:
         return known[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
         return Apart(math.inf, math.inf)
-    found = _gap(a, b, each)
+    if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
+        found = source
+    else:
+        found = _gap(a, b, each)
     b.measured = a, found
     return found
 
@@ -73,26 +79,27 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
     """Measures how far apart two tensors of one shape are."""
     most = largest_gap = relative = 0.0
     unequal = 0
-    with np.errstate(all="ignore"):
-        for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
-            kind = x.dtype.kind
-            if kind not in "fc":
-                unequal += int(np.count_nonzero(x != y))
-                continue
+    for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
+        kind = x.dtype.kind
+        if kind not in "fc":
+            unequal += int(np.count_nonzero(x != y))
+            continue
+        if kind == "f" and (size := _magnitude(x)) < _CALM:
             off = x - y
-            gap, size = _magnitude(off), _magnitude(x)
-            if not (gap < math.inf and size < math.inf):  # or NaN
-                same = (x == y) | (np.isnan(x) & np.isnan(y))
-                gap = float(np.where(same, 0.0, np.abs(off)).max())
-                if not math.isfinite(gap):
-                    return Apart(math.inf, math.inf, math.inf)
-                size = float(np.where(np.isfinite(x), np.abs(x), 0.0).max())
-            if gap > largest_gap:
-                largest_gap = gap
-            if size > most:
-                most = size
-            if each and gap:
-                relative = max(relative, _relative(x, y, off))
+            gap = _magnitude(off)
+        else:
+            size = gap = math.inf
+        if not gap < math.inf:  # or NaN
+            with np.errstate(all="ignore"):
+                gap, size, off = _careful(x, y)
+            if not math.isfinite(gap):
+                return Apart(math.inf, math.inf, math.inf)
+        if gap > largest_gap:
+            largest_gap = gap
+        if size > most:
+            most = size
+        if each and gap:
+            relative = max(relative, _relative(x, y, off))
     if unequal:
         return Apart(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
@@ -100,12 +107,36 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
     return Apart(largest_gap / most if most else math.inf, largest_gap, relative if each else None)
 
 
+def _largest_gap(a: Host, b: Host) -> float:
+    """Returns the largest difference of two tensors of one shape; NaN if they are not real, or it is not finite."""
+    found = 0.0
+    with np.errstate(all="ignore"):
+        for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
+            gap = _magnitude(x - y) if x.dtype.kind == "f" else math.nan
+            if not gap < math.inf:
+                return math.nan
+            found = max(found, gap)
+    return found
+
+
+def _careful(x: Array, y: Array) -> tuple[float, float, Array]:
+    """Returns the largest difference, the largest magnitude and the differences of vectors of any numbers."""
+    off = x - y
+    size = np.abs(x)
+    gap, most = float(np.abs(off).max()), float(size.max())
+    if not (gap < math.inf and most < math.inf):  # or NaN
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        gap = float(np.where(same, 0.0, np.abs(off)).max())
+        most = float(np.where(np.isfinite(x), size, 0.0).max())
+    return gap, most, off
+
+
 def _magnitude(x: Array) -> float:
-    """Returns the largest magnitude of the numbers of a vector; NaN if one is NaN."""
-    if x.dtype.kind == "c":
-        return float(np.abs(x).max())
-    # The largest and the smallest element take one pass each; magnitudes take one more, and memory.
-    high, low = float(_LARGEST(x)), -float(_SMALLEST(x))
+    """Returns the largest magnitude of the numbers of a real vector; NaN if one is NaN."""
+    # The largest and the smallest element take one pass each; magnitudes take one more, and memory. For 256 elements
+    # `argmax` takes 0.2 µs, and `maximum.reduce` 0.8 (NumPy 2).
+    high: float = x.item(x.argmax())
+    low: float = -x.item(x.argmin())
     return high if high > low or high != high else low
 
 
@@ -117,11 +148,16 @@ def _relative(x: Array, y: Array, off: Array) -> float:
         y: another one.
         off: their difference.
     """
-    found = _magnitude(np.divide(off, x, out=off))
-    if math.isfinite(found):
-        return found
-    part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
-    return float(np.max(np.where(np.isfinite(part), part, 0.0)))
+    with np.errstate(all="ignore"):
+        off = np.divide(off, x, out=off)
+        if x.dtype.kind == "f":
+            found = _magnitude(off)
+            if math.isnan(found):  # two zeros are equal
+                found = max(float(np.fmax.reduce(off)), -float(np.fmin.reduce(off)))
+            if math.isfinite(found):
+                return found
+        part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
+        return float(np.max(np.where(np.isfinite(part), part, 0.0)))
 
 
 @functools.cache

@@ -118,18 +118,28 @@ class Record:
     tensors: list[Host]
     seen: list[int]
     number: int
-    _given: list[Host] | None
-    _made: list[Host] | None
 
     def __init__(
-        self, op: str, path: str, line: str, gradient_of: str, backend: str, args: Any, kwargs: Any, **more: Any
+        self,
+        op: str,
+        path: str,
+        line: str,
+        gradient_of: str,
+        backend: str,
+        args: Any,
+        kwargs: Any,
+        tensors: list[Host],
+        seen: list[int],
+        number: int = 0,
+        result: Any = None,
+        error: str = "",
+        streams: Any = None,
     ) -> None:
         self.op, self.path, self.line, self.gradient_of, self.backend = op, path, line, gradient_of, backend
-        self.args, self.kwargs = args, kwargs
-        self.result, self.error, self.streams = more.get("result"), more.get("error", ""), more.get("streams")
-        self.tensors, self.seen = more["tensors"], more.get("seen", [])
-        self.number = more.get("number", 0)
-        self._given, self._made = more.get("given"), more.get("made")
+        self.args, self.kwargs, self.tensors, self.seen, self.number = args, kwargs, tensors, seen, number
+        self.result, self.error, self.streams = result, error, streams
+        self._given: list[Host] | None = None
+        self._made: list[Host] | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -233,16 +243,21 @@ def _name(dtype: Any) -> str:
 
 def hosted(tensor: Any, backend: Any) -> Host:
     """Returns a tensor of a backend or of NumPy on the host, perhaps in the memory of the tensor."""
+    return Host(*bits_of(tensor, backend))
+
+
+def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
+    """Returns the bits of a tensor on the host, perhaps in the memory of the tensor, and the name of its dtype."""
     if isinstance(tensor, (np.ndarray, np.generic)):
         array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
-        return Host(array.view(np.uint16) if array.dtype.kind == "V" else array, _name(array.dtype))
+        return (array.view(np.uint16) if array.dtype.kind == "V" else array), _name(array.dtype)
     plain = backend.unwatched
     if tensor.__class__ is plain.tensor_type:
         name = plain.dtypes.neutral[tensor.dtype].name
         if name != "bfloat16":
-            return Host(plain.bound.to_numpy(tensor), name)
+            return plain.bound.to_numpy(tensor), name
     bits, name = plain.packed(tensor)
-    return Host(np.asarray(bits), name)
+    return np.asarray(bits), name
 
 
 def decoded(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:

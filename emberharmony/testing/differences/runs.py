@@ -137,24 +137,24 @@ class Watch(Watcher):
         file, line = line_of(name)
         where = f"{file}:{line}" if file else ""
         path = path_of(call, sys._getframe(2), file)
-        record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors=tensors, seen=seen)
-        record._given, record.streams, record.number = tensors, states(call), number
+        record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors, seen, number)
+        record._given, record.streams = tensors, states(call)
         call.kept[self] = record
 
     def after(self, call: Call, result: Any) -> None:
         """Takes the result and tells the call."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None:
-            made, tensors, writer = list[Host](), record.tensors, self._writer
+            made, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
 
             def add(tensor: Any) -> int:
-                host = hosted(tensor, call.backend)
+                host = hosted(tensor, backend)
                 if writer is not None:
                     host, _ = writer.keep(tensor, host, record.number)
                 made.append(host)
                 return len(tensors) + len(made) - 1
 
-            record.result = encoded(result, call.backend, add)
+            record.result = encoded(result, backend, add)
             record._made = made
             record.tensors = [*tensors, *made]
             self._tell(record)

@@ -10,7 +10,6 @@ import json
 import struct
 import weakref
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ _HALVES = ("float16", "bfloat16")
 _BLOCK = 2**18
 """So many bytes are compared at once."""
 
-_SMALL = 2**18
+_SMALL = 2**21
 """Tensors of so many bytes may stay in memory."""
 
 MEMORY = 2**27
@@ -50,6 +49,8 @@ _ROOM = 2**22
 
 _ALIGNED = 64
 """The tensors in memory begin at multiples of so many bytes."""
+
+_BYTES, _WORDS = np.dtype(np.uint8), np.dtype(np.uint64)
 
 
 class _File:
@@ -141,6 +142,44 @@ class Stored(Host):
         return self.dtype, self._kind.str, self.shape, self._place
 
 
+class Seen(weakref.ref[Any]):
+    """A tensor that a run has had: what is known of it, and the number of the call that had it last."""
+
+    __slots__ = ("call", "host", "key")
+
+    call: int
+    host: Any
+    key: int
+
+
+class Tensors:
+    """The tensors that a run has had, by their identity; those that are no more are forgotten.
+
+    Attributes:
+        seen: the tensors, by `id`.
+    """
+
+    def __init__(self) -> None:
+        seen: dict[int, Seen] = {}
+
+        def forget(found: Seen) -> None:
+            seen.pop(found.key, None)
+
+        self.seen, self._forget = seen, forget
+
+    def of(self, tensor: Any) -> Seen | None:
+        """Returns what is known of a tensor, or None."""
+        found = self.seen.get(id(tensor))
+        return found if found is not None and found() is tensor else None
+
+    def add(self, tensor: Any, host: Host, call: int) -> None:
+        """Adds a tensor of a call."""
+        with contextlib.suppress(TypeError):  # scalars of NumPy have no references
+            found = Seen(tensor, self._forget)
+            found.host, found.call, found.key = host, call, id(tensor)
+            self.seen[found.key] = found
+
+
 class Writer:
     """Writes calls into a new file.
 
@@ -156,7 +195,7 @@ class Writer:
         self._heads: list[int] = []
         self._block = np.empty(_BLOCK, np.uint8)
         self._room = self._free = np.empty(_BLOCK, np.uint8)
-        self._known: dict[int, list[Any]] = {}
+        self._known = Tensors()
 
     def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
         """Writes a tensor, unless its values are in the file.
@@ -170,26 +209,28 @@ class Writer:
             the tensor in the file, and the number of the call that had it last, as in `Record.seen`.
         """
         bits = host.bits
-        flat = (bits if bits.flags.c_contiguous else np.ascontiguousarray(bits)).reshape(-1).view(np.uint8)
-        key = id(tensor)
-        known = self._known.get(key)
-        if known is not None and known[0]() is tensor:
-            stored, seen = known[1], known[2]
-            known[2] = call
-            if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
-                return stored, seen
-            known[1] = self._written(host, flat)
-            return known[1], -2 - seen
-        stored = self._written(host, flat)
-        with contextlib.suppress(TypeError):  # scalars of NumPy have no references
-            self._known[key] = [weakref.ref(tensor, partial(self._known.pop, key)), stored, call]
-        return stored, -1
+        flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
+        known = self._known.of(tensor)
+        if known is None:
+            stored = self._written(host, flat)
+            self._known.add(tensor, stored, call)
+            return stored, -1
+        stored, seen = known.host, known.call
+        known.call = call
+        if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
+            return stored, seen
+        known.host = stored = self._written(host, flat)
+        return stored, -2 - seen
 
     def _holds(self, stored: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
-        if stored._held is not None:
-            kind = np.uint64 if len(flat) % 8 == 0 else np.uint8  # the fewest numbers to compare
-            return bool((stored._held.view(kind) == flat.view(kind)).all())
+        held = stored._held
+        if held is not None:
+            if not len(flat):
+                return True
+            kind = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
+            same = held.view(kind) == flat.view(kind)
+            return bool(same[same.argmin()])  # `all` begins later
         place = stored._place
         for at in range(0, len(flat), _BLOCK):
             part = flat[at : at + _BLOCK] if len(flat) > _BLOCK else flat
@@ -202,7 +243,7 @@ class Writer:
     def _written(self, host: Host, flat: Array) -> Stored:
         if flat.size <= self._memory and flat.size <= _SMALL:
             if flat.size > len(self._free):
-                self._room = self._free = np.empty(min(2 * len(self._room), _ROOM), np.uint8)
+                self._room = self._free = np.empty(max(flat.size, min(2 * len(self._room), _ROOM)), np.uint8)
             self._memory -= flat.size
             held, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
             held[:] = flat
@@ -228,7 +269,7 @@ class Writer:
             if notes is not None:
                 place = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
                 self._file.append(_PLACE.pack(place))
-            self._known.clear()
+            self._known.seen.clear()
             self._file.raw.close()
 
 
