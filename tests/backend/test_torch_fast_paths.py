@@ -13,6 +13,7 @@ from emberharmony.core.dispatch import slow
 from emberharmony.core.errors import EmberError
 
 torch = pytest.importorskip("torch")
+ENDS = ("inf", "-inf", "nan")
 SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (2, 3, 2)]
 
 
@@ -40,10 +41,10 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (counted(shape), ids(*at, start=start), counted(given) * 10, axis, mode)
         for shape, at, start, given, axis, mode in product(
             SHAPES,
-            [(), (1,), (3, 2), (3, 1), (3, 5), (0, 2)],
+            [(1,), (3, 2), (3, 1), (3, 5), (0, 2)],
             [0, -1, 7],
-            [(), (1,), (3, 2), (3, 1), (3, 5), (0, 2)],
-            [0, -1, 2, None],
+            [(1,), (3, 2), (3, 1), (3, 5), (0, 2)],
+            [0, -1, None],
             ["set", "add"],
         )
     ],
@@ -106,3 +107,10 @@ def test_a_convolution_without_gradient_has_the_same_result() -> None:
         ):
             expected = call(x.double().requires_grad_(), kernel.double().requires_grad_())
             torch.testing.assert_close(call(x.double(), kernel.double()), expected.detach(), rtol=1e-14, atol=1e-14)
+
+
+def test_digamma_of_float32_rounds_the_shared_one() -> None:
+    ends = [0.0, -0.0, 1e-45, -1e-45, 1e-38, -1.0, -2.0, -0.5, 1.4616321, 1.4616322, 1e38, -1e38, *map(float, ENDS)]
+    x = torch.cat([torch.tensor(ends), torch.linspace(-19.99, 40, 5001), torch.logspace(-38, 38, 501)])
+    with use_backend("torch"):
+        assert repr(ops.digamma(x).tolist()) == repr(ops.cast(ops.digamma(x.double()), "float32").tolist())
