@@ -137,6 +137,12 @@ class Batch(Tape):
             values = self._level(arguments)
             if values is not None:
                 return self._boxed(getattr(backend.bound, op)(*values))
+        elif op == "matmul":
+            a, b = arguments
+            if a.__class__ is TracedTensor and a.tape is self and b.__class__ is self.tensor_type:
+                rows = a.value
+                if len(rows.shape) == 1 and len(b.shape) == 2:  # all slices are the rows of one matrix
+                    return self._boxed(backend.bound.matmul(rows.whole, b))
         given: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:

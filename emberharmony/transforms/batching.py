@@ -3,7 +3,7 @@
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core.axes import broadcast, normalized
@@ -22,21 +22,31 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     require_callable(op, fn)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
-    fixed = isinstance(in_axes, _FIXED) or (in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes))
+    single = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
+    fixed = single or isinstance(in_axes, _FIXED)
     last: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
     def batched(*args: Any, **kwargs: Any) -> Any:
         nonlocal last
         result_tree = ResultTree(op)
-        leaves, structure = flatten(args)
-        known = last
-        if known is None or known[0] != structure:
-            axes = spread(result_tree, "in_axes", in_axes, args)
-            known = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-            last = known if fixed else None
-        _, axes, places = known
-        tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
+        leaves: Sequence[Any]
+        rebuilt: Callable[[list[Any]], Any]
+        if single and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
+            # Each argument is a leaf, so that no tree has to be flattened and built again.
+            leaves, rebuilt = args, _with_own_lists
+            axes, places = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
+            tensors = [args[i] for i in places]
+        else:
+            leaves, structure = flatten(args)
+            rebuilt = functools.partial(tree_unflatten, structure)
+            known = last
+            if known is None or known[0] != structure:
+                axes = spread(result_tree, "in_axes", in_axes, args)
+                known = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
+                last = known if fixed else None
+            _, axes, places = known
+            tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
         along = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
         require_one_length(result_tree, tensors, along)
 
@@ -44,7 +54,7 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             filled = list(leaves)
             for i, value in zip(places, slices, strict=True):
                 filled[i] = refilled(filled[i], value)
-            return result_tree.tensors(fn(*tree_unflatten(structure, filled), **kwargs))
+            return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
         stacked = result_tree.backend.batched(one, tensors, along)
         if out_axes.__class__ is int and out_axes == 0:
@@ -55,6 +65,26 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         )
 
     return batched
+
+
+def _are_tensors(args: Sequence[Any], in_axes: Sequence[Any], kind: type) -> bool:
+    """Returns whether each argument is a tensor or, if it is not mapped, a list or tuple of tensors."""
+    if len(args) != len(in_axes):
+        return False
+    for argument, axis in zip(args, in_axes, strict=True):
+        if argument.__class__ is kind:
+            continue
+        if axis is not None or (argument.__class__ is not list and argument.__class__ is not tuple):
+            return False
+        for item in argument:
+            if item.__class__ is not kind:
+                return False
+    return True
+
+
+def _with_own_lists(arguments: Sequence[Any]) -> list[Any]:
+    """Returns arguments with copies of lists, which a function may change."""
+    return [list(x) if x.__class__ is list else x for x in arguments]
 
 
 def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any]:

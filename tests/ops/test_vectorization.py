@@ -68,3 +68,18 @@ def test_vectorized_map_and_vectorize_agree_with_numpy(backend: str) -> None:
     assert near(product(ops.array(a), ops.array(b)), np.vectorize(np.matmul, signature="(m,n),(n)->(m)")(a, b))
     scaled = ops.vectorize(lambda x, k: ops.multiply(x, len(k)), excluded=[1])
     assert lists(scaled([[1.0, 2.0]], "abc")) == [[3.0, 6.0]]
+
+
+@pytest.mark.parametrize("in_axes", [(None, 0), (None, {"x": 0})], ids=["plain", "tree"])
+def test_a_list_that_the_function_changes_is_its_own(in_axes: Any, backend: str) -> None:
+    weights = [ops.array([1.0, 2.0]), ops.array([3.0, 4.0])]
+
+    def total(weights: list[Any], x: Any) -> Any:
+        found = ops.multiply(weights.pop(), x["x"] if isinstance(x, dict) else x)
+        weights.append(found)
+        return ops.sum(found)
+
+    x = ops.array([1.0, 2.0, 3.0])
+    found = ops.vmap(total, in_axes=in_axes)(weights, x if in_axes == (None, 0) else {"x": x})
+    assert found.tolist() == [7.0, 14.0, 21.0]
+    assert [weight.tolist() for weight in weights] == [[1.0, 2.0], [3.0, 4.0]]
