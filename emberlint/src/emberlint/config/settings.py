@@ -125,9 +125,7 @@ class Settings(NamedTuple):
 
     def role(self, path: str) -> Role:
         """Returns the role of a file, from the first pattern that matches its path."""
-        pattern, roles = _roles(self.roles, self.backends)
-        match = pattern.match(path)
-        return Role() if match is None else roles[(match.lastindex or 1) - 1]
+        return _role(path, self.roles, self.backends)
 
     def foreign(self, role: Role) -> frozenset[str]:
         """Returns the native libraries that a file of this role may not use."""
@@ -192,6 +190,13 @@ def _roles(roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> tup
             patterns.append(f"({_regex(pattern.replace('{name}', backend))})")
             found.append(Role(kind, name or None))
     return re.compile("|".join(patterns) or r"(?!)"), found
+
+
+@lru_cache(maxsize=1 << 16)
+def _role(path: str, roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> Role:
+    pattern, found = _roles(roles, backends)
+    match = pattern.match(path)
+    return Role() if match is None else found[(match.lastindex or 1) - 1]
 
 
 def matches(path: str, pattern: str) -> bool:

@@ -262,11 +262,7 @@ class Analysis(Flow):
                 elif self.reader is not None:
                     env.vars.update(self.reader.all_names(base))
                 continue
-            origin = f"{base}.{alias.name}"
-            value = self.external(origin)
-            if value is None:
-                value = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
-            env.vars[alias.asname or alias.name] = value
+            env.vars[alias.asname or alias.name] = self.named(f"{base}.{alias.name}")
 
     # Other files
 

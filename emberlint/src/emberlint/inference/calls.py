@@ -114,7 +114,7 @@ class Calls(Expressions):
     def result(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the result of a function, and analyses the function first if necessary."""
         if self.unit is not None:
-            unit.readers.add(self.unit)
+            unit.readers[self.unit] = None
         else:
             self.is_forward = True
         if unit.declared is None and unit.state is v.State.NEW and self.nested < _NESTED:

@@ -5,6 +5,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fnmatch import translate
+from functools import cache
+from typing import Any
 
 from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
@@ -19,6 +21,13 @@ Updates = dict[str, v.Value]
 _SPINE = 60  # longest chain of operators to examine
 
 
+@cache
+def _by_type(analysis: type) -> list[tuple[type[ast.AST], str]]:
+    """Returns the types of nodes, each with the method named after it: `_Call` for `ast.Call`."""
+    found = ((getattr(ast, name[1:], None), name) for name in dir(analysis) if name[0] == "_")
+    return [(kind, name) for kind, name in found if isinstance(kind, type)]
+
+
 class Evaluation(ABC):
     """The parts shared by the evaluation of all kinds of expressions."""
 
@@ -26,6 +35,7 @@ class Evaluation(ABC):
         self.kinds = Kinds(settings)
         self.annotations = Annotations(self)
         self.values: dict[ast.AST, v.Value] = {}
+        self._named: dict[str, v.Value] = {}
         self.aliases: dict[str, ast.expr] = {}
         self.units: dict[ast.AST, v.FunctionUnit] = {}
         self.pending: list[v.FunctionUnit] = []
@@ -37,15 +47,23 @@ class Evaluation(ABC):
         self._custom = re.compile(patterns) if patterns else None
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
-        self._handlers: dict[type[ast.AST], Callable[[ast.expr, v.Env], v.Value]] = {
-            getattr(ast, name[1:]): getattr(self, name)
-            for name in dir(type(self))
-            if name[0] == "_" and isinstance(getattr(ast, name[1:], None), type)
+        self._handlers: dict[type[ast.AST], Callable[..., Any]] = {
+            kind: getattr(self, name) for kind, name in _by_type(type(self))
         }
 
     @abstractmethod
     def external(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
+
+    def named(self, origin: str) -> v.Value:
+        """Returns the value of something imported: what its file says of it, else a number or its origin."""
+        value = self._named.get(origin)
+        if value is None:
+            value = self.external(origin)
+            if value is None:
+                value = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+            self._named[origin] = value
+        return value
 
     @abstractmethod
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
@@ -65,12 +83,17 @@ class Evaluation(ABC):
 
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
         """Returns the value of an expression, and stores it."""
-        handler = self._handlers.get(type(node))
-        if handler is None:
-            return None
-        self.depth += 1
-        value = handler(node, env) if self.depth < _SPINE else None
-        self.depth -= 1
+        value: v.Value
+        kind = type(node)
+        if kind is ast.Name or kind is ast.Constant:  # the most frequent ones
+            value = self._handlers[kind](node, env)
+        else:
+            handler = self._handlers.get(kind)
+            if handler is None:
+                return None
+            self.depth += 1
+            value = handler(node, env) if self.depth < _SPINE else None
+            self.depth -= 1
         if value is not None or node in self.values:
             self.values[node] = value
         return value

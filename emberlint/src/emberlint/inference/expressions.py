@@ -54,11 +54,7 @@ class Expressions(Operations):
                 self.contradict(node.value.id)
             return None
         if isinstance(base, v.Imported):
-            origin = f"{base.origin}.{name}"
-            found = self.external(origin)
-            if found is not None:
-                return found
-            return v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+            return self.named(f"{base.origin}.{name}")
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)
         if isinstance(base, (v.Instance, v.Class)):
@@ -82,7 +78,7 @@ class Expressions(Operations):
             if name in unit.methods:
                 return self._method(unit.methods[name], base)
             if self.unit is not None:
-                unit.readers.setdefault(name, set()).add(self.unit)
+                unit.readers.setdefault(name, {})[self.unit] = None
             if name in unit.declared:
                 return unit.declared[name]
             if name in unit.attributes:

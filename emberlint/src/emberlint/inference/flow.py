@@ -21,11 +21,6 @@ class Flow(Narrowing):
         super().__init__(settings)
         self.dotted: set[str] = set()  # names of objects with an attribute stored among the names
         self.loops: list[list[Updates]] = []  # the values of names at the `break`s and `continue`s of each loop
-        self._statements: dict[type[ast.AST], Callable[[ast.stmt, v.Env], bool | None]] = {
-            getattr(ast, name[1:]): getattr(self, name)
-            for name in dir(type(self))
-            if name[0] == "_" and isinstance(getattr(ast, name[1:], None), type)
-        }
 
     @abstractmethod
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
@@ -43,7 +38,7 @@ class Flow(Narrowing):
         """Executes statements; returns whether the end of the block is never reached."""
         ended = False
         for statement in body:
-            handler = self._statements.get(type(statement))
+            handler = self._handlers.get(type(statement))
             if handler is not None and handler(statement, env):
                 ended = True
         return ended

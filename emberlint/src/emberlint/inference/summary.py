@@ -155,6 +155,8 @@ def passed(function: ast.FunctionDef) -> v.Value:
     """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
     spec = function.args
     ordered = [one.arg for one in (*spec.posonlyargs, *spec.args)]
+    if not _may_pass(function.body, {name: at for at, name in enumerate(ordered)}):
+        return None
     stored, returns = set[str](), list[ast.expr | None]()
     for node in _own(function):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -169,6 +171,12 @@ def passed(function: ast.FunctionDef) -> v.Value:
         return None
     first = results[0]
     return first if all(_alike(first, one) for one in results[1:]) else None
+
+
+def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
+    """Returns whether the first `return` at the top of a body, if there is one, computes only with parameters."""
+    first = next((one for one in body if isinstance(one, ast.Return)), None)
+    return first is None or _through(first.value, places) is not None
 
 
 def _through(node: ast.expr | None, places: dict[str, int]) -> v.Value:

@@ -194,7 +194,7 @@ class FunctionUnit:
         self.declared: Value = None
         self.returns: list[Value] = []
         self.yields: list[Value] = []
-        self.readers: set[FunctionUnit] = set()
+        self.readers: dict[FunctionUnit, None] = {}
         self.is_fixed = False  # known from the summary of another file
         # values written to `global` (True) and `nonlocal` (False) names
         self.written: dict[str, tuple[bool, Value]] = {}
@@ -216,7 +216,7 @@ class ClassUnit:
         self.declared: dict[str, Value] = {}
         self.attributes: dict[str, Value] = {}
         self.methods: dict[str, FunctionUnit] = {}
-        self.readers: dict[str, set[FunctionUnit]] = {}
+        self.readers: dict[str, dict[FunctionUnit, None]] = {}
 
     def lineage(self) -> "list[ClassUnit]":
         """Returns this class and its bases in this file, the nearest first."""

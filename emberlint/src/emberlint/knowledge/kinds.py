@@ -2,6 +2,7 @@
 
 import re
 import sys
+from functools import lru_cache
 
 from emberlint.config.settings import Settings
 from emberlint.knowledge.ops_table import ELEMENTWISE as ELEMENTWISE
@@ -179,6 +180,7 @@ _PLAIN_PATTERN = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 14)
 def is_plain_name(name: str) -> bool:
     """Returns whether a name by convention holds a number, a flag or text."""
     stripped = name.lstrip("_")
@@ -203,6 +205,7 @@ class Kinds:
             | {one.partition(".")[0] for one in (*settings.tensor_types, *settings.module_classes, *self.functions)}
         )
         self._known: dict[str, str] = {}
+        self._constants: dict[str, bool] = {}
 
     def is_rooted(self, origin: str) -> bool:
         """Returns whether an origin is in a library of tensors: a facade, a backend, or one with configured types."""
@@ -222,6 +225,12 @@ class Kinds:
 
     def is_constant(self, origin: str) -> bool:
         """Returns whether an origin names a number or a dtype."""
+        found = self._constants.get(origin)
+        if found is None:
+            found = self._constants[origin] = self._is_constant(origin)
+        return found
+
+    def _is_constant(self, origin: str) -> bool:
         root, _, _ = origin.partition(".")
         last = origin.rpartition(".")[2]
         if root in self.facades or root in self.backends:

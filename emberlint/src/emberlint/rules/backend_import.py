@@ -64,7 +64,7 @@ class BackendImport(Rule):
         for source in file.index.nodes(ast.ImportFrom):
             if not source.level:
                 yield (source.module or "").partition(".")[0], source
-        for call in file.index.nodes(ast.Call):
+        for call in file.index.nodes(ast.Call) if file.names.can_import else ():
             module = file.names.imported(call)
             if module is not None:
                 yield module.partition(".")[0], call

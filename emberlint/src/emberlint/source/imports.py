@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_SIMPLE = frozenset({ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Pass})
 _BLOCKS = ("finalbody", "orelse", "cases", "handlers", "body")  # the last one first
+_KINDS: tuple[type[ast.AST], ...] = (*ast.stmt.__subclasses__(), ast.ExceptHandler, ast.match_case)
+_INSIDE = {kind: tuple(one for one in _BLOCKS if one in kind._fields) for kind in _KINDS}
 
 
 class Import(NamedTuple):
@@ -44,13 +45,10 @@ def import_statements(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.Impor
     while pending:
         node, typing_only = pending.pop()
         kind = type(node)
-        if kind in _SIMPLE:
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield node, typing_only
-            continue
-        for block in _BLOCKS:
-            inside = getattr(node, block, None)
+        if kind is ast.Import or kind is ast.ImportFrom:
+            yield node, typing_only  # type: ignore[misc]
+        for block in _INSIDE[kind]:
+            inside = getattr(node, block)
             if inside:
                 hidden = typing_only or (block == "body" and kind is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
                 pending.extend((one, hidden) for one in reversed(inside))

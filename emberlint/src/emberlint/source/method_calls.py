@@ -18,6 +18,8 @@ def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[Me
     It cannot be one if it is a module, an instance of a class of this file that defines the method, or known as another
     value.
     """
+    if not file.calls_method(methods):
+        return
     calls = file.derived(_by_name)
     for method in sorted(methods & calls.keys()):
         yield from ((call, method) for call in calls[method] if _may_be_tensor(file, call.func))

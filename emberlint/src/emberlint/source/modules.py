@@ -24,16 +24,23 @@ class Modules:
         self.settings = settings
         self._texts = frozenset(texts)
         self._root = str(settings.root)
-        self._known: dict[str, bool] = {}
+        self._folders: dict[str, dict[str, bool]] = {}
+        self._prefixed: dict[tuple[str, str], tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._excluded = one_of(settings.exclude)
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
-        found = self._known.get(path)
+        folder, _, name = path.rpartition("/")
+        return self._entries(folder).get(name, False) or path in self._texts
+
+    def _entries(self, folder: str) -> dict[str, bool]:
+        """Returns the entries of a folder, and whether each is a file; a folder that its parent lacks is not read."""
+        found = self._folders.get(folder)
         if found is None:
-            found = path in self._texts or os.path.isfile(f"{self._root}/{path}")
-            self._known[path] = found
+            above, _, name = folder.rpartition("/")
+            is_there = name in ("", ".", "..") or self._entries(above).get(name) is False
+            found = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_there else {}
         return found
 
     def find(self, module: str, importer: str) -> str | None:
@@ -49,9 +56,13 @@ class Modules:
 
     def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
         """Returns the folders that may hold a package: the one above the importer's own package comes first."""
+        known = self._prefixed.get((importer, top))
+        if known is not None:
+            return known
         folders = importer.split("/")[:-1]
         own = "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
-        return tuple(dict.fromkeys((own, "", *self.settings.src)))
+        found = self._prefixed[importer, top] = tuple(dict.fromkeys((own, "", *self.settings.src)))
+        return found
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
         places = _places(module, prefixes)
@@ -89,6 +100,15 @@ class Modules:
     def _package(self, path: str) -> str:
         module = self.settings.module(path)
         return module if path.endswith("__init__.py") else module.rpartition(".")[0]
+
+
+def _entries(folder: str) -> dict[str, bool]:
+    """Returns the names of the entries of a folder, and whether each is a file."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.is_file() for entry in entries}
+    except OSError:  # it is gone, or may not be read
+        return {}
 
 
 def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:

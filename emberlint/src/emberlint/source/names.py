@@ -16,6 +16,8 @@ BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a bloc
 IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
 _IMPORTING = frozenset(one.partition(".")[0] for one in IMPORTERS)
 TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
+_NAMING = frozenset((ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr))  # may have an origin
+_OWN = ("self", "cls")
 _DEPTH = 12  # how many aliases of aliases to follow; ends cycles
 
 
@@ -68,7 +70,13 @@ class Names:
         self._placed: dict[tuple[Scope, str], list[Placed]] = {}
         self._memo: dict[ast.AST, tuple[str, ...]] = {}
         self._bound_names: set[str] = set()  # in any scope
+        self._inner_names: set[str] = set()  # in a scope inside the module's
         self._tops: set[str] = set()  # the top-level names of the modules imported
+        self._valued: list[tuple[str, ast.expr]] = []  # names with the bound values that may have an origin
+        # the names bound by imports in any scope, with the top-level modules
+        self._sources: dict[str, set[str]] = {"__import__": {"importlib"}}
+        self._naming: dict[frozenset[str] | None, set[str]] = {}
+        self._functions: set[str] = set()  # the names bound by `def` in any scope
         for node in tree.nodes(ast.Global, ast.Nonlocal):
             scope = self.scope(node)
             scope.declared.update(dict.fromkeys(node.names, type(node).__name__.lower()))
@@ -83,12 +91,20 @@ class Names:
         elif place.declared.get(name) == "nonlocal" and place.parent is not None:
             place = place.parent
         self._bound_names.add(name)
+        if place is not self.root:
+            self._inner_names.add(name)
         if name in place.bindings:
             place.bindings[name].append(binding)
         else:
             place.bindings[name] = [binding]
         if binding.origin is not None:
-            self._tops.add(binding.origin.partition(".")[0])
+            top = binding.origin.partition(".")[0]
+            self._tops.add(top)
+            self._sources.setdefault(name, set()).add(top)
+        elif binding.value is not None and type(binding.value) in _NAMING:
+            self._valued.append((name, binding.value))
+        elif binding.kind == "function":
+            self._functions.add(name)
 
     def _bindings(self) -> Iterator[tuple[Scope, str, Binding]]:
         tree = self.tree
@@ -177,8 +193,10 @@ class Names:
     def bindings(self, name: ast.Name) -> list[Binding]:
         """Returns the bindings that may be in effect where `name` is read."""
         identifier = name.id
-        if identifier not in self._bound_names:
-            return []
+        if identifier not in self._inner_names:
+            outer = self.root.bindings.get(identifier, [])
+            if len(outer) < 2:
+                return outer
         here = self.scope(name)
         found = self._lookup(identifier, here)
         if found is None:
@@ -246,8 +264,60 @@ class Names:
             known = self._memo[node] = self._origins(node)
         return known
 
+    def leading(self, tops: frozenset[str] | None) -> set[str]:
+        """Returns the names, and the attributes of `self` as `.x`, that may have an origin in some scope.
+
+        They are bound by an import, or to an expression that starts with such a name. To ask this of the name that an
+        expression starts with is much quicker than to look for its origin, and most expressions have none.
+
+        Args:
+            tops: The top-level modules of the origins in question; None means any.
+        """
+        found = self._naming.get(tops)
+        if found is None:
+            found = self._naming[tops] = self._spread(
+                {name for name, some in self._sources.items() if tops is None or not tops.isdisjoint(some)}
+            )
+        return found
+
+    def _spread(self, found: set[str]) -> set[str]:
+        """Adds the names that are bound to expressions of the given names."""
+        bodies = [scope.bindings for scope in self._scopes.values() if scope.is_class]
+        found.update([f".{name}" for body in bodies for name in found & body.keys()])
+        attributes = self._all_attributes().items() if found or self.can_import else ()
+        waiting = [*self._valued, *((f".{name}", one) for (_, name), values in attributes for one in values)]
+        size = -1
+        while size != len(found):
+            size = len(found)
+            waiting = [(name, value) for name, value in waiting if name not in found]
+            found.update([name for name, value in waiting if self.leads(value, found)])
+        return found
+
+    def leads(self, node: ast.expr, naming: set[str]) -> bool:
+        """Returns whether an expression may have an origin, if only the names in `naming` have one."""
+        attribute = ""
+        while isinstance(node, ast.Attribute):
+            attribute = node.attr
+            node = node.value
+        if type(node) is ast.Name:
+            return node.id in naming or (node.id in _OWN and f".{attribute}" in naming)
+        if type(node) is ast.Call:
+            function = node.func
+            if type(function) is not ast.Name:
+                return self.can_import
+            if function.id == "getattr" and node.args and self.leads(node.args[0], naming):
+                return True
+            return self.can_import or function.id in self._functions
+        if isinstance(node, (ast.NamedExpr, ast.Await)):
+            return self.leads(node.value, naming)
+        if isinstance(node, ast.IfExp):
+            return self.leads(node.body, naming) or self.leads(node.orelse, naming)
+        return isinstance(node, ast.BoolOp) and any(self.leads(one, naming) for one in node.values)
+
     def _origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
+            if node.id not in self.leading(None):
+                return ()
             if node.id == "__import__":
                 return ("importlib.__import__",)
             bindings = self.bindings(node)
@@ -258,7 +328,7 @@ class Names:
             bases = self.origins(node.value)
             if bases:
                 return tuple([f"{base}.{node.attr}" for base in bases])
-            if not _is_own(node):
+            if not _is_own(node) or f".{node.attr}" not in self.leading(None):
                 return ()
             stored = self.stored_attribute(node)
             imported = self._imported_attribute(node)
@@ -276,11 +346,7 @@ class Names:
     def _bound(self, binding: Binding) -> tuple[str, ...]:
         if binding.origin is not None:
             return (binding.origin,)
-        if binding.value is not None and isinstance(
-            binding.value, (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr)
-        ):
-            return self.origins(binding.value)
-        return ()
+        return self.origins(binding.value) if binding.value is not None and type(binding.value) in _NAMING else ()
 
     def _called(self, node: ast.Call) -> tuple[str, ...]:
         """Returns the origins of a call that imports, gets an attribute by name, or returns a module."""
@@ -313,15 +379,18 @@ class Names:
     def imported(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
         function = node.func
-        if self._tops.isdisjoint(_IMPORTING) or not isinstance(function, (ast.Name, ast.Attribute)):
+        if not (isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.leading(_IMPORTING))):
             return None
         argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
-        if argument is None:
-            return None
-        if not any(origin in IMPORTERS for origin in self.origins(function)):
+        if argument is None or not any(origin in IMPORTERS for origin in self.origins(function)):
             return None
         module = self.constant(argument)
         return module if module and not module.startswith(".") else None
+
+    @cached_property
+    def can_import(self) -> bool:
+        """Whether the file may import modules by calls."""
+        return not self._tops.isdisjoint(_IMPORTING)
 
     def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
         """Returns the class whose instance has the attribute `self.x`, or None."""
@@ -372,8 +441,10 @@ class Names:
                 targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
                 for target in targets:
                     name = _attribute_name(target, self.tree.parents.get(assignment))
+                    if not name or assignment.value is None:
+                        continue
                     owner = next((up for up in self.tree.ancestors(assignment) if isinstance(up, ast.ClassDef)), None)
-                    if name and owner is not None and assignment.value is not None:
+                    if owner is not None:
                         found.setdefault((owner, name), []).append(assignment.value)
             self._attributes = found
         return self._attributes
@@ -410,7 +481,7 @@ class Names:
 
 def _is_own(node: ast.Attribute) -> bool:
     """Returns whether an expression is `self.x` or `cls.x`."""
-    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    return isinstance(node.value, ast.Name) and node.value.id in _OWN
 
 
 def _distinct(origins: Iterable[str]) -> tuple[str, ...]:

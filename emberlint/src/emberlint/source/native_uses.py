@@ -20,14 +20,15 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
-    parents = file.index.parents
+    parents, leads, naming = file.index.parents, file.names.leads, file.names.leading(file.foreign)
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
+        kind = type(node)
+        if not (_is_getattr(node) if kind is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
+            continue
         above = parents[node]
         if type(above) is ast.Attribute:
             continue  # part of a longer expression, which is reported instead
-        if isinstance(node, ast.Call) and not _is_getattr(node):
-            continue
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        if kind is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)
         if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):
@@ -57,9 +58,15 @@ def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
 
 def _is_typing(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name was imported for type checkers only, so that it never runs."""
-    if not file.mentions("TYPE_CHECKING"):
-        return False
     while isinstance(node, ast.Attribute):
         node = node.value
-    bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
+    if not isinstance(node, ast.Name) or node.id not in file.derived(_typing_names):
+        return False
+    bindings = file.names.bindings(node)
     return bool(bindings) and all(file.names.typing_only(one.node) for one in bindings)
+
+
+def _typing_names(file: SourceFile) -> frozenset[str]:
+    """Returns the names bound by imports that only type checkers run."""
+    aliases = (alias for statement, typing_only in file.import_statements if typing_only for alias in statement.names)
+    return frozenset(alias.asname or alias.name.partition(".")[0] for alias in aliases)

@@ -1,8 +1,9 @@
 """A parsed file, and the facts that rules ask about it and its expressions."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emberlint.config.settings import Role, Settings
@@ -78,6 +79,13 @@ class Neighbours(Protocol):
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
         ...
+
+
+@lru_cache(maxsize=64)
+def _method_call(methods: frozenset[str]) -> re.Pattern[str]:
+    """Returns an expression for `.name(`, also with spaces, comments and line ends between the three."""
+    space = r"(?:[\s\\]|#.*\n)*"
+    return re.compile(rf"\.{space}(?:{'|'.join(sorted(methods))}){space}\(")
 
 
 class SourceFile:
@@ -161,6 +169,10 @@ class SourceFile:
             self._mentioned[word] = word in self.text
         return self._mentioned[word]
 
+    def calls_method(self, methods: frozenset[str]) -> bool:
+        """Returns whether the text may call a method of one of these names; strings and comments count too."""
+        return any(map(self.mentions, methods)) and _method_call(methods).search(self.text) is not None
+
     @cached_property
     def mentions_native(self) -> bool:
         """Whether the text, or the file's own package, names a foreign library; if not, most rules can stop."""
@@ -175,9 +187,10 @@ class SourceFile:
 
     def native(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
-        for origin in self.names.origins(node):
-            if origin.partition(".")[0] in self.foreign:
-                return origin
+        if self.names.leads(node, self.names.leading(self.foreign)):
+            for origin in self.names.origins(node):
+                if origin.partition(".")[0] in self.foreign:
+                    return origin
         return None
 
     def exists(self, path: str) -> bool:
