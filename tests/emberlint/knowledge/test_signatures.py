@@ -1,4 +1,7 @@
-"""Proves the table of native signatures: every row runs as the native call and as the translated call of the op."""
+"""Proves the table of native signatures: every row runs as the native call and as the translated call of the op.
+
+Outside of the deep profile a sixth of the rows of PyTorch and MLX runs, with one sample for each form of a call.
+"""
 
 import ast
 import itertools
@@ -7,6 +10,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -200,6 +204,8 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
     pools = [NATIVE_SAMPLES.get(theirs, SAMPLES.get(name, DATA)) for theirs, name in zip(names, ours, strict=True)]
     if found.op in ("reshape", "transpose", "permute_dims"):
         pools[0] = TENSORS
+    if found.when == "sizes":
+        pools[1:] = [tuple(one for one in pool if np.min(one) >= 0) for pool in pools[1:]]
     tried = itertools.islice(itertools.product(*pools), 0, 600)
     for sample in tried:
         for wide in (True, False):
@@ -243,12 +249,13 @@ def faults(found: Signature, limit: int = LIMIT) -> list[tuple[str, dict[str, in
 @pytest.mark.parametrize("library", INSTALLED)
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_every_row_gives_the_same_values_and_dtypes(library: str) -> None:
-    limit = LIMIT if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
-    with ops.use_backend(library):
-        rows = [found for name, found in signatures().items() if name.startswith(f"{library}.")]
-        wrong = {found.native: bad for found in rows if (bad := faults(found, limit))}
-    assert wrong == {}
+    is_deep = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+    rows = {name: found for name, found in signatures().items() if name.startswith(f"{library}.")}
     assert len(rows) >= LIBRARIES[library][1]
+    tried = [found for name, found in rows.items() if is_deep or library == "numpy" or crc32(name.encode()) % 6 == 0]
+    with ops.use_backend(library):
+        wrong = {found.native: bad for found in tried if (bad := faults(found, LIMIT if is_deep else 1))}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +280,7 @@ def test_the_names_of_a_row_exist_and_the_required_parameters_have_a_source() ->
         ours = {*found.arguments.values(), *found.fills}
         assert ours <= target.named or target.variadic, found.native
         assert target.variadic or ours.issuperset(target.required), found.native
-        assert found.when in ("", "dtype", "device", "integers"), found.native
+        assert found.when in ("", "dtype", "device", "integers", "sizes"), found.native
         assert found.integers in ("", "dtype"), found.native
 
 

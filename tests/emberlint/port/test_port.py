@@ -63,6 +63,11 @@ def ported(text: str) -> Ported:
         ("x.to('cpu')", "ops.to_device(x, 'cpu')"),
         ("x.to(y.device)", "ops.to_device(x, y.device)"),
         ("x.dim(), x.size()", "ops.ndim(x), ops.shape(x)"),
+        ("y.expand(2, len(x))", "ops.broadcast_to(y, (2, len(x)))"),
+        ("x.expand(*y.shape)", "ops.broadcast_to(x, (*y.shape,))"),
+        ("x.expand(max(len(y), len(mask)))", "ops.broadcast_to(x, max(len(y), len(mask)))"),
+        ("y.transpose(-1, -2)", "ops.swapaxes(y, -1, -2)"),
+        ("x.shape == torch.Size([])", "x.shape == tuple([])"),
         ("torch.tensor([1.0, 2.0])", "ops.array([1.0, 2.0])"),
         ("np.clip(x, a_min=0, a_max=1)", "ops.clip(x, x_min=0, x_max=1)"),
         ("np.einsum('ij,jk->ik', x, y)", "ops.einsum('ij,jk->ik', x, y)"),
@@ -102,6 +107,10 @@ def test_what_is_exact_is_rewritten(before: str, after: str) -> None:
         ("ops.exp(y).view(-1)", "in some libraries only"),
         ("torch.ones(1).to(y)", "in some libraries only"),
         ("torch.max(x, dim=0)", "no parameter `dim`"),
+        ("torch.abs(x).expand(-1, 3)", "may be -1"),
+        ("torch.abs(x).expand(y)", "may be -1"),
+        ("y.transpose(0, 1)", "may be a native tensor"),
+        ("torch.Size(x)", "no op is known"),
     ],
 )
 def test_what_is_not_exact_is_left_and_marked(call: str, reason: str) -> None:
@@ -188,9 +197,30 @@ def test_a_name_that_is_bound_to_something_else_is_left() -> None:
     assert "bound to something else" in result.remaining[0].reason
 
 
-def test_the_method_of_an_unknown_value_is_left() -> None:
+def test_a_method_of_pytorch_is_ported_beside_one_of_that_name_with_other_arguments() -> None:
+    source = "import torch\n\n\nclass C:\n    def tile(self, x, n):\n        return x.tile(n){}\n"
+    assert "ops.tile(x, n)" in ported(source.format("")).after
+    assert "n.tile(x, n)" in ported(source.format(", n.tile(x, n)")).after  # which may be the class's own
+
+
+def test_the_methods_of_a_parameter_without_annotation_are_left_and_listed() -> None:
     source = "import torch\n\n\ndef f(x):\n    return x.view(-1), x.sum()\n"
-    assert ported(source).after == source
+    result = ported(source)
+    assert [(use.native, use.line) for use in result.remaining] == [(".view", 7), (".sum", 7)]
+    assert result.remaining[1].reason == "`x` may be a native tensor"
+    assert result.remaining[1].advice == "annotate it, or write ops.sum"
+    assert ported(result.after).after == result.after
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x.copy()", "x.count(1)", "x.mean(1, 2, 3, 4, 5, 6, 7)", "x.no_method()", "self.sum()", "x.y.sum()", "x.sum"],
+)
+def test_what_may_be_no_method_of_a_tensor_is_not_listed(line: str) -> None:
+    source = f"import numpy as np\n\n\nclass C:\n    def f(self, x):\n        return {line}\n"
+    assert not ported(source).remaining
+    assert not ported("def f(x):\n    return x.sum()\n").remaining  # no library of arrays
+    assert not ported("import numpy as np\n\n\ndef f(x: str):\n    return x.sum()\n").remaining
 
 
 def test_the_functions_of_mlx_are_ported_and_those_of_jax_without_proof_are_left() -> None:

@@ -16,6 +16,8 @@ class Terms(NamedTuple):
     default_float: str = "float32"
     numpy_is_host: bool = False
     uses_torch: bool = False
+    uses_only_torch: bool = False
+    uses_arrays: bool = False
 
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
@@ -45,6 +47,8 @@ def reason_against(
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
     if found.when == "device" and not _is_device(file, given["device"]):
         return f"`{file.segment(given['device'])}` may be something else than a device"
+    if found.when == "sizes" and not all(_is_size(file, one) for one in call.args):
+        return f"a size of `{file.segment(call)}` may be -1, which ops.{found.op} refuses"
     caught = _caught(file, call)
     if caught:
         return f"`except {caught}` catches its error, and ops raise errors of their own"
@@ -152,6 +156,30 @@ def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
     named = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == node.id]
     replaced = any(isinstance(one.ctx, ast.Store) and one.lineno < node.lineno for one in named)
     return node.id in is_none and not replaced and not any(one in ast.walk(test) for test in tests for one in named)
+
+
+def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
+    """Returns whether an argument is a length, or several, so that it is not negative."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int and node.value >= 0
+    if isinstance(node, ast.Tuple | ast.List):
+        return all(_is_size(file, one, depth) for one in node.elts)
+    if isinstance(node, ast.Starred | ast.Subscript):
+        return _is_size(file, node.value, depth)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min", "map"):
+        return all(
+            _is_len(one) or _is_size(file, one, depth) for one in node.args[: 1 if node.func.id == "map" else None]
+        )
+    if isinstance(node, ast.Call):
+        return _is_len(node.func) or (isinstance(node.func, ast.Attribute) and node.func.attr == "size")
+    if isinstance(node, ast.Name) and depth < 3:
+        bound = [one.value if one.kind == "value" else None for one in file.names.bindings(node)]
+        return bool(bound) and all(one is not None and _is_size(file, one, depth + 1) for one in bound)
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
+
+
+def _is_len(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "len"
 
 
 def _is_integer(node: ast.expr) -> bool:

@@ -1,6 +1,7 @@
 """The steps of a port: for each native use of a file, the changes of its text, or the reason to leave it."""
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,10 +27,23 @@ from emberlint.source.source_file import SourceFile
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
 # Methods that only tensors of PyTorch have, so that the name tells the library of a value of unknown type.
 OF_TORCH = frozenset(
-    {"clamp", "clone", "contiguous", "cpu", "detach", "dim", "index_select", "log_softmax", "logsumexp", "masked_fill"}
+    {
+        "clamp",
+        "clone",
+        "contiguous",
+        "cpu",
+        "detach",
+        "dim",
+        "expand",
+        "index_select",
+        "log_softmax",
+        "logsumexp",
+        "masked_fill",
+    }
     | {"ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile", "tril", "triu"}
     | {"unsqueeze"}
 )
+OF_BUILTINS = frozenset(name for kind in (str, list, dict, set, complex, float, int) for name in dir(kind))
 # how the reason for a tensor names the library that it comes from
 _ORIGIN = re.compile(r"`(numpy|torch|emberharmony)\.[\w.]+`(?: returns|, a tensor type)")
 
@@ -57,7 +71,8 @@ def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            yield _called(file, call, use.origin, candidates(use.origin), use, terms)
+            as_builtin = _compared(file, call, use)
+            yield as_builtin or _called(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method(file, call, call.func, terms)
@@ -71,7 +86,7 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     evidence = file.inference.evidence(function.value)
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
-    if library not in CLASSES and _is_of_torch(file, function, terms):
+    if library not in CLASSES and _is_of_torch(file, call, function, terms):
         library = "torch"
     found = known.get(library)
     if found:
@@ -80,17 +95,69 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
         name = next(one[0].op for one in known.values() if one)
         why = "the result of an op has this method in some libraries only"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
+    elif not library and terms.uses_arrays and _may_be_tensor(file, function):
+        name = _first_op(call, [one for some in known.values() for one in some])
+        if name:
+            why, way = f"`{file.segment(function.value)}` may be a native tensor", f"annotate it, or write ops.{name}"
+            yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
 
 
-def _is_of_torch(file: SourceFile, function: ast.Attribute, terms: Terms) -> bool:
-    """Returns whether the name of a method tells that its receiver is a tensor of PyTorch, in a file that uses it."""
-    if function.attr not in OF_TORCH or not terms.uses_torch:
+def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
+    """Returns whether a method that no builtin type has is called on a parameter without annotation."""
+    if function.attr in OF_BUILTINS or not isinstance(function.value, ast.Name):
         return False
-    own = any(one.name == function.attr for one in file.index.nodes(ast.FunctionDef))
+    bindings = file.names.bindings(function.value)
+    arguments = [one.node for one in bindings if isinstance(one.node, ast.arg) and one.node.annotation is None]
+    is_own = function.value.id in ("self", "cls") or file.inference.is_other(function.value)
+    return bool(bindings) and len(arguments) == len(bindings) and not is_own
+
+
+def _first_op(call: ast.Call, found: Sequence[Signature]) -> str:
+    """Returns the op of the first signature that takes the arguments of a method's call, or an empty string."""
+    for one in found:
+        with contextlib.suppress(UntranslatableError):
+            translated(one, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
+            return one.op
+    return ""
+
+
+def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> bool:
+    """Returns whether the call of a method tells that its receiver is a tensor of PyTorch, in a file that uses it."""
+    # NumPy's method takes the order of all axes: two of them exchange nothing, or what PyTorch's exchanges
+    exchanges = (
+        function.attr == "transpose" and terms.uses_only_torch and [*map(_is_literal, call.args)] == [True, True]
+    )
+    if not terms.uses_torch or not (function.attr in OF_TORCH or exchanges):
+        return False
+    own = any(one.name == function.attr and _takes(one, call) for one in file.index.nodes(ast.FunctionDef))
     receiver = function.value
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
     return not (own or is_self or is_super or file.names.origins(receiver) or file.inference.is_other(receiver))
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
+def _takes(function: ast.FunctionDef, call: ast.Call) -> bool:
+    """Returns whether a method of the file takes as many arguments as a call gives; `*` and `**` give any number."""
+    given = function.args
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+        return True
+    most = len(given.posonlyargs) + len(given.args) - 1
+    count = len(call.args) + len(call.keywords)
+    return most - len(given.defaults) <= count and (count <= most or given.vararg is not None or bool(given.kwonlyargs))
+
+
+def _compared(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
+    """Returns the step of a `torch.Size` that is only compared, where a tuple does the same, or None."""
+    is_compared = isinstance(file.parent(call), ast.Compare) and len(call.args) == 1 and not call.keywords
+    if use.origin != "torch.Size" or not is_compared or "tuple" in file.names.root.bindings:
+        return None
+    column = file.column
+    start, end = (column(call.lineno, at) - 1 for at in (call.func.col_offset, call.func.end_col_offset or 0))
+    return Step(call, use.origin, "call", (Change(call.lineno, start, end, 0, "tuple"),))
 
 
 def _called(
