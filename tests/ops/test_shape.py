@@ -135,6 +135,13 @@ def test_shape_ops_accept_empty_tensors(backend: str) -> None:
     assert ops.broadcast_shapes() == ()
 
 
+@pytest.mark.parametrize("copy", [None, True, False])
+def test_reshape_accepts_the_integers_of_numpy(backend: str, copy: bool | None) -> None:
+    x = ops.arange(4)
+    assert ops.shape(ops.reshape(x, np.int64(-1), copy=copy)) == (4,)
+    assert ops.shape(ops.reshape(x, (np.int64(2), np.int32(-1)), copy=copy)) == (2, 2)
+
+
 def test_shape_ops_accept_tensors_without_axes(backend: str) -> None:
     point = ops.full((), 5)
     assert ops.reshape(point, (1, 1)).tolist() == [[5]]

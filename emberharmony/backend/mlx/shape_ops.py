@@ -40,7 +40,7 @@ def _inferred(size: int, shape: Any) -> tuple[int, ...]:
         ArgumentTypeError: if a length is a boolean.
         ShapeError: if no length fits, or if another length is negative.
     """
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     for n in shape:
         if n.__class__ is bool:
             as_length(n)  # raises

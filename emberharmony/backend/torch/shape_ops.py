@@ -51,7 +51,7 @@ class TorchShapeOps:
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
-        lengths = (shape,) if isinstance(shape, int) else shape
+        lengths: Any = (shape,) if isinstance(shape, (int, np.integer)) else shape
         for n in lengths:
             if n.__class__ is bool:  # PyTorch 2.13 refuses it as the first length only
                 as_length(n)  # raises
@@ -59,9 +59,9 @@ class TorchShapeOps:
             return torch.reshape(x, lengths)
         check_copy(copy)
         if copy:
-            return x.clone().reshape(shape)
+            return x.clone().reshape(lengths)
         try:
-            return x.view(shape)
+            return x.view(lengths)
         except RuntimeError as error:
             if "not compatible with input tensor's size and stride" not in str(error):
                 raise
