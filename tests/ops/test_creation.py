@@ -1,5 +1,6 @@
 """Creation of tensors: default dtypes, numbers that do not fit, ends of ranges, wrong lengths."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -190,6 +191,16 @@ def test_the_number_of_a_diagonal_must_be_an_integer(backend: str) -> None:
 def test_a_range_to_infinity_or_nan_is_refused(backend: str, step: float) -> None:
     with pytest.raises(errors.EmberError):
         ops.arange(0, step)
+
+
+def test_a_matrix_beyond_the_memory_is_refused_before_memory_is_taken(backend: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.OutOfMemoryError, match=rf"tri\(\) on backend '{backend}'"):
+            ops.tri(2**28, 2**28)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("k", [2**31, -(2**31) - 1, -66182305740, 2**70, -(2**70)])

@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.creation import HostMade, with_number
+from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -86,7 +87,10 @@ class NumpyCreationOps(HostMade):
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         rows, columns = as_shape((N, N if M is None else M))
-        return np.tri(rows, columns, held(k, rows, columns), _float(dtype))
+        made = _float(dtype)
+        # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
+        check_memory((rows, columns), made.itemsize, memory_limit)
+        return np.tri(rows, columns, held(k, rows, columns), made)
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
