@@ -1,12 +1,18 @@
 """Proves the table of native signatures: every row runs as the native call and as the translated call of the op.
 
-Outside of the deep profile a sixth of the rows of PyTorch and MLX runs, with one sample for each form of a call.
+Outside of the deep profile a sixth of the rows of PyTorch and MLX runs, with one sample for each form of a call. JAX
+compiles for each shape, so a row of JAX always has one sample for each form, and one row of 130 runs.
+
+A program of JAX computes in 32 bits unless it sets `jax_enable_x64`; the ops on JAX set it. So each row of JAX runs
+natively in both modes, with the default float of the mode for the op, and the op runs on JAX and on NumPy. Where JAX
+has integers of 32 bits because the mode is off, the op may have those of 64 bits.
 """
 
 import ast
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -21,10 +27,12 @@ from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.signatures import Signature, UntranslatableError, signatures, translated
 
 # The libraries of the table, the module with the dtypes of each, and how many rows each has at least.
-LIBRARIES = {"numpy": ("numpy", 270), "torch": ("torch", 400), "mlx": ("mlx.core", 150)}
+LIBRARIES = {"numpy": ("numpy", 270), "torch": ("torch", 400), "mlx": ("mlx.core", 150), "jax": ("jax.numpy", 350)}
 INSTALLED = [name for name in LIBRARIES if is_installed(name)]
 MODULES = {name: import_module(LIBRARIES[name][0].partition(".")[0]) for name in INSTALLED}
 DTYPES = {name: import_module(LIBRARIES[name][0]) for name in INSTALLED}
+BACKENDS = {"jax": ("jax", "numpy")}  # on which the op runs, if not on the backend of the library alone
+SHARES = {"numpy": 1, "jax": 130}  # one row of so many runs outside of the deep profile; else one of six
 GENERATOR = np.random.default_rng(7)
 SQUARE = GENERATOR.uniform(0.1, 0.9, (3, 3))
 CUBE = GENERATOR.uniform(0.1, 0.9, (2, 3, 4))
@@ -123,7 +131,28 @@ INTEGERS = (np.array([[7, 3, 1], [12, 9, 5], [2, 4, 8]]), np.array([3, 1, 2]))
 BOOLS = (SQUARE > 0.5, SQUARE[0] > 0.5)
 LISTS = ([SQUARE, SQUARE.T.copy()], [SQUARE[0], SQUARE[1]])
 DATA = (SQUARE, *INTEGERS, BOOLS[0], *TENSORS[1:], BOOLS[1], *LISTS)
+NARROWED = {"int64": "int32", "uint64": "uint32"}
 LIMIT = 12  # equal results that are enough for one form of a call
+TRIES = {"jax": 100}  # samples that are tried for one form, if not 600
+
+
+@contextmanager
+def native_mode(library: str, wide: bool) -> Iterator[None]:
+    """Runs native calls of JAX with 64 or 32 bits."""
+    with np.errstate(all="ignore"), MODULES["jax"].enable_x64(wide) if library == "jax" else nullcontext():
+        yield
+
+
+@contextmanager
+def default_float(library: str, wide: bool) -> Iterator[None]:
+    """Gives ops the default float that JAX has with 64 or 32 bits."""
+    before = ops.default_float()
+    if library == "jax":
+        ops.set_default_float("float64" if wide else "float32")
+    try:
+        yield
+    finally:
+        ops.set_default_float(before)
 
 
 def native(found: Signature) -> Callable[..., Any]:
@@ -140,6 +169,8 @@ def value(library: str, one: Any, wide: bool) -> Any:
     if not isinstance(one, np.ndarray):
         return one
     narrow = one.astype("float32") if one.dtype == np.float64 and not wide else one
+    if library == "jax" and one.dtype == np.int64 and not wide:
+        narrow = one.astype("int32")
     return narrow.copy() if library == "numpy" else ops.convert_to_tensor(narrow)
 
 
@@ -154,8 +185,11 @@ def leaves(result: Any) -> list[Any]:
     return [np.asarray(ops.to_numpy(result)) if ops.is_tensor(result) else np.asarray(result)]
 
 
-def parts(one: Any, other: Any) -> str:
-    """Returns what differs between two results: nothing, the dtype, or more."""
+def parts(one: Any, other: Any, narrows: bool = False) -> str:
+    """Returns what differs between two results: nothing, the dtype, or more.
+
+    If `narrows`, integers of 32 and of 64 bits are the same.
+    """
     first, second = leaves(one), leaves(other)
     if [leaf.shape for leaf in first] != [leaf.shape for leaf in second]:
         return "shape"
@@ -163,7 +197,11 @@ def parts(one: Any, other: Any) -> str:
         error = 2e-3 if a.dtype == np.float16 else 1e-5  # NumPy computes a function of bools in float16
         if not np.allclose(a, b, error, error / 10, equal_nan=True):
             return "value"
-    return "" if [leaf.dtype for leaf in first] == [leaf.dtype for leaf in second] else "dtype"
+    kinds = [
+        [NARROWED.get(leaf.dtype.name, leaf.dtype.name) if narrows else leaf.dtype for leaf in some]
+        for some in (first, second)
+    ]
+    return "" if kinds[0] == kinds[1] else "dtype"
 
 
 def forms(found: Signature) -> Iterator[tuple[list[str], list[str]]]:
@@ -206,29 +244,34 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
         pools[0] = TENSORS
     if found.when == "sizes":
         pools[1:] = [tuple(one for one in pool if np.min(one) >= 0) for pool in pools[1:]]
-    tried = itertools.islice(itertools.product(*pools), 0, 600)
+    tried = itertools.islice(itertools.product(*pools), TRIES.get(library, 600))
+    tried_integers = not any(pool is DATA for pool in pools)
     for sample in tried:
         for wide in (True, False):
             is_integer = any(isinstance(one, np.ndarray) and one.dtype.kind in "ib" for one in sample)
+            if library == "jax" and not wide and any(isinstance(one, str) and one == "float64" for one in sample):
+                continue  # JAX has no float64 then
             values = [value(library, one, wide) for one in sample]
             args = [spelled(library, name, one) for name, one in zip(ours, values, strict=True)]
             by_name = dict(zip(named, args[len(given) :], strict=True))
             try:
-                with np.errstate(all="ignore"):
+                with native_mode(library, wide):
                     expected = function(*args[: len(given)], **by_name)
             except Exception:  # noqa: BLE001 -- each library has its own errors for arguments that do not fit
                 continue
-            pairs = [*zip(plan.keywords, values, strict=True)]
             fills = {name: ast.literal_eval(text) for name, text in plan.fills}
-            try:
-                got = op(*(one for key, one in pairs if key is None), **{k: v for k, v in pairs if k}, **fills)
-                differs = parts(expected, got)
-            except Exception as error:  # noqa: BLE001 -- counted, and compared with the table
-                differs = type(error).__name__
-            kind = differs if not differs or not is_integer else f"integers:{differs}"
-            counts[kind] = counts.get(kind, 0) + 1
-        has_integers = any(kind.startswith("integers:") for kind in counts) or not any(pool is DATA for pool in pools)
-        if counts.get("", 0) >= limit and has_integers:
+            for backend in BACKENDS.get(library, (library,)):
+                with ops.use_backend(backend), default_float(library, wide):
+                    pairs = [*zip(plan.keywords, [value(library, one, wide) for one in sample], strict=True)]
+                    try:
+                        got = op(*(one for key, one in pairs if key is None), **{k: v for k, v in pairs if k}, **fills)
+                        differs = parts(expected, got, narrows=library == "jax" and not wide)
+                    except Exception as error:  # noqa: BLE001 -- counted, and compared with the table
+                        differs = type(error).__name__
+                kind = differs if not differs or not is_integer else f"integers:{differs}"
+                counts[kind] = counts.get(kind, 0) + 1
+            tried_integers = tried_integers or is_integer
+        if counts.get("", 0) >= limit and tried_integers:
             break
     return counts
 
@@ -252,9 +295,11 @@ def test_every_row_gives_the_same_values_and_dtypes(library: str) -> None:
     is_deep = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
     rows = {name: found for name, found in signatures().items() if name.startswith(f"{library}.")}
     assert len(rows) >= LIBRARIES[library][1]
-    tried = [found for name, found in rows.items() if is_deep or library == "numpy" or crc32(name.encode()) % 6 == 0]
-    with ops.use_backend(library):
-        wrong = {found.native: bad for found in tried if (bad := faults(found, LIMIT if is_deep else 1))}
+    share = 1 if is_deep else SHARES.get(library, 6)
+    tried = [found for name, found in rows.items() if crc32(name.encode()) % share == 0]
+    limit = LIMIT if is_deep and library != "jax" else 1
+    with ops.use_backend(library), MODULES["jax"].disable_jit() if library == "jax" else nullcontext():
+        wrong = {found.native: bad for found in tried if (bad := faults(found, limit))}
     assert wrong == {}
 
 

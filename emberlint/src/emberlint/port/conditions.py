@@ -23,8 +23,9 @@ class Terms(NamedTuple):
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
 DATA = frozenset({"x", "x1", "x2", "a", "b", "y", "xs", "arrays", "operands", "xi", "array"})
 BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # as NumPy and PyTorch read them
-# What the libraries make of Python floats; a port whose ops do the same need not look at the arguments.
-FLOATS = {"numpy": "float64"}
+# What the libraries make of Python floats; a port whose ops do the same need not look at the arguments. JAX makes
+# float64 if `jax_enable_x64` is set, which the file need not tell, so the option of the port decides.
+FLOATS = {"numpy": {"float64"}, "jax": {"float32", "float64"}}
 HOST = "this file uses another library too, so NumPy's arrays are host data"
 # Ops whose results have a dtype that no argument decides.
 SAME_DTYPE = frozenset(
@@ -60,7 +61,7 @@ def reason_against(
         promised = promises.number(file, call)
         if promised:
             return f"`{promised}` promises a number, and ops.{found.op} gives a tensor: wrap it in float() or the like"
-    if FLOATS.get(library, "float32") != terms.default_float:
+    if terms.default_float not in FLOATS.get(library, {"float32"}):
         reason = _reason_for_numbers(file, found, given, terms.default_float)
         if reason is not None:
             return reason

@@ -25,6 +25,7 @@ from emberlint.source.rename import advice, is_plain
 from emberlint.source.source_file import SourceFile
 
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}
+TYPES = frozenset({*CLASSES.values(), "jax.Array", "jax.numpy.ndarray"})
 # Methods that only tensors of PyTorch have, so that the name tells the library of a value of unknown type.
 OF_TORCH = frozenset(
     {
@@ -166,6 +167,8 @@ def _called(
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     why, way = "no op is known to equal this call", _advice(file, use)
+    if origin.startswith("jax.random."):
+        why = "JAX draws numbers from a key, ops from a stream"
     part = _part(file, call)
     for one in sorted(found, key=lambda one: one.part is None):
         if one.part not in (None, part):
@@ -234,7 +237,7 @@ def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
         above = file.parent(use.node)
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
             continue
-        if use.origin in CLASSES.values() and _is_annotation(file, use.node):
+        if use.origin in TYPES and _is_annotation(file, use.node):
             yield _annotated(file, use)
             continue
         neutral, found = neutral_dtype(use.origin), replacement(use.origin)
