@@ -102,3 +102,20 @@ def test_a_ported_program_gives_what_jax_gives(target: str) -> None:
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
         assert one.dtype == other.dtype or (one.dtype, other.dtype) == (np.int32, np.int64)
+
+
+@pytest.mark.skipif(not is_installed("jax"), reason="JAX is not installed")
+def test_transforms_of_jax_stay_and_take_what_is_ported() -> None:
+    source = (
+        "import jax\nimport jax.numpy as jnp\n\n\n@jax.jit\ndef loss(w):\n    return jnp.mean(jnp.tanh(w) ** 2)\n\n\n"
+        "slope = jax.grad(loss)\n"
+    )
+    result = ported(source)
+    assert {use.native for use in result.remaining} == {"jax.jit", "jax.grad"}
+    native: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    exec(source, native)
+    exec(result.after, after)
+    with ops.use_backend("jax"):
+        w = ops.array([0.5, -1.5, 2.0])
+        np.testing.assert_allclose(after["slope"](w), native["slope"](w), rtol=1e-6)
