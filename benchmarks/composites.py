@@ -262,7 +262,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "c": random.integers(0, 8, rows),
         "s": random.integers(0, 4, rows),
         "p": random.integers(0, columns, (rows, 4)),
-        "r": random.integers(0, rows, rows),
+        "r": random.permutation(rows),
         "y": random.normal(size=(rows, 4)),
         "u": random.uniform(0.2, 20, (rows, columns)),
         "v": random.uniform(0.1, 25, (rows, columns)),
