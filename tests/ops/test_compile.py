@@ -297,7 +297,7 @@ def test_a_function_of_which_torch_compiles_nothing_runs_uncompiled(monkeypatch:
     torch = pytest.importorskip("torch")
     message = "torch.compile with fullgraph=True found no compiled frames."
 
-    def compiler(fn: Any, fullgraph: bool = False) -> Any:
+    def compiler(fn: Any, fullgraph: bool = False, options: Any = None) -> Any:
         def call(*args: Any) -> Any:
             if fullgraph:
                 raise RuntimeError(message)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from emberharmony.backend.torch.guards import changing
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
@@ -156,6 +157,12 @@ def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None =
     return entry
 
 
+def _compiled(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an entry compiled as a whole, which looks in each call only at what can change."""
+    compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options={"guard_filter_fn": changing})
+    return compiled
+
+
 def _is_compilers(error: AssertionError) -> bool:
     """Returns whether an error was raised while Dynamo compiled a part, rather than while the function ran."""
     compiler = torch._dynamo.convert_frame.__file__
@@ -175,7 +182,7 @@ class Compiled:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
-        self._whole, self._parts = torch.compile(entry, fullgraph=True), torch.compile(_entry(fn))
+        self._whole, self._parts = _compiled(entry), torch.compile(_entry(fn))
         self._way = _WHOLE
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -248,8 +255,5 @@ class Compiled:
             if self._shared is None:
                 raise
         # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
-        self._whole, self._shared = (
-            torch.compile(_shared_entry(self._fn, self._bound.variant, self._shared), fullgraph=True),
-            None,
-        )
+        self._whole, self._shared = _compiled(_shared_entry(self._fn, self._bound.variant, self._shared)), None
         return self._whole(*args, **kwargs)

@@ -1,0 +1,120 @@
+"""Tests the guards of compiled functions on PyTorch: what can change is looked at, what cannot is not."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from emberharmony import nn, ops
+from emberharmony.backend.torch.guards import changing
+
+activation = ops.relu
+scale = 2.0
+
+
+@pytest.fixture(autouse=True)
+def quick_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes PyTorch the backend, and torch.compile only trace."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    before = ops.get_backend()
+    ops.set_backend("torch")
+    yield
+    ops.set_backend(before)
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout(0.5)).eval()
+
+
+def compiled(fn: Any) -> tuple[Any, list[tuple[str, str]], list[tuple[str, str]]]:
+    """Returns a function that PyTorch compiles, and its guards that are kept and left out, once it was called."""
+    kept: list[tuple[str, str]] = []
+    dropped: list[tuple[str, str]] = []
+
+    def judged(guards: Any) -> list[bool]:
+        found = changing(guards)
+        for guard, needed in zip(guards, found, strict=True):
+            (kept if needed else dropped).append((guard.guard_type, guard.name))
+        return found
+
+    return torch.compile(fn, fullgraph=True, options={"guard_filter_fn": judged}), kept, dropped
+
+
+def test_definitions_of_the_package_are_not_guarded(model: nn.Module) -> None:
+    call, kept, dropped = compiled(lambda x: model(x))
+    call(ops.ones((2, 3)))
+    assert len(dropped) > len(kept) / 2
+    own = [(kind, name) for kind, name in kept if "__import_emberharmony" in name]
+    assert not [each for each in own if each[0] in ("CLOSURE_MATCH", "MODULE_MATCH", "CLASS_MATCH")]
+
+
+def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module) -> None:
+    call, kept, _ = compiled(lambda x: model(x))
+    call(ops.ones((2, 3)))
+    names = [name for _, name in kept]
+    assert sum(name.endswith("._held[0]") for name in names) == 4
+    assert any(name.endswith(".training") for name in names)
+    assert any(name.endswith(".eps") for name in names)
+
+
+@pytest.mark.parametrize("change", ["weight", "training", "eps", "shape", "dtype"])
+def test_compiled_model_follows_its_changes(model: nn.Module, change: str) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    assert ops.allclose(call(x), model(x))
+    if change == "weight":
+        model[0].weight.value = ops.ones((4, 3)) / 7
+    elif change == "training":
+        model.train()
+        model[3].p = 0.0
+    elif change == "eps":
+        model[1].eps = 10.0
+    elif change == "shape":
+        x = ops.ones((5, 3))
+    else:
+        model.to(dtype="float64")
+        x = ops.ones((2, 3), "float64")
+    got = call(x)
+    assert got.dtype == x.dtype
+    assert ops.allclose(got, model(x))
+
+
+def test_another_function_in_a_variable_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, x = ops.compile(lambda x: activation(x) * scale), ops.array([-1.0, 2.0])
+    assert call(x).tolist() == [0.0, 4.0]
+    monkeypatch.setitem(globals(), "activation", ops.abs)
+    assert call(x).tolist() == [2.0, 4.0]
+    monkeypatch.setitem(globals(), "scale", 3.0)
+    assert call(x).tolist() == [3.0, 6.0]
+
+
+def test_defaults_of_the_users_functions_are_followed() -> None:
+    def scaled(x: Any, factor: float = 2.0) -> Any:
+        return x * factor
+
+    call, x = ops.compile(lambda x: scaled(x)), ops.array([1.0])
+    assert call(x).tolist() == [2.0]
+    scaled.__defaults__ = (5.0,)
+    assert call(x).tolist() == [5.0]
+
+
+def test_default_float_is_followed() -> None:
+    call = ops.compile(lambda x: ops.zeros((2,)) + ops.cast(x, "float16"))
+    x, before = ops.array([1.0], "float32"), ops.default_float()
+    assert call(x).dtype == torch.float32
+    try:
+        ops.set_default_float("float64")
+        assert call(x).dtype == torch.float64
+    finally:
+        ops.set_default_float(before)
+
+
+def test_backend_is_followed(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), [[1.0, 2.0, 3.0]]
+    wanted = ops.to_numpy(call(ops.array(x)))
+    with ops.use_backend("numpy"):
+        assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
+    assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
