@@ -42,11 +42,12 @@ class OpSpec:
     the one that users call. `body` runs a composite: it is `declared`, or `declared` wrapped.
     """
 
-    __slots__ = ("_parameters", "aliases", "body", "declared", "function", "name")
+    __slots__ = ("_composite", "_parameters", "aliases", "body", "declared", "function", "name")
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
         self._parameters: tuple[OpParameter, ...] | None = None
+        self._composite: bool | None = None
         self.body: Callable[..., Any] = declared
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
@@ -64,7 +65,9 @@ class OpSpec:
     @property
     def composite(self) -> bool:
         """Whether the declaration has a body; otherwise the op is a primitive."""
-        return not _is_ellipsis(self.declared)
+        if self._composite is None:
+            self._composite = not _is_ellipsis(self.declared)
+        return self._composite
 
     @property
     def parameters(self) -> tuple[OpParameter, ...]:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.host import name_of
 from emberharmony.backend.jax import programs
 from emberharmony.backend.jax.bitwise_ops import JAXBitwiseOps
 from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
@@ -112,7 +113,7 @@ class JAXBackend(
         Raises:
             DTypeError: if JAX has no such dtype.
         """
-        return of_host(array, self.dtypes[array.dtype.name], place(None))
+        return of_host(array, self.dtypes[name_of(array.dtype)], place(None))
 
     def awaited(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed."""

@@ -8,6 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.host import name_of
 from emberharmony.backend.mlx.activation_ops import MLXActivationOps
 from emberharmony.backend.mlx.attention_ops import MLXAttentionOps
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
@@ -135,10 +136,11 @@ class MLXBackend(
             DTypeError: if MLX has no such dtype.
         """
         # Always pass the dtype: without it MLX 0.32 silently narrows float64 to float32.
-        dtype = self.dtypes[array.dtype.name]
+        name = name_of(array.dtype)
+        dtype = self.dtypes[name]
         # MLX 0.32 raises for negative strides, which a contiguous array does not have.
         array = np.asarray(array, order="C")
-        if array.dtype.name == "bfloat16":
+        if name == "bfloat16":
             return of_host(array.view(np.uint16)).view(mx.bfloat16)
         return of_host(array, dtype)
 

@@ -12,6 +12,7 @@ import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.host import name_of
 from emberharmony.backend.shared.programs import Program
 from emberharmony.backend.torch import optimizers, programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
@@ -198,13 +199,14 @@ class TorchBackend(
         Raises:
             DTypeError: if PyTorch has no such dtype.
         """
-        self.dtypes[array.dtype.name]
+        name = name_of(array.dtype)
+        self.dtypes[name]
         if not shareable(array):
             array = array.copy()
         if array.dtype.char in "qQ":
             # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one.
-            array = array.view(array.dtype.name)
-        if array.dtype.name == "bfloat16":
+            array = array.view(name)
+        if name == "bfloat16":
             # torch.from_numpy does not accept the bfloat16 of ml_dtypes, so pass its bits.
             tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
         else:
