@@ -302,6 +302,11 @@ def test_where_of_many_elements_keeps_the_bits_of_the_chosen(
     got = ops.where(condition, *chosen)
     assert ops.dtype(got) == dtype
     assert ops.to_numpy(got).tobytes() == np.where(condition, *map(ops.to_numpy, chosen)).tobytes()
+    for number in (0, 0.0, -0.0, 3) if dtype.startswith("float") else (0, 3) if dtype == "int64" else ():
+        got = ops.where(condition, chosen[0], number)
+        assert ops.dtype(got) == dtype
+        first = ops.to_numpy(chosen[0])
+        assert ops.to_numpy(got).tobytes() == np.where(condition, first, np.asarray(number, first.dtype)).tobytes()
 
 
 @pytest.mark.parametrize(
