@@ -538,6 +538,8 @@ class Backend(Probes):
     def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
         outputs, found = self.gradients(fn, primals)
+        if self.unwatched is self and self.may_keep_all([*outputs, *found]):
+            return outputs, found
         constant = self.bound.stop_gradient
         return [constant(y) for y in outputs], [constant(gradient) for gradient in found]
 

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberharmony.core.cells.cell import opened
 from emberharmony.core.code_flags import VARIADIC
@@ -61,13 +61,13 @@ class Tape:
     arguments, so what no result depends on is freed at once.
     """
 
-    __slots__ = ("backend", "level", "neutral", "numbers", "tensor_type")
+    __slots__ = ("backend", "kinds", "level", "numbers", "tensor_type")
     differentiates = True
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
-        self.neutral, self.tensor_type = backend.dtypes.neutral, backend.tensor_type
+        self.kinds, self.tensor_type = backend.kinds, backend.tensor_type
 
     def read(self, what: str) -> None:
         """Is told that the function reads a value, such as that of a condition, which a derivative may depend on."""
@@ -92,27 +92,23 @@ class Tape:
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"
             )
-        rule = RULES.get(op)
-        if rule.__class__ is not tuple:
-            return self._found(backend, op, rule, arguments)
-        # The usual case in one loop: tensors, numbers, options, and traced tensors of this tape alone.
+        # The usual case: tensors, numbers, options, and traced tensors of this tape alone.
+        rule: Any = RULES.get(op)
         tensor_type = self.tensor_type
-        values: list[Any] = []
-        parents: list[tuple[int, int, Any, Any]] = []
-        traced = 0
-        for argument in arguments:
-            kind = argument.__class__
-            if kind is TracedTensor:
-                if argument.tape is not self:
-                    return self._found(backend, op, rule, arguments)
-                place = len(values)
-                traced |= 1 << place
-                parents.append((place, -1, argument.node, argument.key))
-                argument = argument.value
-            elif kind is not tensor_type and kind not in _PLAIN and not _is_option(op, len(values), argument):
-                return self._found(backend, op, rule, arguments)
-            values.append(argument)
-        if traced >> len(rule):
+        key = op, tensor_type, tuple(map(type, arguments))
+        plan = _PLANS.get(key)
+        if plan is None or plan[0] is not rule:
+            plan = _PLANS[key] = _planned(rule, *key)
+        _, usual, traced, options, unread = plan
+        for place in options:
+            usual = usual and _is_option(op, place, arguments[place])
+        values, parents = [*arguments], []
+        for place in traced:
+            argument = arguments[place]
+            usual = usual and argument.tape is self
+            values[place] = argument.value
+            parents.append((place, -1, argument.node, argument.key))
+        if not usual:
             return self._found(backend, op, rule, arguments)
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
@@ -120,12 +116,6 @@ class Tape:
         if result is values[0] and rule[0] is same:
             return arguments[0]
         kept = result
-        known = _UNREAD.get(op)
-        if known is None or known[0] is not rule:
-            known = _UNREAD[op] = (rule, {})
-        unread = known[1].get(traced)
-        if unread is None:
-            unread = known[1][traced] = _unread(rule, traced, len(values))
         for place in unread:
             if place < 0:
                 if kept.__class__ is tensor_type:
@@ -136,7 +126,7 @@ class Tape:
         node = (number, rule, values, kept, parents)
         if result.__class__ is not tensor_type:
             return self.traced(result, node)
-        return TracedTensor(result, self, node, number) if self.neutral[result.dtype].kind in _INEXACT else result
+        return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
 
     def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case: see `run`."""
@@ -203,25 +193,40 @@ class Tape:
         return TracedTensor(result, self, node, node[0]) if self._differentiable(result) else result
 
     def _differentiable(self, value: Any) -> bool:
-        return self.neutral[value.dtype].kind in _INEXACT if hasattr(value, "dtype") else False
+        return self.kinds[value.dtype] in _INEXACT if hasattr(value, "dtype") else False
 
 
-_UNREAD: dict[str, tuple[Any, dict[int, tuple[int, ...]]]] = {}
-"""By op its rule and, by the set of traced arguments as bits, what the rule does not read then: see `_unread`."""
+class _Plan(NamedTuple):
+    """How `Tape.run` records an op with arguments of some classes.
 
-
-def _unread(rule: tuple[Any, ...], traced: int, count: int) -> tuple[int, ...]:
-    """Returns the indices of the arguments, and -1 for the result, that a rule does not read.
-
-    A rule says so by a name that begins with an underscore.
-
-    Args:
-        rule: the functions of a rule, one for each argument.
-        traced: the arguments that are traced, as bits; only their functions will be called.
-        count: the number of arguments.
+    Attributes:
+        rule: the rule of the op.
+        usual: whether all classes are those of the usual case, and the rule has a function for each traced argument.
+        traced: the places of the traced arguments.
+        options: the places of tuples, which may hold tensors.
+        unread: the places of the arguments, and -1 for the result, that the rule does not read; it says so by a name
+            that begins with an underscore.
     """
-    functions = [part for i, part in enumerate(rule) if traced >> i & 1 and part is not None]
-    return tuple(place for place in range(-1, count) if all(_ignores(part, place + 2) for part in functions))
+
+    rule: Any
+    usual: bool
+    traced: tuple[int, ...] = ()
+    options: tuple[int, ...] = ()
+    unread: tuple[int, ...] = ()
+
+
+_PLANS: dict[tuple[str, type, tuple[type, ...]], _Plan] = {}
+"""By op, class of native tensors and classes of arguments, how a tape records them."""
+
+
+def _planned(rule: Any, op: str, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
+    traced, options = ([i for i, kind in enumerate(kinds) if kind is wanted] for wanted in (TracedTensor, tuple))
+    known = _PLAIN | {TracedTensor, tensor_type, tuple}
+    if rule.__class__ is not tuple or not known.issuperset(kinds) or max(traced, default=0) >= len(rule):
+        return _Plan(rule, False)
+    functions = [rule[i] for i in traced if rule[i] is not None]
+    unread = [i for i in range(-1, len(kinds)) if all(_ignores(function, i + 2) for function in functions)]
+    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread))
 
 
 def _ignores(function: Any, place: int) -> bool:
@@ -471,4 +476,4 @@ def _fitted(gradient: Any, argument: Any) -> Any:
 
 
 def _conjugate(tape: Tape, tensor: Any) -> Any:
-    return active().conj(tensor) if tape.neutral[tensor.dtype].kind == "complex" else tensor
+    return active().conj(tensor) if tape.kinds[tensor.dtype] == "complex" else tensor

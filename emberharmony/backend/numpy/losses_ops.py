@@ -74,6 +74,9 @@ class NumpyLossesOps:
             return lost.reshape(target.shape)
         total = np.add.reduce(lost, keepdims=True)
         if reduction == "mean":
-            with np.errstate(invalid="ignore"):  # no position counts
-                total /= len(lost) if counted is None else np.add.reduce(counted, dtype=lost.dtype)
+            if counted is None:
+                total /= len(lost)
+            else:
+                with np.errstate(invalid="ignore"):  # no position counts
+                    total /= np.add.reduce(counted, dtype=lost.dtype)
         return total.reshape(())
