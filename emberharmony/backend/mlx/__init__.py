@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 import mlx.core as mx
@@ -9,6 +10,7 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
+from emberharmony.backend.mlx import programs
 from emberharmony.backend.mlx.activation_ops import MLXActivationOps
 from emberharmony.backend.mlx.attention_ops import MLXAttentionOps
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
@@ -43,11 +45,15 @@ from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.special_ops import MLXSpecialOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
+from emberharmony.backend.mlx.tracing import is_nested
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
+
+_DTYPE = attrgetter("dtype")
 
 
 class MLXBackend(
@@ -93,6 +99,7 @@ class MLXBackend(
     tensor_type = mx.array
     dtypes = DTYPES
     joinable = 2**14
+    listed, blocked = 2, 2**14
     boolean_keys = False
     # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
     # specific patterns come before general ones.
@@ -165,6 +172,18 @@ class MLXBackend(
         ends = list(accumulate(like.size for like in likes))
         parts = zip(mx.split(vector, ends[:-1]), likes, strict=True)
         return [mx.contiguous(part).reshape(like.shape) for part, like in parts]
+
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
+
+    def evaluated(
+        self, program: Program, columns: Sequence[Sequence[mx.array]], large: bool
+    ) -> list[Sequence[mx.array]] | None:
+        """Returns what a program computes from lists of tensors, however large; None for traced or several dtypes."""
+        first = columns[0][0].dtype
+        alike = all(list(map(_DTYPE, column)).count(first) == len(column) for column in columns)
+        return programs.listed(program, columns) if alike and all(map(self.may_keep_all, columns)) else None
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.
