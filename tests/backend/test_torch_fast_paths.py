@@ -1,7 +1,7 @@
 """On PyTorch, ops that dispatch runs by one kernel have the results and errors of their complete implementations."""
 
 from itertools import product
-from math import prod
+from math import nan, prod
 from typing import Any
 
 import pytest
@@ -109,8 +109,39 @@ def test_a_convolution_without_gradient_has_the_same_result() -> None:
             torch.testing.assert_close(call(x.double(), kernel.double()), expected.detach(), rtol=1e-14, atol=1e-14)
 
 
-def test_digamma_of_float32_rounds_the_shared_one() -> None:
-    ends = [0.0, -0.0, 1e-45, -1e-45, 1e-38, -1.0, -2.0, -0.5, 1.4616321, 1.4616322, 1e38, -1e38, *map(float, ENDS)]
-    x = torch.cat([torch.tensor(ends), torch.linspace(-19.99, 40, 5001), torch.logspace(-38, 38, 501)])
+POINTS = [0.0, -0.0, 1e-45, -1e-45, 1e-38, -1.0, -2.0, -0.5, 1.4616321, 1.4616322, 1e38, -1e38, *map(float, ENDS)]
+"""Ends of the ranges of special functions, and numbers near the root of `digamma`."""
+
+
+def line() -> Any:
+    return torch.cat([torch.tensor(POINTS), torch.linspace(-19.99, 40, 5001), torch.logspace(-38, 38, 501)])
+
+
+@pytest.mark.parametrize("name", ["digamma", "erfcx", "log_ndtr"])
+def test_functions_of_float32_round_those_of_float64(name: str) -> None:
     with use_backend("torch"):
-        assert repr(ops.digamma(x).tolist()) == repr(ops.cast(ops.digamma(x.double()), "float32").tolist())
+        called, x = getattr(ops, name), line()
+        expected = ops.cast(called(x.double()), "float32")
+        torch.testing.assert_close(called(x), expected, rtol=1.2e-7, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+@pytest.mark.parametrize("least", [1e-30, 1e-7, 0.1, 2e4])
+def test_incomplete_gamma_functions_of_float32_have_the_digits_of_float64(name: str, least: float) -> None:
+    # The third column is where the functions fall, and beyond 1e5 PyTorch's of float64 has too few digits for float32.
+    a = least * torch.logspace(0, 7 if least < 1 else 0.5, 41).reshape(-1, 1)
+    x = a * torch.tensor([[0.01, 0.9, 0.998, 1.0, 1.1, 30.0, 1e6, 0.0, 1e-30, -1.0, *map(float, ENDS)]])
+    with use_backend("torch"):
+        called = getattr(ops, name)
+        torch.testing.assert_close(
+            called(a, x), ops.cast(called(a.double(), x.double()), "float32"), rtol=3e-7, atol=0, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize("least", [1e-45, -20.0, 1e37, nan])
+def test_gammaln_of_many_elements_of_float32_has_the_digits_of_float64(least: float) -> None:
+    x = torch.cat([torch.tensor([least]), line().abs(), torch.linspace(0.99, 2.01, 9001)])
+    x = x[~(x.abs() > 1e36)] if least < 1e36 else x
+    with use_backend("torch"):
+        expected = ops.cast(ops.gammaln(x.double()), "float32")
+        torch.testing.assert_close(ops.gammaln(x), expected, rtol=2e-7, atol=0, equal_nan=True)

@@ -2,8 +2,10 @@
 
 PyTorch 2.13 has most of them, but only `lgamma`, `ndtri`, `i0e` and `i1e` are accurate. In float64 the errors of the
 others, in units in the last place, are 3e6 for `polygamma(1, x)`, 8e6 for `gammainc`, 2e7 for `logit`, 1000 for
-`log_ndtr`, 300 for `erfcx`, 25 for `digamma`; `ndtr` is 0 from -20 on, and `i1` overflows too early. Rounded to
-float32, `digamma` has no error that the shared one has not.
+`log_ndtr`, 300 for `erfcx`, 25 for `digamma`; `ndtr` is 0 from -9 on, and `i1` overflows too early. In float32
+`digamma` loses all digits near its root, and `gammainc` up to 2e5 units.
+
+Rounded from float64 to float32, some of them have no error that the shared ones have not (`_ROUNDED`).
 """
 
 import types
@@ -11,13 +13,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from emberharmony.backend.shared import special, special_integrals
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
-from emberharmony.backend.torch.tracing import has_values, is_unwatched
+from emberharmony.backend.torch.tracing import HAS_VALUES, has_values, is_unwatched
+from emberharmony.core.dispatch import fast
 
 _BLOCK = 2**14
 """The number of elements computed at once on the CPU: the intermediate results then stay in the cache."""
@@ -61,6 +66,16 @@ _NATIVE: dict[str, Callable[..., torch.Tensor]] = {
     "i1e": torch.special.i1e,
 }
 """Functions of float64 tensors of one shape."""
+_ROUNDED: dict[str, Callable[..., torch.Tensor]] = {
+    "digamma": torch.digamma,
+    "gammainc": torch.special.gammainc,
+    "gammaincc": torch.special.gammaincc,
+    "erfcx": torch.special.erfcx,
+    "log_ndtr": torch.special.log_ndtr,
+}
+"""Functions of float64 tensors, in which they lose digits, but not those of a result that becomes float32."""
+_ORDERS = 1e-7, 1e5
+"""Between which first arguments that holds for the incomplete gamma functions."""
 _SHARED: dict[str, Callable[..., torch.Tensor]] = {
     "digamma": special.digamma,
     "polygamma": special.polygamma,
@@ -76,6 +91,16 @@ _SHARED: dict[str, Callable[..., torch.Tensor]] = {
     "i1": special.i1,
 }
 """Functions of a namespace and of float64 tensors of one shape."""
+
+
+def _is_moderate(a: torch.Tensor) -> bool:
+    """Returns whether all first arguments of an incomplete gamma function, whose values are known, are in `_ORDERS`."""
+    return torch.equal(a.clamp(*_ORDERS), a)
+
+
+def _is_rounded(name: str, x: torch.Tensor) -> bool:
+    """Returns whether the function of `_ROUNDED` may compute a result that becomes less precise than float64."""
+    return name in _ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and _is_moderate(x)))
 
 
 def _computed(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -110,13 +135,13 @@ class _Special(torch.autograd.Function):
         tensors = [t for t in (x, y, z) if t is not None]
         # MPS has no float64.
         wide = torch.float32 if x.device.type == "mps" else torch.float64
-        if name == "digamma" and x.dtype is not wide:
-            return torch.digamma(x.to(wide)).to(x.dtype)
         together = [t.to(wide) for t in tensors]
         if len(together) > 1:
             together = list(torch.broadcast_tensors(*together))  # type: ignore[no-untyped-call]
         if name in _NATIVE:
             return _NATIVE[name](*together).to(x.dtype)
+        if x.dtype is not wide and _is_rounded(name, together[0]):
+            return _ROUNDED[name](*together).to(x.dtype)
         return _computed(name, x.dtype is wide, together).to(x.dtype)
 
     @staticmethod
@@ -181,23 +206,60 @@ def _special(name: str, *arguments: Any) -> torch.Tensor:
     return result
 
 
+_WORTH_READING = 2**12
+"""From how many elements on reading all of them costs less than their conversion to float64 and its slower function."""
+_RIGHT = np.float32(1e36).view(np.uint32)
+"""The bits of the largest number for which `torch.lgamma` of float32 is used; a negative number and NaN have more."""
+
+
+def _quick_gammaln(x: torch.Tensor) -> torch.Tensor:
+    """Returns `gammaln` of float32, whose kernel has large errors below 0, and overflows from 4e36 on."""
+    if forward_ad._current_level >= 0:
+        raise NotImplementedError
+    if x.numel() >= _WORTH_READING and x.numpy().view(np.uint32).max() <= _RIGHT:
+        return torch.lgamma(x)
+    return torch.lgamma(x.double()).float()
+
+
+def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
+    """Returns a function of `_ROUNDED`, of float32 tensors."""
+    native = _ROUNDED[name]
+
+    def one(x: torch.Tensor) -> torch.Tensor:
+        if forward_ad._current_level >= 0:
+            raise NotImplementedError
+        return native(x.double()).float()
+
+    def two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        if forward_ad._current_level >= 0 or not _is_moderate(a):
+            raise NotImplementedError
+        return native(a.double(), x.double()).float()
+
+    return two if name in ("gammainc", "gammaincc") else one
+
+
+_FIRST = f"{{0}}.dtype is native_float32 and not {{0}}.requires_grad and {HAS_VALUES}"
+_BOTH = f"{{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and not {{1}}.requires_grad and {_FIRST}"
+"""When nothing needs the derivatives of `_Special`, except those of the forward mode."""
+
+
 class TorchSpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = staticmethod(partial(_special, "gammaln"))
-    digamma = staticmethod(partial(_special, "digamma"))
+    gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(_special, "gammaln")))
+    digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(_special, "digamma")))
     polygamma = staticmethod(partial(_special, "polygamma"))
     zeta = staticmethod(partial(_special, "zeta"))
-    gammainc = staticmethod(partial(_special, "gammainc"))
-    gammaincc = staticmethod(partial(_special, "gammaincc"))
+    gammainc = staticmethod(fast(_quick_rounded("gammainc"), _BOTH)(partial(_special, "gammainc")))
+    gammaincc = staticmethod(fast(_quick_rounded("gammaincc"), _BOTH)(partial(_special, "gammaincc")))
     beta = staticmethod(partial(_special, "beta"))
     betaln = staticmethod(partial(_special, "betaln"))
     betainc = staticmethod(partial(_special, "betainc"))
     xlogy = staticmethod(partial(_special, "xlogy"))
     xlog1py = staticmethod(partial(_special, "xlog1py"))
-    erfcx = staticmethod(partial(_special, "erfcx"))
+    erfcx = staticmethod(fast(_quick_rounded("erfcx"), _FIRST)(partial(_special, "erfcx")))
     ndtr = staticmethod(partial(_special, "ndtr"))
-    log_ndtr = staticmethod(partial(_special, "log_ndtr"))
+    log_ndtr = staticmethod(fast(_quick_rounded("log_ndtr"), _FIRST)(partial(_special, "log_ndtr")))
     ndtri = staticmethod(partial(_special, "ndtri"))
     i0e = staticmethod(partial(_special, "i0e"))
     i1 = staticmethod(partial(_special, "i1"))
