@@ -27,6 +27,16 @@ def ids(*shape: int, start: int) -> Any:
 
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
+    "dot_product_attention": [
+        (*(counted(shape).cos() for shape in shapes), None, None, scale, causal)
+        for *shapes, scale, causal in product(
+            [(2, 3, 4, 5), (2, 1, 4, 5), (2, 3, 2, 5), (2, 0, 4, 5), (3, 4, 5), (1, 3, 4, 5)],
+            [(2, 3, 4, 5), (2, 6, 4, 5), (2, 6, 2, 5), (3, 4, 5)],
+            [(2, 3, 4, 5), (2, 6, 4, 5), (2, 6, 2, 5), (2, 6, 4, 3)],
+            [None, 0.5],
+            [False, True],
+        )
+    ],
     "set_item": [
         (counted(shape), ids(*at, start=start), counted(given) * 10, mode)
         for shape, at, start, given, mode in product(

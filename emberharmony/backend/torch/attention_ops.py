@@ -9,7 +9,8 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 from emberharmony.backend.shared.attention import check_attention, rotation_tables, whole_rotation
-from emberharmony.backend.torch.tracing import in_functional_transform, is_unwatched
+from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform, is_unwatched
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
 
@@ -31,6 +32,36 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
             if mapped and torch._C._functorch.is_batchedtensor(x):
                 return False
     return forward_ad._current_level < 0
+
+
+def _quick_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _bias: None,
+    _mask: None,
+    scale: Any,
+    is_causal: bool,
+    *_: Any,
+) -> torch.Tensor:
+    """Returns the fused attention of tensors of one shape, or of fewer queries than keys, without a gradient."""
+    q, k = query.shape, key.shape
+    if q != k and (len(q) != 4 or len(k) != 4 or q[0] != k[0] or q[2:] != k[2:]):
+        raise NotImplementedError
+    if k != value.shape or len(k) != 4 or 0 in q or 0 in k or forward_ad._current_level >= 0:
+        raise NotImplementedError
+    return functional.scaled_dot_product_attention(
+        query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), is_causal=is_causal, scale=scale
+    ).transpose(1, 2)
+
+
+_PLAIN = (
+    "{3} is None and {4} is None and ({5} is None or {5}.__class__ is float) and {6}.__class__ is bool and {8} is None "
+    "and {9}.__class__ is float and not {9} and {0}.dtype is {1}.dtype is {2}.dtype "
+    "and ({0}.dtype is native_float32 or {0}.dtype is native_float64) "
+    f"and not ({{0}}.requires_grad or {{1}}.requires_grad or {{2}}.requires_grad) and {HAS_VALUES}"
+)
+"""When nothing is added to the logits of tensors that have no gradient."""
 
 
 def _mask(
@@ -60,6 +91,7 @@ class TorchAttentionOps:
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
+    @fast(_quick_attention, _PLAIN)
     def dot_product_attention(
         self,
         query: torch.Tensor,

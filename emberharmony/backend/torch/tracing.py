@@ -18,11 +18,16 @@ from emberharmony.core.tracing import TELLERS, lost
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
 
-op_globals.publish(traced_by_torch=torch.compiler.is_compiling, mapped_by_torch=_functorch.peek_interpreter_stack)
-HAS_VALUES = "{0}.__class__ is native_type and {0}.is_cpu and not traced_by_torch() and mapped_by_torch() is None"
+op_globals.publish(
+    traced_by_torch=torch.compiler.is_compiling,
+    traced_by_dynamo=torch.compiler.is_dynamo_compiling,
+    mapped_by_torch=_functorch.peek_interpreter_stack,
+)
+HAS_VALUES = "{0}.__class__ is native_type and {0}.is_cpu and not traced_by_dynamo() and mapped_by_torch() is None"
 """When a compiled op may rely on the checks of kernels: no tensor is traced or mapped, and the first is on the CPU.
 
-It says less often than `has_values` that the values are known, in a third of the time.
+It says less often than `has_values` that the values are known, in a third of the time. To other tracers than Dynamo a
+tensor is of another class.
 """
 
 
