@@ -181,6 +181,46 @@ def test_values_at_special_points_are_those_of_scipy(op: str, dtype: str, backen
     np.testing.assert_allclose(ops.to_numpy(got), wanted, rtol=1e-5 if dtype == "float32" else 1e-7)
 
 
+def _magnitudes(*ends: tuple[float, float], count: int) -> list[Array]:
+    """Returns arguments of float32 whose logarithms are uniform between the ends, the same at each call."""
+    random = np.random.default_rng(count)
+    return [np.exp(random.uniform(*np.log(pair), count)).astype(np.float32) for pair in ends]
+
+
+USUAL: dict[str, list[tuple[float, float]]] = {
+    "gammaln": [(1e-4, 1e6)],
+    "digamma": [(1e-4, 1e6)],
+    "gammainc": [(1e-5, 1e4), (1e-3, 1e4)],
+    "gammaincc": [(1e-5, 1e4), (1e-3, 1e4)],
+    "beta": [(1e-3, 300), (1e-3, 300)],
+    "betaln": [(1e-3, 300), (1e-3, 300)],
+    "betainc": [(1e-3, 300), (1e-3, 300), (1e-4, 0.999)],
+}
+"""The arguments that backends may compute by shorter formulas if the result becomes float32."""
+
+
+@pytest.mark.parametrize("op", sorted(USUAL))
+@pytest.mark.parametrize("count", [20, 300])
+@pytest.mark.parametrize("ends", [(), (-0.5, INF, NAN, 1e30), (0.0, 1.0, 2.0)])
+def test_values_in_float32_are_those_in_float64(op: str, count: int, ends: tuple[float, ...], backend: str) -> None:
+    arguments = _magnitudes(*USUAL[op], count=count)
+    for place, end in enumerate(ends):
+        arguments[0][place] = end
+    wanted = ops.to_numpy(getattr(ops, op)(*(x.astype(np.float64) for x in arguments)))
+    got = ops.to_numpy(getattr(ops, op)(*arguments))
+    assert got.dtype == np.float32
+    # MLX replaces subnormal numbers by 0.
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(got, wanted.astype(np.float32), rtol=3e-7, atol=1.2e-38)
+
+
+def test_many_usual_arguments_do_not_hide_others(backend: str) -> None:
+    x = np.full(20_000, 3.5, np.float32)
+    x[17_000] = -1.5
+    got = ops.to_numpy(ops.digamma(x))
+    np.testing.assert_allclose(got[[0, 17_000]], [1.1031566, 0.7031566], rtol=3e-7)
+
+
 @pytest.mark.parametrize("op", sorted(POINTS))
 def test_integers_become_the_default_float_and_complex_numbers_are_refused(op: str, backend: str) -> None:
     count = len(POINTS[op][0]) - 1

@@ -1,88 +1,82 @@
 """Special functions, on NumPy."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.numpy import special_single
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.special_space import DOUBLE, SINGLE
 from emberharmony.backend.shared import special, special_integrals
+from emberharmony.core.dispatch import fast
 
-_BLOCK = 4096
+_BLOCK = 8192
 """The number of elements computed at once: the intermediate results then stay in the cache."""
+_Function = Callable[..., Any]
 
 
-def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
-    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
-    places = np.flatnonzero(mask)
-    if places.size == mask.size:
-        return np.asarray(function(*arguments))
-    result = np.zeros(mask.shape)
-    if places.size:
-        result[places] = function(*(x[places] for x in arguments))
-    return result
+def _computed(function: _Function, usual: _Function | None, tensors: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns a function of `backend.shared` of tensors of one shape and dtype, computed in float64, block by block.
 
-
-class _Namespace:
-    """The namespace that the shared functions compute with, on vectors of one length."""
-
-    picks = True
-    picked = staticmethod(_picked)
-
-    def __init__(self, digits: special_integrals.Digits) -> None:
-        self.digits = digits
-
-    @staticmethod
-    def entries(table: tuple[float, ...], index: np.ndarray) -> np.ndarray:
-        """Returns the entries of a table at whole numbers in float64."""
-        return np.asarray(table)[index.astype(np.int64)]
-
-    @staticmethod
-    def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-        """Returns numbers along an axis in front of those of `x`."""
-        return np.reshape(numbers, (-1, *(1,) * x.ndim))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-
-_DOUBLE, _SINGLE = _Namespace(special_integrals.DOUBLE), _Namespace(special_integrals.SINGLE)
-
-
-def _special(function: Callable[..., Any], *arguments: Any) -> np.ndarray:
-    """Returns a function of `backend.shared` of tensors and numbers, computed in float64, block by block."""
-    tensors = promotion.common(*arguments, inexact=True)
-    promotion.refuse(tensors[0], ("complex",))
-    wide = [np.ravel(x) for x in np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in tensors))]
-    shape = np.broadcast_shapes(*(x.shape for x in tensors))
-    result = np.empty(wide[0].shape, tensors[0].dtype)
-    xp = _DOUBLE if result.dtype == np.float64 else _SINGLE
+    If all elements of a block are usual, `usual` computes them for a result of less than 64 bits.
+    """
+    result = np.empty(tensors[0].shape, tensors[0].dtype)
+    double = result.dtype == np.float64
+    xp, flat, found = DOUBLE if double else SINGLE, [np.ravel(x) for x in tensors], result.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            result[part] = function(xp, *(x[part] for x in wide))
-    return result.reshape(shape)
+            block = [x[part].astype(np.float64, copy=False) for x in flat]
+            quick = None if usual is None or double else usual(*block)
+            found[part] = function(xp, *block) if quick is None else quick
+    return result
+
+
+_ONE = "{0}.dtype is native_float32"
+_TWO = f"{_ONE} and {{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and {{0}}.shape == {{1}}.shape"
+_THREE = f"{_TWO} and {{2}}.__class__ is native_type and {{2}}.dtype is native_float32 and {{0}}.shape == {{2}}.shape"
+
+
+def _special(function: _Function, usual: _Function | None = None, plain: str = _ONE) -> Any:
+    """Returns an op that computes a function of `backend.shared` of tensors and numbers.
+
+    Args:
+        function: takes a namespace and tensors of float64.
+        usual: the function of `special_single`.
+        plain: the condition under which the tensors have one shape, and their dtype is float32.
+    """
+
+    def quick(*tensors: np.ndarray) -> np.ndarray:
+        return _computed(function, usual, tensors)
+
+    @fast(quick, plain)
+    def called(*arguments: Any) -> np.ndarray:
+        tensors = promotion.common(*arguments, inexact=True)
+        promotion.refuse(tensors[0], ("complex",))
+        return _computed(function, usual, np.broadcast_arrays(*tensors))
+
+    return staticmethod(called)
 
 
 class NumpySpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = staticmethod(partial(_special, special.gammaln))
-    digamma = staticmethod(partial(_special, special.digamma))
-    polygamma = staticmethod(partial(_special, special.polygamma))
-    zeta = staticmethod(partial(_special, special.zeta))
-    gammainc = staticmethod(partial(_special, special_integrals.gammainc))
-    gammaincc = staticmethod(partial(_special, special_integrals.gammaincc))
-    beta = staticmethod(partial(_special, special.beta))
-    betaln = staticmethod(partial(_special, special.betaln))
-    betainc = staticmethod(partial(_special, special_integrals.betainc))
-    xlogy = staticmethod(partial(_special, special.xlogy))
-    xlog1py = staticmethod(partial(_special, special.xlog1py))
-    erfcx = staticmethod(partial(_special, special.erfcx))
-    ndtr = staticmethod(partial(_special, special.ndtr))
-    log_ndtr = staticmethod(partial(_special, special.log_ndtr))
-    ndtri = staticmethod(partial(_special, special.ndtri))
-    i0e = staticmethod(partial(_special, special.i0e))
-    i1 = staticmethod(partial(_special, special.i1))
-    i1e = staticmethod(partial(_special, special.i1e))
+    gammaln = _special(special.gammaln, special_single.gammaln)
+    digamma = _special(special.digamma, special_single.digamma)
+    polygamma = _special(special.polygamma, None, _TWO)
+    zeta = _special(special.zeta, None, _TWO)
+    gammainc = _special(special_integrals.gammainc, special_single.gammainc, _TWO)
+    gammaincc = _special(special_integrals.gammaincc, special_single.gammaincc, _TWO)
+    beta = _special(special.beta, special_single.beta, _TWO)
+    betaln = _special(special.betaln, special_single.betaln, _TWO)
+    betainc = _special(special_integrals.betainc, special_single.betainc, _THREE)
+    xlogy = _special(special.xlogy, None, _TWO)
+    xlog1py = _special(special.xlog1py, None, _TWO)
+    erfcx = _special(special.erfcx)
+    ndtr = _special(special.ndtr)
+    log_ndtr = _special(special.log_ndtr)
+    ndtri = _special(special.ndtri)
+    i0e = _special(special.i0e)
+    i1 = _special(special.i1)
+    i1e = _special(special.i1e)

@@ -113,6 +113,9 @@ _LANCZOS_BELOW = (
     *(2637558.0, 357423.0, 32670.0, 1925.0, 66.0, 1.0),
 )
 _LANCZOS = 6.0246800407767296
+_STIRLING = [b / ((2 * k) * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1)][::-1]
+_DIGAMMA_FAR = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)][::-1]
+_SINE = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in reversed(range(12))]
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _DIRECT = 10
 """How many terms of the zeta function are added up before the formula of Euler and Maclaurin."""
@@ -131,17 +134,14 @@ def _inside(xp: Any, mask: Any, x: Any, other: float) -> Any:
 
 
 def stirling(x: Any) -> Any:
-    """Returns `gammaln(x)` less its leading terms `(x - 1/2) log(x) - x + log(2 pi) / 2`, for x >= 10."""
+    """Returns `gammaln(x)` less its leading terms `(x - 1/2) log(x) - x + log(2 pi) / 2`, for x >= 8."""
     inverse = 1.0 / x
-    square = inverse * inverse
-    terms = [b / ((2 * k) * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1)]
-    return polynomial(square, terms[::-1]) * inverse
+    return polynomial(inverse * inverse, _STIRLING) * inverse
 
 
 def _sine(r: Any) -> Any:
     """Returns `sin(pi r) / (pi r)` for `r` from -1/2 to 1/2, by its power series."""
-    terms = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(12)]
-    return polynomial(r * r, terms[::-1])
+    return polynomial(r * r, _SINE)
 
 
 def _from_nearest(xp: Any, x: Any) -> Any:
@@ -197,7 +197,7 @@ def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     near = x < _ASYMPTOTIC
     inner = xp.picked(near, partial(_log_gamma_near, xp), _inside(xp, near, x, 1.0))
-    return xp.where(near, inner, xp.picked(~near, partial(_log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+    return xp.where(near, inner, xp.picked(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
@@ -208,7 +208,8 @@ def _log_gamma_near(xp: Any, x: Any) -> Any:
     return _core(from_one) + xp.where(tiny, -logarithm, logarithm)
 
 
-def _log_gamma_far(xp: Any, x: Any) -> Any:
+def log_gamma_far(xp: Any, x: Any) -> Any:
+    """Returns `gammaln(x)` for x >= 8."""
     return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x))
 
 
@@ -231,7 +232,7 @@ def digamma(xp: Any, x: Any) -> Any:
     y = xp.where(right, x, 1.0 - x)
     near = y < _ASYMPTOTIC
     inner = xp.picked(near, partial(_digamma_near, xp), _inside(xp, near, y, 1.0))
-    positive = xp.where(near, inner, xp.picked(~near, partial(_digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    positive = xp.where(near, inner, xp.picked(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
     result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
@@ -243,10 +244,11 @@ def _digamma_near(xp: Any, x: Any) -> Any:
     return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 
 
-def _digamma_far(xp: Any, x: Any) -> Any:
+def digamma_far(xp: Any, x: Any) -> Any:
+    """Returns `digamma(x)` for x >= 8."""
     inverse = 1.0 / x
-    terms = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)]
-    return xp.log(x) - 0.5 * inverse - polynomial(inverse * inverse, terms[::-1]) * inverse * inverse
+    square = inverse * inverse
+    return xp.log(x) - 0.5 * inverse - polynomial(square, _DIGAMMA_FAR) * square
 
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:

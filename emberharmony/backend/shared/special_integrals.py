@@ -186,10 +186,11 @@ def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
     return -xp.expm1(exponent) - a * xp.exp(exponent) * rest
 
 
-def _gamma_far(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
+def gamma_far(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function for x > 1, x >= a or a >= 6, from the smaller one of the two.
 
-    The variable of the integral is `x * exp(z)`, where z > 0 for the upper function, and z < 0 for the lower one.
+    The density is `x**a * exp(-x) / gamma(a)`. The variable of the integral is `x * exp(z)`, where z > 0 for the upper
+    function, and z < 0 for the lower one.
     """
     right = x >= a
     distance, depth = xp.abs(x - a), xp.digits.depth
@@ -228,7 +229,7 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
     density, close = _density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
     near = xp.picked(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
-    far = xp.picked(~close, partial(_gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
+    far = xp.picked(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
@@ -302,8 +303,11 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
 
 
-def _beta_within(xp: Any, p: Any, q: Any, z: Any) -> Any:
-    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1."""
+def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
+    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1.
+
+    The density is `z**p * (1 - z)**q / beta(p, q)`.
+    """
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
     odds = z / (1.0 - z)
     left = odds * q <= p
@@ -312,7 +316,7 @@ def _beta_within(xp: Any, p: Any, q: Any, z: Any) -> Any:
     left = (left & ~apart) | (~left & left_after_all)
     first, second = xp.where(left, p, q), xp.where(left, q, p)
     x, y = xp.where(left, z, 1.0 - z), xp.where(left, 1.0 - z, z)
-    part = _beta_lower(xp, first, second, x, y, _beta_density(xp, p, q, z))
+    part = _beta_lower(xp, first, second, x, y, density)
     return xp.where(left, part, 1.0 - part)
 
 
@@ -321,7 +325,7 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     usual = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     result = xp.picked(
         usual,
-        lambda p, q, z: _beta_within(xp, p, q, z),
+        lambda p, q, z: beta_within(xp, p, q, z, _beta_density(xp, p, q, z)),
         *(xp.where(usual, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)

@@ -1,0 +1,145 @@
+"""Special functions of usual arguments, on NumPy, for results that become float32.
+
+The functions of `backend.shared` have all digits of float64 for all arguments, for which NumPy needs hundreds of calls.
+These take vectors of float64 too, but compute fewer digits. They return None if they do not take the arguments.
+
+Source: DLMF 5.5.1 leads from the gamma function at `x + 8` to that at `x`; DLMF 8.7.1 is the series of the incomplete
+one.
+"""
+
+import math
+
+import numpy as np
+
+from emberharmony.backend.numpy.special_space import SINGLE
+from emberharmony.backend.shared.elementary import polynomial
+from emberharmony.backend.shared.special import digamma_far, log_gamma_far
+from emberharmony.backend.shared.special_integrals import beta_within, gamma_far
+
+Vector = np.ndarray
+_FEW = 64
+"""Up to this number of elements, calls of Python's function for one number take less time than calls for vectors."""
+_ORDERS = 1e-6, 1e5
+"""Between which numbers the first argument of an incomplete gamma function is usual."""
+_LARGEST = 1e3
+"""Up to which sum of arguments the logarithms of gamma functions cancel no digits that a beta function needs."""
+_STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
+
+
+def _log_gamma(x: Vector) -> Vector:
+    """Returns `gammaln(x)` for x >= 0: that of `x + 8`, less the logarithm of the product x (x + 1) ... (x + 7)."""
+    # The factors k and 7 - k from the ends make u + 0, u + 6, u + 10 and u + 12.
+    u = x * (x + 7.0)
+    product = (u + 6.0) * u
+    product *= u + 10.0
+    product *= u + 12.0
+    # It may overflow for numbers whose result it does not change.
+    np.log(np.minimum(product, 1e300), out=product)
+    return log_gamma_far(np, x + 8.0) - product
+
+
+def _with_roots(result: Vector) -> Vector:
+    """Returns a result in which zeros are exact: next to them no argument of float32 has such a small result."""
+    result[np.absolute(result) < 2e-14] = 0.0
+    return result
+
+
+def gammaln(x: Vector) -> Vector | None:
+    """Returns the logarithm of the gamma function of positive numbers, and of few other ones."""
+    if x.size <= _FEW:
+        try:
+            return np.array(list(map(math.lgamma, x.tolist())))
+        except ValueError:  # a pole
+            return None
+    return _with_roots(_log_gamma(x)) if np.minimum.reduce(x) > 0.0 else None
+
+
+def digamma(x: Vector) -> Vector | None:
+    """Returns the derivative of `gammaln` of positive numbers."""
+    if not np.minimum.reduce(x) > 0.0:
+        return None
+    # Beyond, the sum of 1 / x + ... + 1 / (x + 7), the derivative of the product's logarithm, is negligible.
+    y = np.minimum(x, 1e30)
+    u = y * (y + 7.0)
+    total = polynomial(u, (4.0, 84.0, 504.0, 720.0))
+    total *= y + (y + 7.0)
+    total /= polynomial(u, (1.0, 28.0, 252.0, 720.0)) * u
+    return digamma_far(np, x + 8.0) - total
+
+
+def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
+    low, high = _ORDERS
+    if not (np.minimum.reduce(a) >= low and np.maximum.reduce(a) <= high):
+        return None
+    x = np.minimum(x, 1e30)
+    density = np.log(x)
+    density *= a
+    density -= x
+    density -= _log_gamma(a)
+    np.exp(density, out=density)
+    close = (x <= 1.0) | ((x < a) & (a < 6.0))
+    result = np.empty(x.shape)
+    places = np.flatnonzero(close)
+    if places.size:
+        near = _series(a[places], x[places])
+        near *= density[places]
+        result[places] = 1.0 - near if upper else near
+    if places.size < x.size:
+        places = np.flatnonzero(~close)
+        result[places] = gamma_far(SINGLE, upper, a[places], x[places], density[places])
+    return result
+
+
+def _series(a: Vector, x: Vector) -> Vector:
+    """Returns the sum of the powers of `x` from 0 on, each divided by the product a (a + 1) ... (a + k)."""
+    terms = _STEPS + a
+    np.divide(x, terms, out=terms)
+    np.multiply.accumulate(terms, 0, out=terms)
+    total: Vector = np.add.reduce(terms, 0)
+    total += 1.0
+    total /= a
+    return total
+
+
+def gammainc(a: Vector, x: Vector) -> Vector | None:
+    """Returns the lower regularized incomplete gamma function of usual `a`."""
+    return _gamma(a, x, False)
+
+
+def gammaincc(a: Vector, x: Vector) -> Vector | None:
+    """Returns the upper regularized incomplete gamma function of usual `a`."""
+    return _gamma(a, x, True)
+
+
+def _log_beta(a: Vector, b: Vector) -> Vector | None:
+    """Returns the logarithm of the beta function of positive numbers that are not large."""
+    arguments = np.stack((a, b, a + b))
+    if not (np.minimum.reduce(arguments, None) > 0.0 and np.maximum.reduce(arguments, None) <= _LARGEST):
+        return None
+    first, second, both = _log_gamma(arguments)
+    first += second
+    first -= both
+    return first
+
+
+def beta(a: Vector, b: Vector) -> Vector | None:
+    """Returns the beta function of positive numbers that are not large."""
+    logarithm = _log_beta(a, b)
+    return None if logarithm is None else np.exp(logarithm, out=logarithm)
+
+
+def betaln(a: Vector, b: Vector) -> Vector | None:
+    """Returns the logarithm of the beta function of positive numbers that are not large."""
+    logarithm = _log_beta(a, b)
+    return None if logarithm is None else _with_roots(logarithm)
+
+
+def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
+    """Returns the regularized incomplete beta function of positive numbers that are not large, 0 < x < 1."""
+    logarithm = _log_beta(a, b) if np.minimum.reduce(x) > 0.0 and np.maximum.reduce(x) < 1.0 else None
+    if logarithm is None:
+        return None
+    density = a * np.log(x)
+    density += b * np.log1p(-x)
+    density -= logarithm
+    return beta_within(SINGLE, a, b, x, np.exp(density, out=density))
