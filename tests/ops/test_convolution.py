@@ -188,9 +188,24 @@ def test_native_kernels_have_the_derivatives_of_the_composite(
         ("conv_transpose", (2, 7, 1, 2), (3, 3, 1, 2), ((1, 2), "valid", None, None, (2, 1))),
         ("conv_transpose", (2, 1, 5, 1, 2), (3, 3, 3, 1, 2), ((3, 1, 2), "valid", None, None, (2, 2, 1))),
         ("conv_transpose", (1, 3, 1), (3, 17, 1), (2, "valid", None, None, 2)),
+        # More products than MLX's kernel is used for.
+        ("conv", (2, 20, 15, 8), (3, 2, 8, 9), (1,)),
+        ("conv", (2, 20, 15, 8), (3, 2, 8, 9), (2, "same")),
+        ("conv", (2, 20, 15, 8), (3, 2, 8, 9), (3, "valid", None, 2)),
+        ("conv", (2, 20, 15, 8), (3, 2, 8, 9), (1, [(0, 2), (3, 1)], None, (1, 2))),
+        ("conv", (2, 20, 40, 3), (3, 3, 3, 4), (2, "same")),
+        ("conv", (2, 200, 9), (5, 9, 8), (2,)),
+        ("conv", (2, 7, 8, 6, 8), (2, 3, 2, 8, 8), (1, "same")),
+        ("conv_transpose", (2, 9, 11, 8), (3, 2, 9, 8), (2,)),
+        ("conv_transpose", (2, 9, 11, 8), (3, 2, 9, 8), (2, "same")),
+        ("conv_transpose", (2, 9, 11, 8), (3, 2, 9, 8), (4,)),
+        ("conv_transpose", (2, 9, 11, 8), (3, 4, 9, 8), (3, "same")),
+        ("conv_transpose", (2, 9, 11, 8), (5, 4, 9, 8), (1,)),
+        ("conv_transpose", (2, 99, 8), (5, 9, 8), (3, "same")),
+        ("conv_transpose", (2, 5, 4, 3, 8), (3, 2, 2, 8, 8), (2,)),
     ],
 )
-def test_axes_of_length_one_give_the_results_of_the_composite(
+def test_native_kernels_give_the_results_of_the_composite(
     op: str, shape: tuple[int, ...], kernel: tuple[int, ...], options: tuple[Any, ...], backend: str
 ) -> None:
     x = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)

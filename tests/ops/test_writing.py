@@ -299,6 +299,56 @@ def test_a_tensor_of_indices_writes_like_one_on_the_host(backend: str, mode: Any
         assert got.tolist() == _written(X, index, rows, mode).tolist()
 
 
+@pytest.mark.parametrize("mode", ["set", "add", "max"])
+@pytest.mark.parametrize("shape", [(128, 64), (96, 7, 16), (2**13 + 1,), (2**13,), (3, 4096)], ids=str)
+def test_a_tensor_of_indices_writes_into_a_large_tensor_like_numpy(
+    backend: str, shape: tuple[int, ...], mode: Any
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=shape).astype(np.float32)
+    for count in (2, shape[0] // 2, shape[0]):
+        # Indices of the first axis, without equal ones, whose order has no meaning on PyTorch.
+        at = random.permutation(shape[0])[:count] - shape[0] * random.integers(0, 2, count)
+        values = random.normal(size=(count, *shape[1:])).astype(np.float32)
+        got = ops.set_item(x, ops.convert_to_tensor(at), values, mode)
+        np.testing.assert_array_equal(ops.to_numpy(got), _written(x, at, values, mode))
+    for axis in range(len(shape)):
+        at = np.argsort(random.normal(size=shape), axis)
+        (at,) = np.split(at, [shape[axis] // 2], axis)[:1]
+        values = random.normal(size=at.shape).astype(np.float32)
+        grid = np.indices(at.shape, sparse=True)
+        key = (*grid[:axis], at, *grid[axis + 1 :])
+        got = ops.put_along_axis(x, ops.convert_to_tensor(at - shape[axis]), values, axis, mode)
+        np.testing.assert_array_equal(ops.to_numpy(got), _written(x, key, values, mode))
+
+
+@pytest.mark.parametrize("shape", [(128, 64), (2**13,)], ids=str)
+@pytest.mark.parametrize("count", [3, 100])
+def test_in_a_large_tensor_mlx_drops_indices_out_of_bounds_and_keeps_the_last_of_equal_ones(
+    backend: str, shape: tuple[int, ...], count: int
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=shape).astype(np.float32)
+    at = random.integers(-shape[0], shape[0], count)
+    at[1], at[2] = at[0], at[0] % -shape[0]
+    values = random.normal(size=(count, *shape[1:])).astype(np.float32)
+    wanted = _written(x, at, values, "set")
+    far = np.array([shape[0], -shape[0] - 1, 2**40, -(2**63)])
+    more = random.normal(size=(4, *shape[1:])).astype(np.float32)
+    indices = ops.convert_to_tensor(np.concatenate([at, far]))
+    values = np.concatenate([values, more])
+    if backend != "mlx":
+        with pytest.raises(errors.IndexOutOfBoundsError):
+            ops.set_item(x, indices, values)
+        return
+    np.testing.assert_array_equal(ops.to_numpy(ops.set_item(x, indices, values)), wanted)
+    if len(shape) == 1:
+        np.testing.assert_array_equal(ops.to_numpy(ops.put_along_axis(x, indices, values, 0)), wanted)
+    else:
+        along = ops.put_along_axis(x.T, ops.convert_to_tensor(np.tile(far, (shape[1], 1))), more.T, 1)
+        np.testing.assert_array_equal(ops.to_numpy(along), x.T)
+
+
 @pytest.mark.parametrize("far", [3, -4, 2**40])
 def test_along_an_axis_a_tensor_of_indices_out_of_bounds_is_refused_except_on_mlx(backend: str, far: int) -> None:
     at = ops.convert_to_tensor(np.array([[0], [far]]))

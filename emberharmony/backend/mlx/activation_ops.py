@@ -13,6 +13,7 @@ from emberharmony.backend.mlx.derivatives import elementwise, where_transformed
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
+from emberharmony.backend.mlx.reduction_ops import largest
 from emberharmony.backend.promote import normalized
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -123,5 +124,5 @@ class MLXActivationOps:
         if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("log_softmax")(x, axis)
         # Subtract the maximum first. If it were added to the logarithm of the sum, that would lose its digits.
-        shifted = x - mx.stop_gradient(mx.max(x, axes, True))
+        shifted = x - largest(x, axes)
         return shifted - mx.logsumexp(shifted, axes, True)

@@ -2,12 +2,15 @@
 
 MLX 0.32 differentiates a convolution with strides or dilation by one with dilated inputs, whose own derivative has a
 wrong shape or wrong values. Under vmap over kernels, a convolution with groups gives wrong values. So strides are moved
-into channels first, groups are convolved one by one, and dilated kernels are left to the composite. Only small tensors,
-outside of the transforms of `ops`, are convolved by MLX alone: there the calls around the kernel take the time.
+into channels first, groups are convolved one by one, and dilated kernels are left to the composite.
+
+Outside of the transforms of `ops`, MLX's kernel convolves few elements or channels alone; a program that calls a
+transform of MLX itself gets the derivatives of the composite. Many are convolved by one matrix product of all windows.
 """
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,13 +30,18 @@ from emberharmony.backend.shared.convolution import (
     check_channels,
     recent_windows,
     transposed,
+    windows,
 )
 from emberharmony.core import op_globals
 
 _MANY = 128
 """From this many pairs of channels on, the composite, one matrix product per kernel element, is faster on a CPU."""
 _SMALL = 2**16
-"""Up to this number of products the calls of the composite take longer than MLX's kernel does on a CPU."""
+"""Up to this number of products MLX's kernel is the fastest way on a CPU, because the others are more calls."""
+_PAIRS = 64
+"""From this many pairs of channels on, one matrix product of all windows is faster on a CPU than MLX's kernel."""
+_UNROLLED = 2**24
+"""Up to this number of elements, all windows are copied for one matrix product."""
 _FEW = 16
 """Up to this many groups it is faster to convolve each by a call of its own than to use the composite."""
 
@@ -49,22 +57,32 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
 
 
 def _is_alone(x: mx.array, kernel: mx.array) -> bool:
-    """Returns whether MLX's kernel alone may convolve tensors, if they are small: no transform of `ops` is running."""
+    """Returns whether tensors may be convolved alone: they are float32, and no transform of `ops` is running."""
     return bool(op_globals.untransformed and x.dtype == mx.float32 and kernel.dtype == mx.float32)
 
 
-def _is_small(count: int, size: Sequence[int], places: int, outputs: int) -> bool:
-    """Returns whether MLX's kernel alone is the fastest way.
+def _is_small(count: int, size: Sequence[int], places: int) -> bool:
+    """Returns whether MLX's kernel alone is the fastest way for so few products; the arguments are those of `_best`."""
+    return count * places * math.prod(size) <= _SMALL
+
+
+def _best(count: int, size: Sequence[int], places: int, outputs: int, groups: int) -> bool:
+    """Returns whether MLX's kernel alone, or one matrix product, is the fastest way.
 
     Args:
         count: the number of samples.
         size: the shape of the kernel.
         places: the number of positions of the kernel in one sample.
         outputs: the number of output channels.
+        groups: the number of groups of channels.
     """
-    # On a CPU MLX 0.32 adds sequentially.
     products = math.prod(size)
-    return 3 <= len(size) <= 5 and 0 < count * places * products <= _SMALL and products <= SHORT * outputs
+    # On a CPU MLX 0.32 adds sequentially.
+    if not 3 <= len(size) <= 5 or not count * places * products or products > SHORT * outputs:
+        return False
+    unrolled = groups == 1 and on_cpu() and count * places * products <= _UNROLLED * outputs
+    # MLX 0.32 has no groups for three spatial axes on a CPU.
+    return unrolled or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
@@ -115,6 +133,44 @@ def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     return mx.conv_general(*_unstrided(padded, kernel, plan))
 
 
+def _unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
+    """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
+    x = mx.pad(x, plan.around()) if plan.padded else x
+    rows = mx.concatenate([x[:, *places] for _, places in plan.offsets()], -1)
+    outputs = kernel.shape[-1]
+    product = rows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
+    return product.reshape(len(x), *plan.counts, outputs)
+
+
+def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed) -> mx.array:
+    """Returns the transposed convolution of a single group by one convolution without strides.
+
+    With stride s, all elements of the result that are s apart depend on the input by the same elements of the kernel.
+    So the s parts of the kernel are convolved as if they had output channels of their own, which are then interleaved.
+
+    Args:
+        x: shape (batch, *spatial, channels).
+        kernel: shape (*size, out, in), on no axis shorter than the stride.
+        plan: the geometry, without dilation and with as many zeros as the kernel reaches, or fewer.
+    """
+    n, size, outputs = len(plan.strides), kernel.shape[:-2], kernel.shape[-2]
+    wide = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
+    pairs = list(zip(wide, plan.strides, strict=True))
+    missing = [(0, width * step - k) for (width, step), k in zip(pairs, size, strict=True)]
+    kernel = mx.pad(kernel, [*missing, (0, 0), (0, 0)]) if any(map(any, missing)) else kernel
+    kernel = kernel.reshape(*(part for pair in pairs for part in pair), outputs, -1)
+    kernel = kernel.transpose(*range(0, 2 * n, 2), 2 * n + 1, *range(1, 2 * n, 2), 2 * n)
+    kernel = kernel[(slice(None, None, -1),) * n].reshape(*wide, x.shape[-1], -1)
+    full = tuple((width - 1, width - 1) for width in wide)
+    result = _unrolled(x, kernel, windows(x.shape[1:-1], wide, 1, full))
+    lengths = [length * step for length, step in zip(result.shape[1:-1], plan.strides, strict=True)]
+    result = result.reshape(*result.shape[:-1], *plan.strides, outputs)
+    order = [0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1]
+    cuts = zip(plan.excess(size), plan.lengths(x.shape[1:-1], size), strict=True)
+    kept = [slice(before, before + length) for (before, _), length in cuts]
+    return result.transpose(order).reshape(len(x), *lengths, outputs)[:, *kept]
+
+
 @functools.lru_cache(maxsize=256)
 def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any) -> Function:
     """Returns MLX's own convolution of a tensor with channels last and a kernel, without a bias.
@@ -144,12 +200,21 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
 def _quick_conv(
     composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
 ) -> Function | None:
-    """Returns the convolution of tensors with channels last of these shapes; None if MLX's kernel alone is not best."""
+    """Returns the convolution of tensors with channels last of these shapes, as `_chosen` does."""
     groups = check_channels(shape, size)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    # MLX 0.32 has no groups for three spatial axes on a CPU.
-    if (groups > 1 and len(size) > 4) or not _is_small(shape[0], size, math.prod(plan.counts), size[-1]):
+    return _chosen(composed, shape[0], size, groups, plan)
+
+
+def _chosen(
+    composed: Callable[..., Any], count: int, size: tuple[int, ...], groups: int, plan: Windows
+) -> Function | None:
+    """Returns the convolution of `count` samples with a kernel of a shape alone; None if that is not the fastest."""
+    places = math.prod(plan.counts)
+    if not _best(count, size, places, size[-1], groups):
         return None
+    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
+        return functools.partial(_unrolled, plan=plan)
     return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
 
 
@@ -157,11 +222,15 @@ def _quick_conv(
 def _quick_transposed(
     composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
 ) -> Function | None:
-    """Returns the transposed convolution of such tensors, as `_quick_conv` does."""
+    """Returns the transposed convolution of such tensors; None if it is not the fastest alone."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
-    if groups > 1 or not _is_small(shape[0], size, math.prod(shape[1:-1]), size[-2]):
+    places = math.prod(shape[1:-1])
+    if groups > 1 or not _best(shape[0], size, places, size[-2], 1):
         return None
     plan = transposed(shape[1:-1], size[:-2], strides, padding, None, spread)
+    if not _is_small(shape[0], size, places):
+        suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
+        return functools.partial(_interleaved, plan=plan) if suits else None
     if min(map(min, plan.around)) < 0:
         return None
     return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
@@ -194,10 +263,9 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        small = (groups == 1 or w.ndim < 5) and _is_small(len(x), w.shape, math.prod(plan.counts), w.shape[-1])
-        if small and _is_alone(x, w):
-            options = plan.strides, plan.padding, None, plan.dilation
-            result = _alone(self.composed, "conv", groups, plan, *options)(x, w)
+        quick = _chosen(self.composed, len(x), w.shape, groups, plan) if _is_alone(x, w) else None
+        if quick is not None:
+            result = quick(x, w)
             result = result + b[0] if b else result
             return result if last else mx.moveaxis(result, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.

@@ -8,6 +8,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.backend.mlx.reduction_ops import largest
 from emberharmony.backend.shared.losses import REDUCTIONS
 from emberharmony.core.state.checked_mode import checking
 
@@ -69,5 +70,5 @@ class MLXLossesOps:
 
 def _lost(x: mx.array, place: mx.array) -> mx.array:
     """Returns the negative logarithm of the softmax at one place of each row."""
-    shifted = x - mx.stop_gradient(mx.max(x, -1, True))
+    shifted = x - largest(x, (x.ndim - 1,))
     return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)

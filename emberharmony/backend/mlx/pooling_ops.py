@@ -1,4 +1,4 @@
-"""Pooling, on MLX: few elements in adjacent windows by one reduction, which takes less time than calls for slices."""
+"""Pooling, on MLX: the maximum of adjacent windows by reductions, which take less time than calls for slices."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +9,18 @@ from emberharmony.backend.shared.convolution import USUAL_POOL, adjacent
 from emberharmony.core.dispatch import fast
 
 _FEW = 2**13
-"""From this many elements on, the maximum of strided slices is faster than a reduction over two axes."""
+"""From this many elements on, a reduction for each axis is faster than one over all of them."""
 
 
 def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
     apart, axes = adjacent(x.shape, size)
-    return mx.max(x.reshape(apart), axes)
+    if x.size < _FEW:
+        return mx.max(x.reshape(apart), axes)
+    for axis in range(1, x.ndim - 1):
+        shape = x.shape
+        x = mx.max(x.reshape(*shape[:axis], -1, size, *shape[axis + 1 :]), axis + 1)
+    return x
 
 
 class MLXPoolingOps:
@@ -23,7 +28,7 @@ class MLXPoolingOps:
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    @fast(_quick_max, f"{USUAL_POOL} and untransformed and {{0}}.dtype == native_float32 and 0 < {{0}}.size < {_FEW}")
+    @fast(_quick_max, f"{USUAL_POOL} and untransformed and {{0}}.dtype == native_float32 and {{0}}.size")
     def max_pool(
         self,
         inputs: mx.array,

@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.indices import past_the_end, written
+from emberharmony.backend.mlx.indices import MANY, past_the_end, written
 from emberharmony.backend.shared.indexing import is_plain
 from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held, suits
 from emberharmony.core import op_globals
@@ -55,13 +55,8 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
     if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
-    new, whole = held(backend, promotion, value, x), (*key.shape, *x.shape[1:])
-    if not suits(new.shape, whole):
-        return None
-    if mode in ("min", "max"):
-        promotion.refuse(x, ("complex",))
-    new = new.reshape(new.shape[max(new.ndim - len(whole), 0) :])
-    return written(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
+    new = _fitting(backend, x, value, (*key.shape, *x.shape[1:]), mode)
+    return None if new is None else written(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
 
 
 def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
@@ -69,22 +64,36 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
     if mode not in MODES or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
         return None
     axis %= x.ndim
-    whole = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if indices.shape != whole:
+    shape, whole = x.shape, indices.shape
+    if whole[:axis] != shape[:axis] or whole[axis + 1 :] != shape[axis + 1 :]:
         return None
-    new, length = held(backend, promotion, values, x), x.shape[axis]
-    if not suits(new.shape, whole):
+    new, length = _fitting(backend, x, values, whole, mode), shape[axis]
+    if new is None:
         return None
+    new = new if new.shape == whole else mx.broadcast_to(new, whole)
+    at = past_the_end(indices, length)
+    if mode == "set" and x.size < MANY:
+        more = mx.pad(x, [(0, int(a == axis)) for a in range(x.ndim)])
+        return mx.put_along_axis(more, at, new, axis)[(*(slice(None),) * axis, slice(length))]
+    # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    at = at.reshape(outer, -1, inner)
+    start = mx.arange(0, x.size, length * inner, mx.uint64).reshape(-1, 1, 1)
+    start = start if inner == 1 else start + mx.arange(inner, dtype=mx.uint64)
+    place = mx.where(at < length, (at if inner == 1 else at * inner) + start, mx.array(x.size, mx.uint64))
+    return written(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
+
+
+def _fitting(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:
+    """Returns a value to write, in the dtype of `x` and without leading axes of length 1 that `whole` does not have.
+
+    It is None if the value does not broadcast to the shape `whole`.
+    """
+    new = held(backend, promotion, value, x)
+    if new.shape != whole:
+        if not suits(new.shape, whole):
+            return None
+        new = new.reshape(new.shape[max(new.ndim - len(whole), 0) :])
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
-    new = mx.broadcast_to(new.reshape(new.shape[max(new.ndim - x.ndim, 0) :]), whole)
-    rows = mx.pad(x, [(0, int(a == axis)) for a in range(x.ndim)])
-    at = past_the_end(indices, length)
-    if mode == "set":
-        rows = mx.put_along_axis(rows, at, new, axis)
-    else:
-        outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-        start = mx.arange(0, outer * (length + 1) * inner, (length + 1) * inner, mx.uint64)
-        at = at.reshape(outer, -1, inner) * inner + start.reshape(-1, 1, 1) + mx.arange(inner, dtype=mx.uint64)
-        rows = written(rows.reshape(-1), at.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], False).reshape(rows.shape)
-    return rows[(*(slice(None),) * axis, slice(0, length))]
+    return new
