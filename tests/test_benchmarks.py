@@ -58,6 +58,24 @@ def test_the_benchmark_of_files_writes_its_figures(tmp_path: Path) -> None:
     assert {"save", "load", "load by a map"} <= set(json.loads(path.read_text())["figures"])
 
 
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("torch", marks=pytest.mark.slow)])
+def test_the_benchmark_of_decompositions_compares_with_tensorly(backend: str, tmp_path: Path) -> None:
+    pytest.importorskip("tensorly")
+    if not is_installed(backend):
+        pytest.skip(f"{backend} is not installed")
+    path = tmp_path / "figures.json"
+    command = [sys.executable, str(FOLDER / "decompositions.py"), "--backend", backend, "--rounds", "1"]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    for options in ([], ["--calls"]):
+        run = [*command, *options, "--json", str(path), "tensor_train"]
+        done = subprocess.run(run, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        figures = json.loads(path.read_text())["figures"][backend]
+        assert set(figures) == (set() if options else {"tensor_train"})
+    assert "tensor_train: shape" in done.stdout
+    assert "svd 2" in done.stdout
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_compiled_models_counts_compilations(tmp_path: Path) -> None:
     pytest.importorskip("torch")

@@ -1,0 +1,132 @@
+"""Measures tensorly over ops: `python benchmarks/decompositions.py [--backend NAME] [--json FILE] [PATTERN]`.
+
+The decompositions of tensorly (https://tensorly.org) of a tensor of 12 x 12 x 12 run on tensorly's own backend of NumPy
+or PyTorch, and on `examples/adapters/tensorly_backend.py`, which calls ops. The tensors are so small that the time is
+mostly that of calls. Both sides must find the same tensor. `benchmarks/pairs.py` explains the columns; "native" is
+tensorly's own backend. tensorly has no backend of MLX.
+
+`--calls` prints which ops each decomposition calls, and how often, in place of times.
+"""
+
+import importlib.util
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import ops
+from emberharmony.demo.programs import example
+
+SIDE, RANK, STEPS = 12, 3, 10
+"""The length of each axis, the rank of each decomposition, and the number of iterations of those that iterate."""
+OWN = {"numpy": "numpy", "torch": "pytorch"}
+"""Tensorly's name for its own backend of a library."""
+
+
+def decompositions() -> dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]:
+    """Returns functions that decompose a tensor, each with the one that makes the tensor again, by title."""
+    import tensorly
+    from tensorly import decomposition
+
+    ranks = [RANK] * 3
+    steps = {"n_iter_max": STEPS, "tol": 0}
+    return {
+        "parafac": (lambda x: decomposition.parafac(x, RANK, **steps), tensorly.cp_to_tensor),
+        "non_negative_parafac": (
+            lambda x: decomposition.non_negative_parafac(x, RANK, **steps),
+            tensorly.cp_to_tensor,
+        ),
+        "tucker": (lambda x: decomposition.tucker(x, ranks, **steps), tensorly.tucker_to_tensor),
+        "tensor_train": (lambda x: decomposition.tensor_train(x, [1, RANK, RANK, 1]), tensorly.tt_to_tensor),
+    }
+
+
+def tensor() -> np.ndarray[Any, Any]:
+    """Returns a positive tensor of a low rank, and some noise."""
+    random = np.random.default_rng(0)
+    factors = [random.random((SIDE, RANK)) for _ in range(3)]
+    return np.asarray(np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * random.random((SIDE,) * 3))
+
+
+def pairs(backend: str) -> dict[str, tuple[Call, Call]]:
+    """Returns each decomposition on tensorly's own backend and on ops, by title.
+
+    Raises:
+        AssertionError: if the two find different tensors.
+    """
+    import tensorly
+
+    def calling(chosen: Any, decompose: Callable[[Any], Any], x: Any) -> Call:
+        def call() -> Any:
+            tensorly.set_backend(chosen)
+            return decompose(x)
+
+        return call
+
+    adapter = example("adapters/tensorly_backend").EmberBackend()
+    found = {}
+    for title, (decompose, made) in decompositions().items():
+        calls, results = [], []
+        for chosen in (OWN[backend], adapter):
+            tensorly.set_backend(chosen)
+            calls.append(calling(chosen, decompose, tensorly.tensor(tensor())))
+            results.append(tensorly.to_numpy(made(calls[-1]())))
+        np.testing.assert_allclose(results[1], results[0], rtol=1e-6, atol=1e-8)
+        found[title] = calls[0], calls[1]
+    return found
+
+
+def counted(call: Call) -> Counter[str]:
+    """Returns how often a call of ours calls each function of tensorly's backend."""
+    adapter, calls = type(example("adapters/tensorly_backend").EmberBackend()), Counter[str]()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return function(*args, **options)
+
+        return called
+
+    given = {name: x for name, x in vars(adapter).items() if isinstance(x, staticmethod)}
+    for name, x in given.items():
+        setattr(adapter, name, staticmethod(counting(name, x.__func__)))
+    call()
+    for name, x in given.items():
+        setattr(adapter, name, x)
+    return calls
+
+
+def main() -> None:
+    """Measures NumPy and PyTorch, if tensorly is installed."""
+    alone()
+    options = parser(__doc__, 15)
+    options.add_argument("--calls", action="store_true", help="print how often each function is called, and no times")
+    options = options.parse_args()
+    if importlib.util.find_spec("tensorly") is None:
+        sys.exit("tensorly is not installed; `pip install tensorly` installs what this benchmark measures")
+    backends = [name for name in installed(options.backend) if name in OWN]
+    about = machine([*backends, "tensorly"])
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    figures: dict[str, Any] = {}
+    for backend in backends:
+        library(backend)
+        ops.set_backend(backend)
+        figures[backend] = {}
+        print(f"\n{backend}" if options.calls else head(backend))
+        for title, (native, ours) in pairs(backend).items():
+            if not re.search(options.pattern, f"{backend} {title}"):
+                continue
+            if options.calls:
+                print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in counted(ours).most_common()))
+            else:
+                figures[backend][title] = timed(native, ours, options.rounds)
+                print(line(title, figures[backend][title]), flush=True)
+    write(options.json, {"machine": about, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()
