@@ -20,7 +20,7 @@ from emberharmony.backend.shared.programs import Program
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
-from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype, bfloat16
+from emberharmony.core.dtypes import DType, NativeDTypes, bfloat16
 from emberharmony.core.errors import (
     ArgumentError,
     BackendMismatchError,
@@ -430,8 +430,8 @@ class Backend(Probes):
             )
         kinds = (self.tensor_type, Substitute)
         if isinstance(value, (list, tuple)) and not are_numbers(value) and holds_tensors(value, kinds):
-            return self.wrap(self.stack([self.convert(v) for v in value]))
-        return self._import(to_host(value, None if dtype is None else as_dtype(dtype)))
+            return self.wrap(self.stack(self.as_tensors(value)))
+        return self._import(to_host(value, None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]))
 
     def shared(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.

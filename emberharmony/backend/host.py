@@ -20,6 +20,8 @@ from emberharmony.core.errors import (
 from emberharmony.core.numeric.promotion import check_fits
 
 _NUMBERS = frozenset((bool, int, float, complex))
+_SCALARS = _NUMBERS | {np.dtype(dtype.name).type for dtype in ALL if dtype is not bfloat16}
+"""The classes of numbers of Python and NumPy, which are no tensors, and hold none."""
 _SEQUENCES = frozenset((list, tuple))
 _WEAK_KINDS = {"f": default_float, "c": default_complex}
 _INT64 = np.dtype(np.int64)
@@ -56,7 +58,7 @@ def refuse_masked(value: object) -> None:
 
 def _holds(value: Any, kind: type) -> bool:
     if isinstance(value, (list, tuple)):
-        return not set(map(type, value)) <= _NUMBERS and any(_holds(item, kind) for item in value)
+        return not set(map(type, value)) <= _SCALARS and any(_holds(item, kind) for item in value)
     return isinstance(value, kind)
 
 
@@ -92,7 +94,7 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
     Raises:
         ShapeError: if the list is nested too deeply for any tensor.
     """
-    if set(map(type, value)) <= _NUMBERS:
+    if set(map(type, value)) <= _SCALARS:
         return False
     if depth > _DEEPEST:
         raise ShapeError(f"lists nested more than {_DEEPEST} deep cannot become a tensor")
@@ -132,17 +134,18 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; give numbers or booleans")
     if not typed:
         of_numpy = not numbers and _holds_numpy(value)
-        array = _weakened(value, array, of_numpy) if dtype is None or of_numpy else _read(array, dtype)
+        if not (of_numpy and array.size):
+            array = _weakened(value, array) if dtype is None or of_numpy else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _weakened(value: Any, array: np.ndarray[Any, Any], of_numpy: bool) -> np.ndarray[Any, Any]:
-    """Returns an array made from Python numbers in their default dtype; lists of NumPy scalars keep their dtype."""
+def _weakened(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns an array made from Python numbers in their default dtype."""
     default = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):
         default = default_float
-    elif default is None or of_numpy:
-        return array.astype(np.int64, copy=False) if array.dtype.kind == "i" and not of_numpy else array
+    elif default is None:
+        return array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
     name = default().name
     # NumPy itself has no bfloat16; the backend narrows float32 to it.
     return array.astype("f4" if name in ("float32", "bfloat16") else name)
@@ -166,8 +169,10 @@ def _read(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def _holds_numpy(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return bool(value) and any(_holds_numpy(item) for item in value[:1])
+    while isinstance(value, (list, tuple)):
+        if not value:
+            return False
+        value = value[0]
     return isinstance(value, (np.generic, np.ndarray))
 
 

@@ -266,25 +266,25 @@ def converted(
         EmberError: if an argument cannot be converted.
     """
     rest = len(arguments) - len(parameters) + 1
+    if rest != 1:
+        parameters = [p for p in parameters for _ in range(rest if p.variadic else 1)]
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     operands: list[int] = []
-    taken = 0
-    named = {p.name: x for p, x in zip(parameters, arguments, strict=False)}
-    dtype = named.get("dtype")
-    if named.get("copy") is False and any(p.name == "copy" and p.optional for p in parameters):
-        backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
-    for parameter in parameters:
-        width = rest if parameter.variadic else 1
-        for value in arguments[taken : taken + width]:
-            if parameter.role == "Operand":
-                operands.append(len(positional))
-            given = _convert(backend, parameter, value, dtype)
-            if parameter.keyword_only:
-                keywords[parameter.name] = given
-            else:
-                positional.append(given)
-        taken += width
+    dtype = None
+    for parameter, value in zip(parameters, arguments, strict=True):
+        if parameter.name == "dtype":
+            dtype = value
+        elif value is False and parameter.name == "copy" and parameter.optional:
+            backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
+    for parameter, value in zip(parameters, arguments, strict=True):
+        if parameter.role == "Operand":
+            operands.append(len(positional))
+        given = _convert(backend, parameter, value, dtype)
+        if parameter.keyword_only:
+            keywords[parameter.name] = given
+        else:
+            positional.append(given)
     alone = operands[:1] == [0] and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters)
     if alone and all(isinstance(positional[i], _NUMBERS) for i in operands):
         positional[operands[0]] = backend.convert(positional[operands[0]])

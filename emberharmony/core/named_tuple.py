@@ -25,6 +25,8 @@ else:
 
         def __new__(cls, *values: Any, **named: Any) -> Any:
             """Returns a tuple of the fields, given by position or by name."""
+            if len(values) == len(cls._fields) and not named:
+                return tuple.__new__(cls, values)
             rest = cls._fields[len(values) :]
             if rest:
                 given = cls._field_defaults | named

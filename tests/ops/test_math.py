@@ -171,10 +171,30 @@ def test_clip_accepts_both_names_of_its_bounds(backend: str) -> None:
     assert ops.clip(x, 3, 1).tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("op", ["add", "subtract", "divide", "maximum", "less", "power"])
+def test_a_scalar_of_numpy_counts_as_a_tensor_without_axes(op: str, backend: str) -> None:
+    call = getattr(ops, op)
+    for kind in (np.float32, np.float64, np.int32, np.uint8, np.float16):
+        x, scalar = np.array([1, 2, 3], np.float32), kind(2)
+        for pair in ((x, scalar), (scalar, x), (x.astype(kind), scalar), (scalar, x.astype(kind))):
+            if backend == "mlx" and kind is np.float64:  # which MLX has on the CPU only
+                continue
+            found, wanted = call(*pair), call(*map(np.asarray, pair))
+            assert ops.dtype(found) == ops.dtype(wanted), (kind, pair)
+            assert ops.to_numpy(found).tolist() == ops.to_numpy(wanted).tolist(), (kind, pair)
+
+
+def test_a_scalar_of_numpy_is_refused_where_its_dtype_is(backend: str) -> None:
+    with pytest.raises(DTypeError):
+        ops.subtract(np.array([True, False]), np.bool_(True))
+
+
 def test_clip_accepts_scalars_of_numpy_as_bounds(backend: str) -> None:
     clipped = ops.clip(np.array([0.0, 1.0, 2.0], np.float32), np.float64(0.5), np.float64(1.5))
     assert clipped.tolist() == [0.5, 1.0, 1.5]
     assert ops.dtype(clipped) == "float64"
+    for x in (clipped, clipped[0]):
+        assert ops.clip(x, np.float64(1e300), None).tolist() == ops.full_like(x, 1e300).tolist()
 
 
 def test_clip_accepts_bounds_beyond_the_range_of_the_dtype(backend: str) -> None:

@@ -84,6 +84,13 @@ def test_a_matrix_with_nan_or_infinity_is_refused(op: str, bad: float, dtype: st
         getattr(ops.linalg if op == "linalg_cond" else ops, op.removeprefix("linalg_"))(x, *further)
 
 
+def test_a_matrix_whose_squares_overflow_has_singular_values(backend: str) -> None:
+    x = np.float32([[0.0, 1e30], [-2e30, 0.0]])
+    u, s, vh = ops.svd(x)
+    np.testing.assert_allclose(ops.to_numpy(s), [2e30, 1e30], rtol=1e-6)
+    np.testing.assert_allclose(ops.to_numpy(ops.matmul(u * s, vh)), x, rtol=1e-6, atol=1e24)
+
+
 def test_the_upper_triangle_of_a_hermitian_matrix_is_not_read(backend: str) -> None:
     x = np.array([[2.0, np.inf], [0.0, 3.0]])
     assert host(ops.eigvalsh(x)).tolist() == host(ops.eigh(x).eigenvalues).tolist() == [2.0, 3.0]

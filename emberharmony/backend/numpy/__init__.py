@@ -164,6 +164,8 @@ class NumpyBackend(
         if isinstance(value, np.ndarray):
             known = value.__class__ is np.ndarray and value.dtype in self.dtypes.neutral
             return value if known else self.from_numpy(to_host(value))
+        if isinstance(value, _generic) and value.dtype in self.dtypes.neutral:
+            return _asarray(value)
         array: np.ndarray = super().convert(value, dtype)
         return array
 
@@ -257,9 +259,11 @@ class NumpyBackend(
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""
         if isinstance(result, _generic):
             return _asarray(result)
-        if isinstance(result, (tuple, list)) and any(isinstance(item, np.generic) for item in result):
-            items = [self.wrap(item) for item in result]
-            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        if isinstance(result, (tuple, list)):
+            for item in result:  # `any` would make a generator, which takes twice as long for few items
+                if isinstance(item, _generic):
+                    items = [self.wrap(item) for item in result]
+                    return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
         return result
 
 

@@ -30,6 +30,8 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 # exceptions only miss the fast path.
 _FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _NUMBER = "{1}.__class__ is float or {1}.__class__ is int"
+_SCALAR = "{1}.__class__ is {0}.dtype.type"
+"""The condition for a scalar of NumPy with the dtype of the tensor: elements of an array are such scalars."""
 
 # A Python int from 0 to 127 fits every integer dtype. NumPy's own dtypes have isbuiltin == 1; bfloat16 has 2.
 promotion = Promotion(
@@ -37,9 +39,10 @@ promotion = Promotion(
     cast,
     lambda number, dtype: np.asarray(number, dtype),
     same=SAME,
-    weak=f"(({_NUMBER}) and ({_FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.isbuiltin == 1)",
+    weak=f"(({_NUMBER}) and ({_FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.isbuiltin == 1"
+    f" or {_SCALAR})",
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
-    weak_inexact=f"({_NUMBER}) and ({_FLOAT})",
+    weak_inexact=f"({_NUMBER} or {_SCALAR}) and ({_FLOAT})",
 )
 
 ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"

@@ -1,5 +1,7 @@
 """Products of tensors, on NumPy."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
@@ -16,12 +18,12 @@ def _computed(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
 
 
+_FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)"
+"""The condition for the functions of NumPy that call the BLAS."""
+
+
 # With `out=...`, the product of two vectors is a 0-d array, not a scalar that would cost 3,000 instructions to convert.
-@fast(
-    np.matmul,
-    "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)",
-    options="out=...",
-)
+@fast(np.matmul, _FLOATS, options="out=...")
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
@@ -32,7 +34,13 @@ def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 class NumpyProductsOps:
     """Holds the ops of `ops/products.py`."""
 
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
     matmul = staticmethod(_matmul)
+
+    @fast(np.dot, _FLOATS)
+    def dot(self, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        return self.composed("dot")(x1, x2)
 
     @staticmethod
     def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Linear algebra, on NumPy."""
 
+import numpy as np
+
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared import lapack
 from emberharmony.backend.shared.solver import inexact
@@ -11,7 +13,7 @@ class NumpySolverOps:
     det = staticmethod(inexact(promotion)(lapack.det))
     slogdet = staticmethod(inexact(promotion)(lapack.slogdet))
     inv = staticmethod(inexact(promotion)(lapack.inv))
-    solve = staticmethod(inexact(promotion, 2)(lapack.solve))
+    solve = staticmethod(inexact(promotion, 2, np.linalg.solve)(lapack.solve))
     solve_triangular = staticmethod(inexact(promotion, 2)(lapack.solve_triangular))
     cholesky = staticmethod(inexact(promotion)(lapack.cholesky))
     qr = staticmethod(inexact(promotion)(lapack.qr))

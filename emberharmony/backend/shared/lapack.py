@@ -4,6 +4,8 @@ The NumPy backend uses these functions directly, the MLX backend on memory that 
 float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
 """
 
+import cmath
+
 import numpy as np
 
 from emberharmony.backend.shared.shape import matrices
@@ -19,7 +21,8 @@ So rounding errors do not change which component that is.
 
 
 def _adjoint(x: np.ndarray) -> np.ndarray:
-    return np.conj(x.swapaxes(-1, -2))
+    swapped = x.swapaxes(-1, -2)
+    return np.conj(swapped) if x.dtype.kind == "c" else swapped
 
 
 def _phases(columns: np.ndarray) -> np.ndarray:
@@ -27,8 +30,12 @@ def _phases(columns: np.ndarray) -> np.ndarray:
     if not columns.size:
         return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
     sizes = np.abs(columns)
-    first = (sizes >= NEARLY * sizes.max(-2, keepdims=True)).argmax(-2, keepdims=True)
-    return np.conj(_signs(np.take_along_axis(columns, first, -2)))
+    first = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
+    if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
+        chosen = columns[first, np.arange(columns.shape[-1])]
+    else:
+        chosen = np.take_along_axis(columns, first, -2)
+    return np.conj(_signs(chosen)) if columns.dtype.kind == "c" else np.copysign(1, chosen, dtype=columns.dtype)
 
 
 def _signs(x: np.ndarray) -> np.ndarray:
@@ -40,12 +47,14 @@ def _signs(x: np.ndarray) -> np.ndarray:
 def _finite(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
-    It does not react to Ctrl-C either.
+    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
+    time for few elements. If it is not, it may have overflowed, so the elements are checked.
 
     Raises:
         LinAlgError: if a matrix has infinities or NaN.
     """
-    if not np.isfinite(x).all():
+    flat = x.ravel("K")
+    if not cmath.isfinite(np.vdot(flat, flat)) and not np.isfinite(x).all():
         raise not_finite(x.shape)
     return x
 
@@ -133,9 +142,10 @@ def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     """Returns singular value decompositions."""
     u, s, vh = np.linalg.svd(_finite(matrices(x)), full_matrices)
     k = s.shape[-1]
-    phases = _phases(u[..., :k])
-    u[..., :k] *= phases
-    vh[..., :k, :] *= _adjoint(phases)
+    columns, rows = (u[..., :k], vh[..., :k, :]) if full_matrices else (u, vh)
+    phases = _phases(columns)
+    columns *= phases
+    rows *= _adjoint(phases)
     return SVDResult(u, s, vh)
 
 

@@ -4,17 +4,29 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.promote import Promotion, normalized
+from emberharmony.backend.promote import SAME, Promotion, normalized
+from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, LinAlgError, ShapeError
 
 Function = Callable[..., Any]
 
 
-def inexact(promotion: Promotion, operands: int = 1) -> Callable[[Function], Function]:
+_FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
+DIRECT = {1: _FLOAT, 2: f"{{0}}.dtype is {{1}}.dtype and ({_FLOAT})"}
+"""The condition under which one or two operands need no cast, for libraries that have one object for each dtype."""
+
+
+def inexact(promotion: Promotion, operands: int = 1, direct: Function | None = None) -> Callable[[Function], Function]:
     """Returns a decorator that casts the first `operands` arguments of a function to their common floating dtype.
 
     Integers take the default float. LAPACK has no half precision, so the function gets such operands in float32, and
     its float32 results are cast back.
+
+    Args:
+        promotion: the promotion rule of the backend.
+        operands: how many of the arguments are operands.
+        direct: what dispatch calls where no operand needs a cast, if it is not the function itself; it has to raise an
+            error for all arguments for which the function raises one.
     """
 
     def decorate(function: Function) -> Function:
@@ -29,7 +41,7 @@ def inexact(promotion: Promotion, operands: int = 1) -> Callable[[Function], Fun
                 return promotion.cast(result, given)
             return type(result)(*(promotion.cast(x, given) if x.dtype == single else x for x in result))
 
-        return op
+        return fast(direct or function, DIRECT[operands])(op) if promotion.same == SAME else op
 
     return decorate
 

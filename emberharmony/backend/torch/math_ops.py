@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import numpy as np
 import torch
 
 from emberharmony.backend.promote import Promotion
@@ -115,9 +116,12 @@ def _square(x: torch.Tensor) -> torch.Tensor:
     return _multiply(x, x)
 
 
-def _is_plain(bound: Any) -> bool:
+def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
     """Returns whether torch.clamp accepts a bound unchanged: it raises for numbers beyond the range of the dtype."""
-    return bound is None or (type(bound) in (int, float) and -_HELD <= bound <= _HELD)
+    if bound is None:
+        return True
+    known = type(bound) in (int, float) or (type(bound) is np.float64 and dtype is torch.float64)
+    return known and bool(-_HELD <= bound <= _HELD)
 
 
 class TorchMathOps:
@@ -161,7 +165,8 @@ class TorchMathOps:
         self, x: torch.Tensor, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
     ) -> torch.Tensor:
         low, high = min if x_min is None else x_min, max if x_max is None else x_max
-        if x.dtype.is_floating_point and _is_plain(low) and _is_plain(high):
+        dtype = x.dtype
+        if dtype.is_floating_point and _is_plain(low, dtype) and _is_plain(high, dtype):
             return x if low is None and high is None else torch.clamp(x, low, high)
         for bound, name, nearer in ((low, "min", self.maximum), (high, "max", self.minimum)):
             if bound is not None:

@@ -81,6 +81,7 @@ def _extreme(native: Any, pair: Any) -> Any:
 
 
 def _arg(native: Any) -> Any:
+    @fast(native, _AXIS)
     def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)

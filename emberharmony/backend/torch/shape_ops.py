@@ -51,7 +51,7 @@ class TorchShapeOps:
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
-        lengths: Any = (shape,) if isinstance(shape, (int, np.integer)) else shape
+        lengths: Any = (shape,) if shape.__class__ is not tuple and isinstance(shape, (int, np.integer)) else shape
         for n in lengths:
             if n.__class__ is bool:  # PyTorch 2.13 refuses it as the first length only
                 as_length(n)  # raises

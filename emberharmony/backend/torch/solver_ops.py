@@ -29,7 +29,8 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
     sizes = columns.detach().abs()
     first = (sizes >= _NEARLY * sizes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
-    return _signs(torch.take_along_dim(columns, first, -2)).conj()
+    chosen = torch.gather(columns, -2, first)  # torch.take_along_dim takes 5 µs more
+    return chosen.sgn().conj() if columns.is_complex() else chosen.detach().sgn()
 
 
 def _signs(x: torch.Tensor) -> torch.Tensor:
@@ -40,6 +41,8 @@ def _signs(x: torch.Tensor) -> torch.Tensor:
 
 def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns right-hand sides as matrices: PyTorch would read some batches of matrices as batches of vectors."""
+    if a.ndim == b.ndim:
+        return b
     return b.unsqueeze(-1) if b.ndim == 1 else b[(None,) * max(a.ndim - b.ndim, 0)]
 
 

@@ -51,6 +51,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 """What the compiled ops read of a backend: `type` is published as `numpy_type`, and `native_type` stands for it."""
 
+NOT_TENSORS = frozenset(("tuple[int, ...]", "int", "bool", "DType"))
+"""The annotations of results that are no tensors, so that a backend does not have to wrap them."""
+
 OP_NAME = "<op>"
 """The string that stands for the name of the op."""
 
@@ -123,7 +126,8 @@ def variant_of(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
     shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
     quick = fast_of(spec, backend)
-    flags = backend.exact_type, backend.wraps and not quick.options, spec.takes_callable
+    wraps = backend.wraps and not quick.options and spec.returns not in NOT_TENSORS
+    flags = backend.exact_type, wraps, spec.takes_callable
     return shape, quick.when, quick.weak, quick.plain, quick.options, *flags
 
 
