@@ -11,6 +11,7 @@ has integers of 32 bits because the mode is off, the op may have those of 64 bit
 import ast
 import itertools
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -121,6 +122,8 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "d": (0.5,),
     "array": (SQUARE, CUBE),
     "probabilities": (0.5,),
+    "key": (1, (0, 1), slice(0, 2), (slice(None), 1), (..., -1), (None, 0), np.array([1, 0, 1]), SQUARE > 0.5),
+    "value": (3, SQUARE[0], 0.5, np.array([7, 3, 1])),
 }
 # What native parameters may be where the op's parameter of another library takes more or less.
 NATIVE_SAMPLES: dict[str, tuple[Any, ...]] = {
@@ -134,14 +137,19 @@ BOOLS = (SQUARE > 0.5, SQUARE[0] > 0.5)
 LISTS = ([SQUARE, SQUARE.T.copy()], [SQUARE[0], SQUARE[1]])
 DATA = (SQUARE, *INTEGERS, BOOLS[0], *TENSORS[1:], BOOLS[1], *LISTS)
 NARROWED = {"int64": "int32", "uint64": "uint32"}
+TENSOR_TYPES = {"float64": "DoubleTensor", "float32": "FloatTensor", "int64": "LongTensor"}
 LIMIT = 12  # equal results that are enough for one form of a call
 TRIES = {"jax": 100}  # samples that are tried for one form, if not 600
 
 
 @contextmanager
 def native_mode(library: str, wide: bool) -> Iterator[None]:
-    """Runs native calls of JAX with 64 or 32 bits."""
-    with np.errstate(all="ignore"), MODULES["jax"].enable_x64(wide) if library == "jax" else nullcontext():
+    """Runs native calls of JAX with 64 or 32 bits; what it announces to refuse, such as floats in integers, fails."""
+    is_jax = library == "jax"
+    mode = MODULES["jax"].enable_x64(wide) if is_jax else nullcontext()
+    with np.errstate(all="ignore"), mode, warnings.catch_warnings():
+        if is_jax:
+            warnings.simplefilter("error", FutureWarning)
         yield
 
 
@@ -160,6 +168,11 @@ def default_float(library: str, wide: bool) -> Iterator[None]:
 def native(found: Signature) -> Callable[..., Any]:
     """Returns the native function or method of a row; of a row for a part of its result, what returns the part."""
     library, _, rest = found.native.partition(".")
+    owner, _, name = rest.rpartition(".")
+    if owner == "Array":  # the class has no methods, only its instances
+        return lambda self, *args, **options: getattr(self, name)(*args, **options)
+    if owner.endswith(".at"):
+        return lambda self, key, *args, **options: getattr(self.at[key], name)(*args, **options)
     function = attrgetter(rest)(MODULES[library])
     return (lambda *args, **options: function(*args, **options)[found.part]) if found.part is not None else function
 
@@ -176,9 +189,10 @@ def value(library: str, one: Any, wide: bool) -> Any:
     return narrow.copy() if library == "numpy" else ops.convert_to_tensor(narrow)
 
 
-def spelled(library: str, name: str, one: Any) -> Any:
-    """Returns an argument as the library spells it: a dtype is an object of it."""
-    return getattr(DTYPES[library], one) if name == "dtype" and isinstance(one, str) else one
+def spelled(found: Signature, library: str, name: str, one: Any) -> Any:
+    """Returns an argument as the library spells it: a dtype is an object of it, or a type of tensors."""
+    spelling = TENSOR_TYPES.get(one, one) if found.when == "tensor type" and isinstance(one, str) else one
+    return getattr(DTYPES[library], spelling) if name == "dtype" and isinstance(one, str) else one
 
 
 def leaves(result: Any) -> list[Any]:
@@ -244,6 +258,8 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
     pools = [NATIVE_SAMPLES.get(theirs, SAMPLES.get(name, DATA)) for theirs, name in zip(names, ours, strict=True)]
     if found.op in ("reshape", "transpose", "permute_dims"):
         pools[0] = TENSORS
+    if "key" in ours:  # every form of a key is tried, inside the bounds
+        pools[0], limit = (SQUARE, CUBE, INTEGERS[0]), TRIES.get(library, 600)
     if found.when == "sizes":
         pools[1:] = [tuple(one for one in pool if np.min(one) >= 0) for pool in pools[1:]]
     tried = itertools.islice(itertools.product(*pools), TRIES.get(library, 600))
@@ -254,7 +270,7 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
             if library == "jax" and not wide and any(isinstance(one, str) and one == "float64" for one in sample):
                 continue  # JAX has no float64 then
             values = [value(library, one, wide) for one in sample]
-            args = [spelled(library, name, one) for name, one in zip(ours, values, strict=True)]
+            args = [spelled(found, library, name, one) for name, one in zip(ours, values, strict=True)]
             by_name = dict(zip(named, args[len(given) :], strict=True))
             try:
                 with native_mode(library, wide):
@@ -327,7 +343,7 @@ def test_the_names_of_a_row_exist_and_the_required_parameters_have_a_source() ->
         ours = {*found.arguments.values(), *found.fills}
         assert ours <= target.named or target.variadic, found.native
         assert target.variadic or ours.issuperset(target.required), found.native
-        assert found.when in ("", "dtype", "device", "integers", "sizes"), found.native
+        assert found.when in ("", "dtype", "device", "integers", "sizes", "tensor type"), found.native
         assert found.integers in ("", "dtype"), found.native
 
 

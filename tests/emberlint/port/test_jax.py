@@ -35,6 +35,23 @@ def block(x, scale):
     return y * scale, jnp.argmax(y, axis=1), jnp.linspace(0.0, 1.0, 5), jnp.array([1.0, 2.5]), steps, jnp.sqrt(2.0)
 """
 
+UPDATES = """import jax
+import jax.numpy as jnp
+
+
+def block(x: jax.Array, a):
+    y = x.at[0].set(1.5)
+    y = y.at[:, 1].add(2.0).at[1:, ::2].multiply(3.0)
+    y = y.at[..., -1].max(jnp.sin(a)[:4])
+    y = y.at[(0, 1)].min(-1.0)
+    y = (y + 1).at[jnp.array([0, 0])].add(values=a)
+    y = y.at[len(a) - 4 :: 2, None].mul(2.0)
+    y = y.at[:, (2)].set(y[:, 0])
+    y = y.at[x > 0.5].set(0.0)
+    z = y.at[1:3, -1].get()
+    return y.sum(axis=0), y.mean(-1, keepdims=True), y.reshape(2, -1), y.astype(jnp.float16), z, y.T.argmax(1)
+"""
+
 
 def parsed(text: str) -> SourceFile:
     return source_file("library/a.py", text, SETTINGS)
@@ -87,21 +104,69 @@ def test_a_second_port_changes_nothing() -> None:
 
 @pytest.mark.skipif(not is_installed("jax"), reason="JAX is not installed")
 @pytest.mark.parametrize("target", ["jax", "numpy"])
-def test_a_ported_program_gives_what_jax_gives(target: str) -> None:
+@pytest.mark.parametrize("program, shape", [(PROGRAM, ()), (UPDATES, (6,))], ids=["functions", "updates"])
+def test_a_ported_program_gives_what_jax_gives(program: str, shape: tuple[int, ...], target: str) -> None:
     native: dict[str, Any] = {}
     after: dict[str, Any] = {}
-    exec(PROGRAM, native)
-    exec(ported(PROGRAM).after, after)
+    result = ported(program)
+    assert not result.remaining
+    exec(program, native)
+    exec(result.after, after)
     jax = import_module("jax")
 
-    x = np.random.default_rng(3).uniform(-1, 1, (4, 6)).astype("float32")
+    generator = np.random.default_rng(3)
+    given = [generator.uniform(-1, 1, some).astype("float32") for some in ((4, 6), shape)]
     with jax.enable_x64(False), jax.disable_jit():
-        expected = [np.asarray(one) for one in native["block"](jax.numpy.asarray(x), jax.numpy.asarray(2.0))]
+        expected = [np.asarray(one) for one in native["block"](*map(jax.numpy.asarray, given))]
     with ops.use_backend(target), jax.disable_jit():
-        got = [ops.to_numpy(one) for one in after["block"](ops.convert_to_tensor(x), ops.convert_to_tensor(2.0))]
+        got = [ops.to_numpy(one) for one in after["block"](*map(ops.convert_to_tensor, given))]
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
         assert one.dtype == other.dtype or (one.dtype, other.dtype) == (np.int32, np.int64)
+
+
+@pytest.mark.parametrize(
+    "key, after",
+    [
+        (":", "slice(None)"),
+        ("1:", "slice(1, None)"),
+        (":2", "slice(None, 2)"),
+        ("1:2", "slice(1, 2)"),
+        ("::2", "slice(None, None, 2)"),
+        ("(1) : len(x) : 2", "slice((1), len(x), 2)"),
+        ("1:2:", "slice(1, 2)"),
+        ("a[1:2], :2", "(a[1:2], slice(None, 2))"),
+        ("..., None, 1", "(..., None, 1)"),
+        ("'é':, 1", "(slice('é', None), 1)"),
+    ],
+)
+def test_each_form_of_an_index(key: str, after: str) -> None:
+    source = f"import jax\n\n\ndef f(x, a):\n    return x . at [{key}] . set (a)\n"
+    assert f"return ops.set_item(x, {after}, a)" in ported(source).after
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("x.at[0].set(1.0, mode='drop')", "has no argument like `mode=`"),
+        ("x.at[0].divide(2.0)", "no op is known to equal this call"),
+        ("x.at[\n    0\n].set(2.0)", "on several lines"),
+    ],
+)
+def test_an_update_that_no_op_equals_is_left_on_a_second_port_too(line: str, reason: str) -> None:
+    once = ported(f"import jax.numpy as jnp\n\n\ndef f(x):\n    return {line}, jnp.sin(x)\n")
+    (use,) = once.remaining
+    assert reason in use.reason
+    assert "import jax" not in once.after
+    assert ported(once.after).after == once.after
+
+
+def test_an_update_of_an_array_that_may_be_of_mlx_is_left() -> None:
+    source = "import {}\n\n\ndef f(x):\n    return x.at[0].add(1)\n"
+    assert "integers take floats" in ported(source.format("mlx.core as mx")).remaining[0].reason
+    assert not ported(source.format("jax")).remaining
+    assert not ported(source.format("pandas")).remaining
+    assert "x.at[0].add(1)" in ported(source.format("jax, pandas")).after
 
 
 @pytest.mark.skipif(not is_installed("jax"), reason="JAX is not installed")

@@ -67,6 +67,10 @@ def ported(text: str) -> Ported:
         ("x.expand(*y.shape)", "ops.broadcast_to(x, (*y.shape,))"),
         ("x.expand(max(len(y), len(mask)))", "ops.broadcast_to(x, max(len(y), len(mask)))"),
         ("y.transpose(-1, -2)", "ops.swapaxes(y, -1, -2)"),
+        ("x.type(torch.LongTensor)", 'ops.convert_to_tensor(x, ops.int64, device="cpu")'),
+        ("x.type(torch.float64)", "ops.cast(x, ops.float64)"),
+        ("x[y.type(torch.LongTensor)]", 'x[ops.convert_to_tensor(y, ops.int64, device="cpu")]'),
+        ("y.to(torch.float64) * x", "ops.cast(y, ops.float64) * x"),
         ("x.shape == torch.Size([])", "x.shape == tuple([])"),
         ("torch.tensor([1.0, 2.0])", "ops.array([1.0, 2.0])"),
         ("np.clip(x, a_min=0, a_max=1)", "ops.clip(x, x_min=0, x_max=1)"),
@@ -221,6 +225,12 @@ def test_what_may_be_no_method_of_a_tensor_is_not_listed(line: str) -> None:
     assert not ported(source).remaining
     assert not ported("def f(x):\n    return x.sum()\n").remaining  # no library of arrays
     assert not ported("import numpy as np\n\n\ndef f(x: str):\n    return x.sum()\n").remaining
+
+
+def test_a_type_that_may_be_one_of_tensors_or_a_dtype_is_left() -> None:
+    source = "import torch\n\n\ndef f(x: torch.Tensor, y):\n    return x.type(y)\n"
+    assert "x.type(y)" in ported(source).after
+    assert "ops.cast(x, y.dtype)" in ported(source.replace("(y)", "(y.dtype)")).after
 
 
 def test_the_functions_of_mlx_are_ported() -> None:

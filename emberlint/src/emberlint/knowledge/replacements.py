@@ -46,6 +46,23 @@ NEUTRAL = frozenset(
 )
 
 
+# What `x.type(torch.LongTensor)` makes of a tensor, which it also moves to the CPU.
+TENSOR_TYPES = {
+    f"torch.{name}Tensor": dtype
+    for name, dtype in (
+        *(("Half", "float16"), ("BFloat16", "bfloat16"), ("Float", "float32"), ("Double", "float64")),
+        *(
+            ("Char", "int8"),
+            ("Short", "int16"),
+            ("Int", "int32"),
+            ("Long", "int64"),
+            ("Byte", "uint8"),
+            ("Bool", "bool_"),
+        ),
+    )
+}
+
+
 class Replacement(NamedTuple):
     """An op with the same effect as a native function; a plain rename takes the same arguments."""
 
@@ -81,3 +98,8 @@ def neutral_dtype(origin: str) -> str | None:
     name = origin.rpartition(".")[2]
     neutral = DTYPE_NAMES.get(name, name)
     return neutral if name in DTYPES and neutral in NEUTRAL else None
+
+
+def tensor_type(origin: str) -> str | None:
+    """Returns the neutral dtype of a type of tensors on the CPU, such as `torch.LongTensor`, or None."""
+    return TENSOR_TYPES.get(origin)

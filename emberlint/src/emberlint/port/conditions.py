@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype
+from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype, tensor_type
 from emberlint.knowledge.signatures import Signature
 from emberlint.port import promises
 from emberlint.source.source_file import SourceFile
@@ -15,9 +15,7 @@ class Terms(NamedTuple):
 
     default_float: str = "float32"
     numpy_is_host: bool = False
-    uses_torch: bool = False
-    uses_only_torch: bool = False
-    uses_arrays: bool = False
+    libraries: frozenset[str] = frozenset()  # that the file imports
 
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
@@ -34,6 +32,7 @@ SAME_DTYPE = frozenset(
 )
 DEVICE_NAMES = frozenset({"cpu", "cuda", "mps", "gpu"})
 CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
+CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take something else than dtypes too
 _SEQUENCES = frozenset({"list", "tuple", "str", "object"})
 _INTEGRAL = frozenset({"size", "ndim"})
 
@@ -44,7 +43,10 @@ def reason_against(
     """Returns why a call with these arguments, by the op's parameters, may differ from that of the op, or None."""
     library = found.native.partition(".")[0]
     dtype, data = given.get("dtype"), next(iter(given.values()), None)
-    if dtype is not None and not is_dtype(file, dtype, is_certain=found.native == "torch.Tensor.to"):
+    if found.when == "tensor type":
+        if dtype is None or tensor_type(file.native(dtype) or "") is None:
+            return f"`{file.segment(call)}` names no type of tensors"
+    elif dtype is not None and not is_dtype(file, dtype, is_certain=found.native in CASTS):
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
     if found.when == "device" and not _is_device(file, given["device"]):
         return f"`{file.segment(given['device'])}` may be something else than a device"

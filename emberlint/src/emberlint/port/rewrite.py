@@ -69,9 +69,7 @@ def _terms(file: SourceFile, default_float: str) -> Terms:
     """Returns what a port of a file may take for granted, which a mark tells once the other library is gone."""
     origins = {f"{one.origin}".partition(".")[0] for some in file.names.root.bindings.values() for one in some}
     is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or (MARK in file.text and HOST in file.text)
-    uses_arrays = not origins.isdisjoint({"numpy", "torch", "mlx", "jax", "emberharmony"})
-    uses_only_torch = "torch" in origins and origins.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
-    return Terms(default_float, is_host, "torch" in origins, uses_only_torch, uses_arrays)
+    return Terms(default_float, is_host, frozenset(origins))
 
 
 def _applied(file: SourceFile, found: list[Step]) -> str:

@@ -1,0 +1,200 @@
+"""The changes of the text of a native use that make it one of an op."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.fixes.spelling import Spelling
+from emberlint.fixes.splice import Change
+from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.signatures import Signature, Translation, UntranslatableError
+from emberlint.port.conditions import BUILTINS
+from emberlint.source.source_file import SourceFile
+
+
+def by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
+    """Returns the arguments of a call by the parameters of the op."""
+    target = parameters()[found.op]
+    names = [*target.positional, *(f"operands {at}" for at in range(len(values)))]
+    given = zip(plan.keywords, values, strict=False)
+    return {key or names[at]: one for at, (key, one) in enumerate(given)}
+
+
+def receivers(call: ast.Call) -> list[ast.expr]:
+    """Returns what stands before the arguments of a method: `x` of `x.sum()`, `x` and `i` of `x.at[i].set(y)`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return []
+    place = function.value
+    if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute) and place.value.attr == "at":
+        return [place.value.value, place.slice]
+    return [place]
+
+
+class Text:
+    """The changes of the text of one node."""
+
+    def __init__(self, file: SourceFile, node: ast.expr, space: Spelling) -> None:
+        self.file, self.node, self.space = file, node, space
+        self.depth = len([*file.ancestors(node)])
+
+    def changes(self, found: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
+        """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
+        call, count = self.node, len(before)
+        assert isinstance(call, ast.Call)
+        op = f"{self.space.text}.{found.op}"
+        if count == 2:
+            yield from self._indexed(call, op, before[1])
+        elif before:
+            yield from self._receiver(call, op, plan.keywords[0])
+        else:
+            yield self.replaced(call.func, op)
+        for key, node in zip(plan.keywords[count:], call.args, strict=False):
+            if key is not None and plan.packed < 0:
+                yield self._inserted(node, f"{key}=")
+        if plan.packed >= 0:
+            yield from self._packed(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
+        keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
+        for key, keyword in zip(keys, call.keywords, strict=True):
+            if key != keyword.arg:
+                line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
+                yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
+        names = by_parameter(found, plan, [*before, *call.args, *_values(call)])
+        dtype = names.get("dtype")
+        if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
+            yield self.replaced(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
+        if plan.fills:
+            yield self._filled(call, plan, bool(call.args or call.keywords or before))
+
+    def replaced(self, node: ast.expr, text: str) -> Change:
+        """Returns the change of a node's text."""
+        if node.end_lineno != node.lineno:
+            raise UntranslatableError("its name spans several lines")
+        column = self.file.column
+        start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
+        return Change(node.lineno, start, end, 0, text)
+
+    def _inserted(self, node: ast.expr, text: str, after: bool = False) -> Change:
+        line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)
+        column = self.file.column(line, offset) - 1
+        text_line = self.file.lines[line - 1]
+        if not after:
+            # an argument in parentheses, which are not part of its node
+            while column and text_line[:column].rstrip().endswith("("):
+                before = text_line[:column].rstrip()
+                if not _opens_group(before):
+                    break
+                column = len(before) - 1
+        depth = self.depth + 1 if not after else -self.depth - 1
+        return Change(line, column, column, depth, text)
+
+    def without_part(self) -> Change:
+        """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
+        whole, call = self.file.parent(self.node), self.node
+        assert isinstance(whole, ast.expr)
+        if whole.end_lineno != call.end_lineno:
+            raise UntranslatableError("its part of the result spans several lines")
+        line = call.end_lineno or 0
+        ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, whole)]
+        return Change(line, ends[0], ends[1], 0, "")
+
+    def _indexed(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
+        """Yields the changes of `x.at[i].set(` to `op(x, i, `."""
+        function = call.func
+        assert isinstance(function, ast.Attribute)
+        place = function.value
+        assert isinstance(place, ast.Subscript)
+        line, end = place.value.end_lineno or 0, self._column(place.value, is_end=True)
+        text = self.file.lines[line - 1]
+        dot, opening = text.rfind(".", 0, end), text.find("[", end)
+        closing, name = self._column(place, is_end=True) - 1, self._column(function, is_end=True)
+        paren = text.find("(", name)
+        gaps = (text[end:opening], text[name:paren])
+        if function.end_lineno != line or text[dot + 1 : end].strip() != "at" or paren < 0 or any(map(str.strip, gaps)):
+            raise UntranslatableError("its index and its name are on several lines")
+        if not text[:dot].strip():
+            raise UntranslatableError("the chain of its methods spans several lines")
+        start, inside = self._column(call), len(text) - len(text[opening + 1 :].lstrip())
+        yield Change(call.lineno, start, start, self.depth, f"{op}(")
+        yield Change(line, len(text[:dot].rstrip()), inside, 0, ", ")
+        for one in key.elts if isinstance(key, ast.Tuple) else [key]:
+            if isinstance(one, ast.Slice):
+                yield from self._sliced(one)
+        if isinstance(key, ast.Tuple):
+            yield self._inserted(key, "(")
+            yield self._inserted(key, ")", after=True)
+        end = len(text[:closing].rstrip())
+        yield Change(line, end, paren + 1, 0, ", " if call.args or call.keywords else "")
+
+    def _sliced(self, node: ast.Slice) -> Iterator[Change]:
+        """Yields the changes of `a:b:c` to `slice(a, b, c)`."""
+        line = node.lineno
+        if node.end_lineno != line:
+            raise UntranslatableError("a slice spans several lines")
+        text, rank = self.file.lines[line - 1], len([*self.file.ancestors(node)])
+        start, end = self._column(node), self._column(node, is_end=True)
+        first = text.find(":", start if node.lower is None else self._column(node.lower, is_end=True))
+        second = text.find(":", first + 1 if node.upper is None else self._column(node.upper, is_end=True), end)
+        is_whole = node.lower is node.upper is node.step is None
+        head = "None" if node.lower is None else ""
+        words = [(first, head if is_whole else f"{head}, {'None' if node.upper is None else ''}")]
+        words += [(second, ", " if node.step is not None else "")] if second >= 0 else []
+        yield Change(line, start, start, rank, "slice(")
+        for at, word in words:  # with the spaces around the colon
+            after = len(text) - len(text[at + 1 :].lstrip())
+            yield Change(line, max(start, len(text[:at].rstrip())), min(after, end), 0, word)
+        yield Change(line, end, end, -rank, ")")
+
+    def _column(self, node: ast.expr, is_end: bool = False) -> int:
+        line, offset = (node.end_lineno, node.end_col_offset) if is_end else (node.lineno, node.col_offset)
+        return self.file.column(line or 0, offset or 0) - 1
+
+    def _receiver(self, call: ast.Call, op: str, key: str | None) -> Iterator[Change]:
+        function = call.func
+        assert isinstance(function, ast.Attribute)
+        line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
+        text = self.file.lines[line - 1]
+        name = end - 1 - len(function.attr)
+        dot = len(text[:name].rstrip()) - 1
+        opening = text.find("(", end - 1)
+        if dot < 0 or text[dot] != "." or opening < 0 or text[end - 1 : opening].strip():
+            raise UntranslatableError("its name spans several lines")
+        if not text[:dot].strip() and (function.value.end_lineno or 0) != line:
+            raise UntranslatableError("the chain of its methods spans several lines")
+        start = self.file.column(call.lineno, call.col_offset) - 1
+        yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
+        yield Change(line, dot, opening + 1, 0, ", " if call.args or call.keywords else "")
+
+    def _packed(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
+        opening = f"{key}=" if key else ""
+        if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
+            if opening:
+                yield self._inserted(nodes[0], opening)
+            return
+        is_single = len(nodes) == 1
+        if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
+            if opening:
+                yield self._inserted(nodes[0], opening)
+            return  # a number or a tuple, which both the native call and the op take
+        yield self._inserted(nodes[0], f"{opening}(")
+        yield self._inserted(nodes[-1], ",)" if is_single else ")", after=True)
+
+    def _filled(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
+        line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
+        before = self.file.lines[line - 1][:end].rstrip()
+        if has_arguments and not before:
+            raise UntranslatableError(f"its closing parenthesis stands alone: add `{_text(plan)}` by hand")
+        comma = ", " if has_arguments and not before.endswith(",") else " " if before.endswith(",") else ""
+        return Change(line, end, end, self.depth + 1, comma + _text(plan))
+
+
+def _text(plan: Translation) -> str:
+    return ", ".join(f"{name}={text}".replace("'", '"') for name, text in plan.fills)
+
+
+def _values(call: ast.Call) -> list[ast.expr]:
+    return [one.value for one in call.keywords]
+
+
+def _opens_group(before: str) -> bool:
+    """Returns whether the last parenthesis of a text groups an expression instead of opening arguments."""
+    return before[:-1].rstrip()[-1:] in ("", "(", ",", "=")
