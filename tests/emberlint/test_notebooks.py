@@ -144,12 +144,9 @@ def test_a_baseline_and_statistics_count_findings_in_notebooks(project: Path) ->
     assert "2 EMB201" in run("--statistics", "--exit-zero").stdout
 
 
-def test_inventory_names_the_cell_and_port_skips_notebooks(project: Path) -> None:
+def test_inventory_names_the_cell(project: Path) -> None:
     write(project, cell(["%matplotlib inline\n", "import numpy as np\n"]), cell(["\n", "x = np.sin(1.0)\n"]))
     assert "notes/n.ipynb:cell 2:2" in run("inventory").stdout
-    result = run("port", "--check")
-    assert result.exit_code == 0
-    assert "notes/n.ipynb: skipped: a notebook" in result.stderr
 
 
 @pytest.mark.fresh_process

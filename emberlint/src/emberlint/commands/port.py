@@ -9,8 +9,8 @@ from emberlint.commands import options
 from emberlint.config.errors import UsageError
 from emberlint.run.check import source_file
 from emberlint.run.repair import Repaired, replace_text
-from emberlint.source.discover import NOTEBOOK, relative
-from emberlint.source.reading import read_text
+from emberlint.source.discover import relative
+from emberlint.source.reading import read_notebook, read_text
 
 
 @click.command()
@@ -74,25 +74,28 @@ def port(
     for path, file in options.files_for(paths, settings).items():
         shown = options.shown(path, settings)
         try:
-            if path.endswith(NOTEBOOK):
-                raise ValueError("a notebook; `emberlint fix` repairs notebooks, a port does not rewrite them")
-            before = read_text(file.read_bytes(), newline="")
-            first = source_file(path, before, settings)
-            result = ported(first, lambda text, path=path: source_file(path, text, settings), default_float)
+            content = file.read_bytes()
+            notebook = read_notebook(path, content)
+            text = read_text(content, newline="") if notebook is None else notebook.text
+            first = source_file(path, text, settings)
+            result = ported(first, lambda text, path=path: source_file(path, text, settings), default_float, notebook)
+            repaired = Repaired(result.before, result.after)
+            if notebook is not None:
+                repaired = Repaired(notebook.content, notebook.replaced(result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown}: skipped: {error}", err=True)
             continue
         results[shown] = result
-        if result.before != result.after:
-            changed[path] = (shown, file, result)
+        if repaired.before != repaired.after:
+            changed[path] = (shown, file, repaired)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
-    texts = {path: result.after for path, (_, _, result) in changed.items()}
+    texts = {path: repaired.after for path, (_, _, repaired) in changed.items()}
     tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None
-    for shown, file, result in changed.values():
+    for shown, file, repaired in changed.values():
         if diff:
-            click.echo("".join(Repaired(result.before, result.after).diff(shown)), nl=False)
+            click.echo("".join(repaired.diff(shown)), nl=False)
         elif not check:
-            replace_text(file, result.after)
+            replace_text(file, repaired.after)
     written = {"json": report.as_json, "html": report.as_html}.get(form)
     click.echo("\n".join(report.text(results, tried)) if written is None else written(results, tried), err=diff)
     if (check and changed) or (tried is not None and tried.parted):

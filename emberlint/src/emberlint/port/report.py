@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from typing import TypeVar
 
-from emberlint.port.rewrite import Ported
+from emberlint.port.rewrite import Ported, Use
 from emberlint.port.trial import Run, Trial
 
+Key = TypeVar("Key", str, int)
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
 table { border-collapse: collapse; margin-bottom: 1.5rem } th, td { border: 1px solid #8886; padding: .2rem .6rem }
 th, td { text-align: left; vertical-align: top } code { font-size: 90% }
@@ -18,8 +20,10 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
     """Yields the lines of the report for people."""
     for path, one in files.items():
         for use in one.remaining:
-            yield f"{path}:{use.line}: {use.native}: {_why(use.reason, use.advice)}"
-    yield from (f"{kind}: {done} ported, {left} remain" for kind, done, left in _kinds(files))
+            yield f"{path}:{_cell(use)}{use.line}: {use.native}: {_why(use.reason, use.advice)}"
+        cells = _counted({path: one}, lambda use: use.cell)
+        yield from (f"{path}:cell {cell}: {done} ported, {left} remain" for cell, done, left in cells if cell)
+    yield from (f"{kind}: {done} ported, {left} remain" for kind, done, left in _counted(files, lambda use: use.kind))
     yield _summary(files)
     if tried is not None:
         yield f"before: {_counts(tried.before)}"
@@ -38,8 +42,8 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
             {
                 "path": path,
                 "changed": one.before != one.after,
-                "ported": [{"native": use.native, "kind": use.kind, "line": use.line} for use in one.ported],
-                "remaining": [use._asdict() for use in one.remaining],
+                "ported": [_fields(use, "native", "kind", "line") for use in one.ported],
+                "remaining": [_fields(use, "native", "kind", "line", "reason", "advice") for use in one.remaining],
             }
             for path, one in files.items()
         ],
@@ -58,14 +62,12 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
     remaining = [
-        (path, str(use.line), use.native, _why(use.reason, use.advice))
+        (path, f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice))
         for path, one in files.items()
         for use in one.remaining
     ]
-    parts = [
-        f"<p>{escape(_summary(files))}</p>",
-        _table(("kind", "ported", "remain"), [(kind, str(done), str(left)) for kind, done, left in _kinds(files)]),
-    ]
+    kinds = [(kind, str(done), str(left)) for kind, done, left in _counted(files, lambda use: use.kind)]
+    parts = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kinds)]
     if tried is not None:
         rows = [("before", "", _counts(tried.before))]
         rows += [("after", backend, _counts(run)) for backend, run in tried.after.items()]
@@ -95,11 +97,21 @@ def _counts(run: Run) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or f"exit status {run.status}"
 
 
-def _kinds(files: Mapping[str, Ported]) -> Iterator[tuple[str, int, int]]:
-    """Yields how many uses of each kind were ported, and how many remain."""
-    ported = Counter(use.kind for one in files.values() for use in one.ported)
-    remaining = Counter(use.kind for one in files.values() for use in one.remaining)
-    yield from ((kind, ported[kind], remaining[kind]) for kind in sorted({*ported, *remaining}))
+def _cell(use: Use) -> str:
+    return f"cell {use.cell}:" if use.cell else ""
+
+
+def _fields(use: Use, *names: str) -> dict[str, str | int]:
+    return {name: getattr(use, name) for name in (*names, *(["cell"] if use.cell else []))}
+
+
+def _counted(files: Mapping[str, Ported], key: Callable[[Use], Key]) -> list[tuple[Key, int, int]]:
+    """Returns how many uses were ported and how many remain, by a key."""
+    uses = [
+        (key(use), at) for one in files.values() for at, some in enumerate((one.ported, one.remaining)) for use in some
+    ]
+    found = Counter(uses)
+    return [(one, found[one, 0], found[one, 1]) for one in sorted({one for one, _ in uses})]
 
 
 def _summary(files: Mapping[str, Ported]) -> str:

@@ -4,7 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import libcst as cst
@@ -14,6 +14,7 @@ from emberlint.fixes.imports import comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
 from emberlint.port.conditions import HOST, Terms
 from emberlint.port.steps import Step, steps
+from emberlint.source.notebooks.notebook import Notebook, Place
 from emberlint.source.source_file import SourceFile
 
 MARK = "# emberlint: port:"
@@ -22,13 +23,17 @@ _LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 class Use(NamedTuple):
-    """A native use: its name, its kind, its line; and the reason and the way out if it remains."""
+    """A native use: its name, its kind, its line; and the reason and the way out if it remains.
+
+    In a notebook the line is one of the cell with the number `cell`, which is 0 elsewhere.
+    """
 
     native: str
     kind: str
     line: int
     reason: str = ""
     advice: str = ""
+    cell: int = 0
 
 
 class Ported(NamedTuple):
@@ -40,7 +45,12 @@ class Ported(NamedTuple):
     remaining: tuple[Use, ...]
 
 
-def port(file: SourceFile, parsed: Callable[[str], SourceFile], default_float: str = "float32") -> Ported:
+def port(
+    file: SourceFile,
+    parsed: Callable[[str], SourceFile],
+    default_float: str = "float32",
+    notebook: Notebook | None = None,
+) -> Ported:
     """Returns the file with every exact native use ported and a comment above each statement with another one.
 
     A file that would not parse afterwards, or would lose a comment, is left as it is.
@@ -49,20 +59,36 @@ def port(file: SourceFile, parsed: Callable[[str], SourceFile], default_float: s
         file: The file.
         parsed: Returns the file with another text, to port what the first round made known.
         default_float: The dtype that ops give Python floats in the ported program.
+        notebook: The notebook whose joined text the file has. Lines that are not Python may use names, so the imports
+            of these stay.
+
+    Raises:
+        NotebookError: if the cells are lost.
     """
     text, done, terms = file.text, list[Use](), _terms(file, default_float)
+    kept = notebook.words() if notebook is not None else frozenset()
     current = parsed(_unmarked(text))
     for _ in range(ROUNDS):
         found = [step for step in steps(current, terms) if step.changes]
-        after = _applied(current, found)
+        after = _applied(current, found, kept)
         if after == current.text or not _is_sound(current.text, after):
             break
-        done += [Use(step.native, step.kind, step.node.lineno) for step in found]
+        done += _uses(found, current.text, notebook)
         current = parsed(after)
     left = [step for step in steps(current, terms) if not step.changes]
     marked, lines = _marked(current, left)
-    remaining = [Use(one.native, one.kind, lines(one.node.lineno), one.reason, one.advice) for one in left]
-    return Ported(text, marked, tuple(done), tuple(remaining))
+    return Ported(text, marked, tuple(done), tuple(_uses(left, marked, notebook, lines)))
+
+
+def _uses(
+    found: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
+) -> Iterator[Use]:
+    """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
+    now = notebook and Notebook(notebook.replaced(text))
+    for one in found:
+        line = line_of(one.node.lineno)
+        place = now.place(line) if now is not None else Place(0, line, line)
+        yield Use(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
 def _terms(file: SourceFile, default_float: str) -> Terms:
@@ -72,7 +98,7 @@ def _terms(file: SourceFile, default_float: str) -> Terms:
     return Terms(default_float, is_host, frozenset(origins))
 
 
-def _applied(file: SourceFile, found: list[Step]) -> str:
+def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:
     """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
     if not found:
         return file.text
@@ -83,7 +109,7 @@ def _applied(file: SourceFile, found: list[Step]) -> str:
     namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
     names = {_first(file, step.node) for step in found}
     try:
-        return without(file, with_namespaces(cst.parse_module(after), namespaces), names - {""}).code
+        return without(file, with_namespaces(cst.parse_module(after), namespaces), names - kept - {""}).code
     except cst.ParserSyntaxError:
         return file.text
 

@@ -82,6 +82,10 @@ class Notebook:
                     yield line if line.endswith(("\r", "\n")) else f"{line}\n"
             number += 1 + len(lines)
 
+    def words(self) -> frozenset[str]:
+        """Returns the words of the lines that are not Python, such as `%timeit f(x)`; names may be among them."""
+        return frozenset(re.findall(r"\w+", " ".join(self._magics)))
+
     def place(self, line: int) -> Place:
         """Returns the place of a line of the joined text."""
         if not self.cells:
