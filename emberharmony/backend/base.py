@@ -318,13 +318,7 @@ class Backend(Probes):
         return rule(*arguments)
 
     def adam(
-        self,
-        gradient: Any,
-        parameter: Any,
-        averages: Sequence[Any],
-        step: int,
-        corrections: tuple[float, float],
-        hyper: Mapping[str, Any],
+        self, gradient: Any, parameter: Any, averages: Sequence[Any], step: int, hyper: Mapping[str, Any]
     ) -> list[Any] | None:
         """Returns a parameter and its averages after a step of Adam, computed in one go.
 
@@ -333,7 +327,6 @@ class Backend(Probes):
             parameter: the parameter.
             averages: the averages of the gradients and of their squares, with `amsgrad` also the largest of these.
             step: the count of steps with this one.
-            corrections: what both averages are divided by, `1 - beta ** step`.
             hyper: the options of `emberharmony.optim.Adam`.
 
         Returns:

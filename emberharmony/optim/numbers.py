@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from emberharmony import ops
+from emberharmony.backend.shared import optimizers
 
 Number: TypeAlias = Any
 """A Python number, or a tensor without axes."""
@@ -40,7 +41,6 @@ sqrt = _either(math.sqrt, ops.sqrt)
 cos = _either(math.cos, ops.cos)
 exp = _either(math.exp, ops.exp)
 log = _either(math.log, ops.log)
-expm1 = _either(math.expm1, ops.expm1)
 floor = _either(math.floor, ops.floor)
 minimum = _either(min, ops.minimum)
 maximum = _either(max, ops.maximum)
@@ -51,6 +51,8 @@ where = _either(_chosen, ops.where)
 def one_minus_power(base: float, exponent: Number) -> Number:
     """Returns `1 - base ** exponent` for a Python number `base` in [0, 1) and a positive exponent.
 
-    It has the precision of the exponent's dtype; the difference itself would lose digits, because the power is near 1.
+    It has the precision of the exponent's dtype.
     """
-    return multiply(-1.0, expm1(multiply(exponent, math.log(base)))) if base else 1.0
+    if not base or is_python(exponent):
+        return optimizers.one_minus_power(base, exponent)
+    return ops.multiply(-1.0, ops.expm1(ops.multiply(exponent, math.log(base))))

@@ -203,14 +203,13 @@ class NumpyBackend(
         parameter: np.ndarray,
         averages: Sequence[np.ndarray],
         step: int,
-        corrections: tuple[float, float],
         hyper: Mapping[str, Any],
     ) -> list[np.ndarray] | None:
         """Returns a step of Adam with the bits of the ops, in a third of their calls; see `Backend.adam`."""
         given = [gradient, parameter, *averages]
         if not (_alike([given]) and parameter.ndim and len({x.shape for x in given}) == 1):
             return None
-        return optimizers.adam(gradient, parameter, averages, corrections, hyper)
+        return optimizers.adam(gradient, parameter, averages, step, hyper)
 
     def owns(self, tensors: Sequence[np.ndarray]) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.shared.optimizers import one_minus_power
+
 
 def adam(
     gradient: np.ndarray,
     parameter: np.ndarray,
     averages: Sequence[np.ndarray],
-    corrections: tuple[float, float],
+    step: int,
     hyper: Mapping[str, Any],
 ) -> list[np.ndarray]:
     """Returns what a step of Adam makes of a parameter and its averages; see `Backend.adam`."""
@@ -40,8 +42,8 @@ def adam(
     if hyper["amsgrad"]:
         made.append(np.maximum(averages[2], square))
     np.sqrt(made[-1], scratch)
-    np.divide(scratch, number(math.sqrt(corrections[1])), scratch)
+    np.divide(scratch, number(math.sqrt(one_minus_power(beta2, step))), scratch)
     np.add(scratch, number(hyper["eps"]), scratch)
     np.divide(mean, scratch, scratch)
-    np.multiply(scratch, number(rate / corrections[0]), scratch)
+    np.multiply(scratch, number(rate / one_minus_power(beta1, step)), scratch)
     return [np.subtract(parameter, scratch, scratch), *made]

@@ -262,7 +262,6 @@ class TorchBackend(
         parameter: torch.Tensor,
         averages: Sequence[torch.Tensor],
         step: int,
-        corrections: tuple[float, float],
         hyper: Mapping[str, Any],
     ) -> list[torch.Tensor] | None:
         """Returns a step of Adam by PyTorch's kernel, which reads and writes memory once; see `Backend.adam`."""

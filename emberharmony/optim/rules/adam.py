@@ -32,11 +32,9 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     """Returns a parameter and its state after one step of Adam or AdamW."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    corrections = one_minus_power(beta1, step), one_minus_power(beta2, step)
     if numbers.is_python(step) and numbers.is_python(hyper["lr"]):
         names = _AVERAGES if hyper["amsgrad"] else _AVERAGES[:2]
-        averages = [state[name] for name in names]
-        made = selection.current().adam(gradient, parameter, averages, step, corrections, hyper)
+        made = selection.current().adam(gradient, parameter, [state[name] for name in names], step, hyper)
         if made is not None:
             return made[0], {"step": step, **dict(zip(names, made[1:], strict=True))}
     gradient, parameter = _begun(gradient, parameter, hyper)
@@ -45,8 +43,8 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     found = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
     if hyper["amsgrad"]:
         largest = found["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], square)
-    root = ops.divide(ops.sqrt(largest), numbers.sqrt(corrections[1]))
-    rate = numbers.divide(hyper["lr"], corrections[0])
+    root = ops.divide(ops.sqrt(largest), numbers.sqrt(one_minus_power(beta2, step)))
+    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
     return moved(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), found
 
 
