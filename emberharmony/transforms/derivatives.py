@@ -402,7 +402,7 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     if recording() is None:
         refuse_effect("gradients would be accumulated")
     values = values_of(trained)
-    if {x.__class__ for x in values} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
+    if {*map(type, values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
         values = [_trained_value(result_tree, parameter) for parameter in trained]
     changed: list[Cell] = []
 
