@@ -5,6 +5,7 @@ CUDA have no second derivatives.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from emberharmony.backend.torch.tracing import is_watched
 
 Native = Callable[..., tuple[torch.Tensor, ...]]
 _VF: Any = torch._VF
+_DTYPE, _REQUIRES_GRAD = attrgetter("dtype"), attrgetter("requires_grad")
 _PLAIN = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}
 
 
@@ -25,10 +27,14 @@ def _is_native(x: torch.Tensor, *tensors: torch.Tensor | None) -> bool:
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
-    for tensor in (x, *tensors):
-        if tensor is not None and (tensor.is_complex() or not tensor.numel()):
-            return False
+    given = _given(x, *tensors)
+    if any(map(torch.Tensor.is_complex, given)) or not all(map(torch.Tensor.numel, given)):
+        return False
     return x.is_cpu or not is_watched(2)
+
+
+def _given(*tensors: torch.Tensor | None) -> list[torch.Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]
 
 
 def _run(
@@ -49,11 +55,11 @@ def _run(
         time_major: whether the first axis of `x` is the time.
         reverse: whether to begin at the end.
     """
-    known = [t for t in (x, *weights, *(state for state, _ in states)) if t is not None]
+    known = _given(x, *weights, *[state for state, _ in states])
     # On a CPU a layer that needs no gradients is faster if it is not in training.
-    train = torch.is_grad_enabled() and any(t.requires_grad for t in known)
+    train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, known))
     kind = wide = x.dtype
-    if kind not in (torch.float32, torch.float64) or any(t.dtype is not kind for t in known):
+    if kind not in (torch.float32, torch.float64) or {*map(_DTYPE, known)} != {kind}:
         x, *known = promotion.common(*known, inexact=True)
         kind = x.dtype
         wide = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind

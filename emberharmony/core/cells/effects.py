@@ -165,7 +165,7 @@ def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     home = bound.backend.home
     steps: list[Step] = []
     for cell, gradient in zip(cells, map(home.backend.plain, gradients), strict=True):
-        before = cell.grad
+        before = None if cell._grad is None else cell.grad
         if before is not None:
             gradient = bound.add(before, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home)))
