@@ -313,6 +313,10 @@ class Backend(Probes):
         """
         return None
 
+    def computes_together(self, program: Program, like: Any) -> bool:
+        """Returns whether `evaluated` computes large and small tensors like this one in the same way."""
+        return False
+
     def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
         return rule(*arguments)
@@ -337,12 +341,14 @@ class Backend(Probes):
     def likeness(self, tensors: Sequence[Any]) -> Callable[..., bool] | None:
         """Returns a function that says whether as many tensors are like these, each like the one at its place.
 
-        Tensors are alike that have the same class, shape, strides, dtype and device, and of which nothing is recorded
-        that is not recorded of the other.
+        Tensors are alike that have the same class, shape, dtype and device, and of which nothing is recorded that is
+        not recorded of the other.
+
+        Args:
+            tensors: gradients, and as many parameters.
 
         Returns:
-            A function with the tensors as its arguments; None if it takes as long to look at each tensor, or if not all
-            are contiguous.
+            A function with the tensors as its arguments; None if it would take as long as a look at each.
         """
         return None
 
@@ -354,7 +360,7 @@ class Backend(Probes):
         return False
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: bool
+        self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: Any
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
 
@@ -364,7 +370,8 @@ class Backend(Probes):
             program: the program.
             columns: the inputs; see `evaluated`.
             large: as for `evaluated`.
-            alike: whether a function of `likeness` has just said of the first two columns that they are alike.
+            alike: the function of `likeness` that has just said of the first two columns that they are as before, or
+                None if there is none.
 
         Returns:
             Calls of C functions, which `commit` makes; None if the program has to be evaluated.

@@ -1,12 +1,13 @@
 """The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, replacing, values_of
 from emberharmony.core.cells.effects import gradients_of, perform
@@ -52,14 +53,15 @@ class Plan:
 
     def make(self) -> bool:
         """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
-        ops.eval(self.tensors)
+        if self.tensors:
+            ops.eval(self.tensors)
         if not self.overwritten:
             commit(self.steps)
             return True
         cells = [cell for each in self.overwritten for cell in each.cells]
         return Overwriting(cells).make(self._calls, self.steps)
 
-    def _calls(self, tensors: list[Any]) -> list[Iterable[Step]] | None:
+    def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that write over the tensors of all cells."""
         found: list[Iterable[Step]] = []
         start = 0
@@ -253,13 +255,15 @@ class Optimizer(ParameterGroups):
     def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
         """Adds the new values and states of those parameters of a group that have gradients to a plan."""
         hyper = self._hyper(self._param_groups[place], self._count)
-        values = values_of(cells)
-        single: Iterable[int] = range(len(cells))
         backend, elementwise = selection.current(), vectors.is_elementwise(self.rule)
-        if elementwise and len(cells) >= vectors.FEWEST:
-            single = self._add_alike(plan, place, cells, gradients, values, hyper)
-        else:
-            self._kinds(gradients, values, cells)
+        alike = elementwise and len(cells) >= vectors.FEWEST
+        if alike and self._add_known(plan, place, cells, gradients, hyper):
+            return
+        values = values_of(cells)
+        kinds = self._kinds(gradients, values, cells)
+        single: Iterable[int] = range(len(cells))
+        if alike:
+            single = self._add_alike(plan, place, cells, gradients, values, kinds, hyper)
         for i in single:
             cell, value = cells[i], values[i]
             given = gradients[i], value, self._held(cell, value, hyper), hyper
@@ -268,6 +272,32 @@ class Optimizer(ParameterGroups):
             plan.tensors += [after, state]
             plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
 
+    def _add_known(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any], hyper: Hyper) -> bool:
+        """Adds parameters to a plan that looks at their tensors when it writes over them; returns whether it has."""
+        layout = _LAYOUTS.get(self, {}).get(place)
+        if layout is None or plan.overwritten is None or not layout.looks(cells):
+            return False
+        found = []
+        for rows in layout.rows:
+            state = rows.state(self._state)
+            over = None if state is None else rows.overwriting(self.rule, state, hyper, gradients, self._state)
+            if over is None:
+                return False
+            found.append(over)
+        self._overwrite(plan, cells[0], found)
+        return True
+
+    def _overwrite(self, plan: Plan, cell: Parameter, found: Iterable[tuple[Overwritten, list[Step]]]) -> None:
+        """Adds what writes over tensors to a plan, for a parameter and others.
+
+        Raises:
+            TracedTensorError: if a running transform holds the values.
+        """
+        cell.replacing(cell.value)
+        for over, steps in found:
+            plan.overwritten = [*(plan.overwritten or ()), over]
+            plan.steps += steps
+
     def _add_alike(
         self,
         plan: Plan,
@@ -275,36 +305,32 @@ class Optimizer(ParameterGroups):
         cells: list[Parameter],
         gradients: list[Any],
         values: list[Any],
+        kinds: Any,
         hyper: Hyper,
     ) -> list[int]:
         """Adds the parameters that are computed together to a plan, and returns the places of the others."""
         layouts = _LAYOUTS.setdefault(self, {})
         old = layout = layouts.get(place)
-        kinds = layout and plan.overwritten is not None and layout.known(cells)
-        states: Any = layout and kinds and layout.states(cells, kinds, self._state)
-        looked = not states
-        if looked:
-            kinds = self._kinds(gradients, values, cells)
-            states = layout and layout.states(cells, kinds, self._state)
+        states: Any = layout and layout.states(cells, kinds, self._state)
         if layout is None or states is None:
-            layout, states = vectors.arranged(cells, kinds, self._state, *self._first(values[0], hyper))
+            layout, states = vectors.arranged(cells, values, kinds, self._state, *self._first(values[0], hyper))
             plan.steps += old.left(layout.batches, self._state) if old else []
             plan.steps.append((layouts.__setitem__, place, layout))
         single = layout.single
         for i in range(len(layout.batches)):
             self._add_batch(plan, layout, i, states[i], gradients, values, hyper)
         for rows, state in zip(layout.rows, states[len(layout.batches) :], strict=True):
-            if looked:
+            if plan.overwritten is not None:
                 rows.learn(gradients, values)
-            if not self._add_rows(plan, rows, state, gradients, values, hyper, looked):
+            if not self._add_rows(plan, rows, state, gradients, values, hyper):
                 single = [*single, *rows.places]
         return single
 
-    def _first(self, value: Any, hyper: Hyper) -> tuple[State, int | None]:
-        """Returns the state of a parameter before its first step, and the number of ops in a program of the rule."""
+    def _first(self, value: Any, hyper: Hyper) -> tuple[State, Program | None]:
+        """Returns the state of a parameter before its first step, and a program of the rule."""
         state, backend = self.initial(value, hyper), selection.current()
         found = recorded(self.rule, state, hyper) if backend.blocked and backend.runs_programs else None
-        return state, None if found is None else len(found.program.steps)
+        return state, found and found.program
 
     def _add_batch(
         self,
@@ -341,25 +367,15 @@ class Optimizer(ParameterGroups):
         gradients: list[Any],
         values: list[Any],
         hyper: Hyper,
-        looked: bool,
     ) -> bool:
-        """Adds parameters that a program computes to a plan; returns whether the backend has computed them.
-
-        If nobody has looked at the gradients, they can only be written over, since the rows then look at them.
-        """
-        over = None
+        """Adds parameters that a program computes to a plan; returns whether the backend has computed them."""
+        if plan.overwritten is not None:
+            over = rows.overwriting(self.rule, state, hyper, gradients, self._state)
+            if over is not None:
+                self._overwrite(plan, rows.cells[0], [over])
+                return True
         if not state and rows.cells[0] not in self._state:
             state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
-        elif plan.overwritten is not None:
-            over = rows.overwriting(self.rule, state, hyper, gradients, self._state)
-        if over is None and plan.overwritten is not None and not looked:
-            over = Overwritten(list(rows.cells), lambda tensors: None), []
-        if over is not None and plan.overwritten is not None:
-            # This raises an error if a running transform holds the values.
-            rows.cells[0].replacing(values[rows.places[0]])
-            plan.overwritten.append(over[0])
-            plan.steps += over[1]
-            return True
         found = rows.computed(self.rule, state, hyper, gradients, values)
         if found is None:
             return False

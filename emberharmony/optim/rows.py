@@ -120,14 +120,17 @@ class Rows:
 
         Args:
             rule: the rule of the optimizer.
-            state: what `state` returned, which is not that before the first step.
+            state: what `state` returned; before the first step there is nothing to write over.
             hyper: the options for this step.
             gradients: the gradients of all parameters that change.
             held: the states of parameters.
         """
-        found, backend = self._program(rule, state, hyper), selection.current()
+        backend = selection.current()
+        if not (self.overwrites and backend.overwrites) or (not state and self.cells[0] not in held):
+            return None
+        found = self._program(rule, state, hyper)
         names = [name for name, x in state.items() if not numbers.is_python(x)]
-        self.overwrites = self.overwrites and backend.overwrites and found is not None and found.tensors == names
+        self.overwrites = found is not None and found.tensors == names
         if found is None or not self.overwrites:
             return None
         given, count = self._own(gradients), len(self.cells)
@@ -135,8 +138,8 @@ class Rows:
 
         def calls(tensors: Sequence[Any]) -> Sequence[Iterable[Step]] | None:
             # Another thread may have assigned to the parameters since the optimizer looked at them.
-            alike = self.alike is not None
-            if self.alike is not None and not self.alike(*given, *tensors[:count]):
+            alike = self.alike
+            if alike is not None and not alike(*given, *tensors[:count]):
                 return None
             columns = [given, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
             made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large, alike)

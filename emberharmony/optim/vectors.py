@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from emberharmony import Buffer, Parameter
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Held, Journey
 from emberharmony.core.state.commits import Step, assigned
@@ -203,10 +204,10 @@ class Layout:
     rows: list[Rows]
     single: list[int]
 
-    def known(self, cells: list[Parameter]) -> Any:
-        """Returns the kinds of parameters if their rows look at all tensors before they write over them, else None."""
+    def looks(self, cells: list[Parameter]) -> bool:
+        """Returns whether these are the parameters, in rows that all look at tensors before they write over them."""
         looking = not (self.batches or self.single) and all(rows.alike and rows.overwrites for rows in self.rows)
-        return self.kinds if looking and self.cells == cells else None
+        return looking and self.cells == cells
 
     def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[Any] | None:
         """Returns the states of batches and rows, or None if something has changed so that a new layout is needed."""
@@ -225,18 +226,25 @@ class Layout:
 
 
 def arranged(
-    cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State], first: State, steps: int | None
+    cells: list[Parameter],
+    values: list[Any],
+    kinds: Any,
+    held: Mapping[Parameter, State],
+    first: State,
+    program: Program | None,
 ) -> tuple[Layout, list[State | None]]:
     """Returns the layout for parameters that change, and the states of batches and rows; None if still to be made.
 
     Args:
         cells: the parameters.
+        values: their values.
         kinds: their shapes and dtypes, and their devices.
         held: the states of parameters.
         first: the state of one of them before its first step.
-        steps: the number of ops in a program of the rule; None if it has none.
+        program: a program of the rule; None if it has none.
     """
     backend = selection.current()
+    few_steps = program is not None and len(program.steps) <= backend.listed
     small, fewest = backend.joinable, FEWEST
     if not first:
         small, fewest = small // STATELESS[0], fewest * STATELESS[1]
@@ -254,16 +262,16 @@ def arranged(
             single.append(place)
             continue
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state.items()]
-        if steps is None:
+        if program is None:
             way = "vector" if sizes[place] <= small else "single"
-        elif sizes[place] >= backend.blocked:
+        elif sizes[place] >= backend.blocked or (few_steps and backend.computes_together(program, values[place])):
             way = "blocks"
         else:
-            way = "list" if steps <= backend.listed or sizes[place] > small else "vector"
+            way = "list" if few_steps or sizes[place] > small else "vector"
         groups.setdefault((way, dtype, device, entry is None, *looks), []).append(place)
     for key, places in list(groups.items()):
         few = sum(sizes[i] for i in places) < WORTH
-        if key[0] == "blocks" and few and steps is not None and steps <= backend.listed:
+        if key[0] == "blocks" and few and few_steps:
             groups["list", *key[1:]] = sorted([*groups.get(("list", *key[1:]), []), *groups.pop(key)])
     batches: list[Batch] = []
     rows: list[Rows] = []

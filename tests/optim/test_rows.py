@@ -155,6 +155,15 @@ def test_a_few_large_parameters_are_computed_with_small_ones(
     assert_same(found, ruled("SGD", rows, "float32")[0])
 
 
+def test_a_step_of_sgd_is_one_program_for_all_sizes(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "WORTH", 0)
+    monkeypatch.setattr(type(selection.current()), "blocked", 100)
+    rows, ran = rows_of(steps=3), evaluations(monkeypatch)
+    found = trained(KINDS["SGD"](cells_of()), rows)
+    assert ran == [True] * 3
+    assert_same(found, ruled("SGD", rows, "float32")[0])
+
+
 @pytest.mark.parametrize("change", ["number", "tensor", "names", "shape"])
 def test_a_state_that_somebody_changed_is_used(change: str, backend: str, lists: None) -> None:
     found = []
@@ -204,6 +213,14 @@ RULES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_that_calls_anything_else_has_no_program(name: str, backend: str) -> None:
     assert recorded(lambda g, p, state, hyper: (RULES[name](g, p), state), {}, {}) is None
+
+
+def test_a_chain_is_a_program_whose_results_are_read_once_by_the_next_step() -> None:
+    product = Step("multiply", 0, number=0.5)
+    assert Program(2, (product, Step("subtract", 1, 2)), (3,)).is_chain()
+    assert not Program(2, (product, Step("subtract", 1, 2)), (3, 2)).is_chain()
+    assert not Program(2, (product, Step("multiply", 2, 2)), (3,)).is_chain()
+    assert not Program(2, (product, Step("sqrt", 1), Step("subtract", 3, 2)), (4,)).is_chain()
 
 
 def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:

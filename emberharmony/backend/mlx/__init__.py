@@ -185,6 +185,10 @@ class MLXBackend(
         alike = all(list(map(_DTYPE, column)).count(first) == len(column) for column in columns)
         return programs.listed(program, columns) if alike and all(map(self.may_keep_all, columns)) else None
 
+    def computes_together(self, program: Program, like: mx.array) -> bool:
+        """Returns True: each tensor is computed on its own, whatever its size."""
+        return True
+
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.
 

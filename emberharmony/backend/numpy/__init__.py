@@ -50,6 +50,7 @@ from emberharmony.core.state.commits import Step
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
 
+_FLAGS = attrgetter("flags.num")
 _OWNING = {np.empty(shape).flags.num for shape in (1, (2, 2))}
 """The flags of arrays that own their memory, which is writable, aligned and in the order of C."""
 
@@ -211,18 +212,27 @@ class NumpyBackend(
             return None
         return optimizers.adam(gradient, parameter, averages, step, hyper)
 
+    def computes_together(self, program: Program, like: np.ndarray) -> bool:
+        """Returns whether the results between need no memory but that of one array."""
+        return program.is_chain()
+
+    def likeness(self, tensors: Sequence[np.ndarray]) -> Callable[..., bool] | None:
+        """Returns a function that says whether as many arrays are like these; their strides may differ."""
+        found = programs.Likeness(tensors)
+        return found if found(*tensors) else None
+
     def owns(self, tensors: Sequence[np.ndarray]) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
-        flags = map(attrgetter("num"), map(attrgetter("flags"), tensors))
-        return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(flags)
+        return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(map(_FLAGS, tensors))
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: bool
+        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs; None for other dtypes than floats."""
-        if {*map(type, columns[0])} != {np.ndarray} or columns[0][0].dtype.char not in "efd":
+        plain = alike is not None or {*map(type, columns[0])} == {np.ndarray}
+        if not plain or columns[0][0].dtype.char not in "efd":
             return None
-        return programs.overwriting(program, columns, large)
+        return programs.overwriting(program, columns, large, alike)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""

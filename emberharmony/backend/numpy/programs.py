@@ -24,6 +24,7 @@ _NATIVES = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out: np.maximum(x, y, out=out),
     "minimum": lambda x, y, out: np.minimum(x, y, out=out),
 }
+_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")
 _NAMED = ("maximum", "minimum")
 """The functions that write into the array that is their last argument, which NumPy 2.4 wants by name for two."""
 
@@ -55,16 +56,42 @@ def blocked(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[S
     return [columns[x] if x < program.inputs else made[blocks.written[x]] for x in program.outputs]
 
 
+class Likeness:
+    """Says whether arrays are like others; see `Backend.likeness`.
+
+    Args:
+        arrays: gradients and parameters.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        self._dtype, self._shapes = arrays[0].dtype, list(map(_SHAPE, arrays))
+        self._memory: list[np.ndarray] = []
+
+    def __call__(self, *arrays: np.ndarray) -> bool:
+        """Returns whether these have the class, the shapes and the dtype of those."""
+        alike = {*map(type, arrays)} == {np.ndarray} and list(map(_SHAPE, arrays)) == self._shapes
+        return alike and list(map(_DTYPE, arrays)).count(self._dtype) == len(arrays)
+
+    def memory(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns an array like each of the parameters, or of their blocks, all in one memory that the cache keeps."""
+        if not self._memory:
+            shared = np.empty(max(x.size for x in arrays), self._dtype)
+            self._memory = [shared[: x.size].reshape(x.shape) for x in arrays]
+        return self._memory
+
+
 def overwriting(
-    program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+    program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Likeness | None
 ) -> list[Iterable[tuple[Any, ...]]] | None:
     """Returns the calls that write the outputs of a program over its inputs; see `Backend.overwriting`."""
     places = program.places()
     if places is None or any(step.op in _NAMED for step in program.steps):
         return None
-    if large:
+    chained = alike is not None and program.is_chain()
+    if large and not chained:
         blocks = in_blocks(program, _NATIVES, _number(columns))
         return [list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))]
+    columns = list(map(_in_blocks, columns)) if large else columns
     number, natives = _number(columns), _makers(columns)
     registers: list[Any] = list(columns)
     calls: list[Iterable[tuple[Any, ...]]] = []
@@ -72,12 +99,28 @@ def overwriting(
         operands = [registers[register] for register in step.operands]
         operands += [] if step.number is None else [repeat(number(step))]
         place = places.get(program.inputs + i)
+        if place is None and alike is not None and chained:
+            # The next step takes the result for one array before that for another is computed in the same memory.
+            registers.append(map(_NATIVES[step.op], *operands, alike.memory(columns[1])))
+            continue
         if place is None and not calls:
             registers.append(list(map(natives[step.op], *operands)))
             continue
         registers.append(list(map(np.empty_like, columns[1])) if place is None else columns[place])
         calls.append([(deque, map(_NATIVES[step.op], *operands, registers[-1]), 0)])
     return calls
+
+
+def _in_blocks(arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Returns arrays, with blocks in the place of those that are longer."""
+    found: list[np.ndarray] = []
+    for array in arrays:
+        if array.size <= BLOCK:
+            found.append(array)
+        else:
+            flat = array.reshape(-1)
+            found += [flat[start : start + BLOCK] for start in range(0, flat.size, BLOCK)]
+    return found
 
 
 def _makers(columns: Sequence[Sequence[np.ndarray]]) -> dict[str, Callable[..., Any]]:
@@ -96,19 +139,24 @@ def _calls(
 ) -> Iterator[tuple[Any, ...]]:
     """Yields the calls that run a program over arrays in blocks, and write into the outputs that steps compute."""
     memory = [np.empty(BLOCK, columns[0][0].dtype) for _ in {*blocks.scratch.values()}]
+    shaped: dict[tuple[int, ...], list[np.ndarray]] = {}
     registers: list[Any] = [None] * (program.inputs + len(program.steps))
     registers += blocks.numbers.values()
     for arrays in zip(*columns, *outputs, strict=True):
-        flat = [array.reshape(-1) for array in arrays]
-        length = flat[0].size
-        for start in range(0, length, BLOCK):
+        size = arrays[0].size
+        flat = arrays if size <= BLOCK else [array.reshape(-1) for array in arrays]
+        for start in range(0, size, BLOCK):
             block = slice(start, start + BLOCK)
-            registers[: program.inputs] = [source[block] for source in flat[: program.inputs]]
+            parts = flat if size <= BLOCK else [array[block] for array in flat]
+            shape = parts[0].shape
+            if shape not in shaped:
+                shaped[shape] = [x[: parts[0].size].reshape(shape) for x in memory]
+            scratch = shaped[shape]
+            registers[: program.inputs] = parts[: program.inputs]
             for register, place in blocks.written.items():
-                registers[register] = flat[program.inputs + place][block]
-            if start == 0 or start + BLOCK > length:
-                for register, place in blocks.scratch.items():
-                    registers[register] = memory[place][: length - start]
+                registers[register] = parts[program.inputs + place]
+            for register, place in blocks.scratch.items():
+                registers[register] = scratch[place]
             for native, used in blocks.moves:
                 if len(used) == 3:
                     yield native, registers[used[0]], registers[used[1]], registers[used[2]]

@@ -4,6 +4,7 @@ The ops of a program take tensors of one shape and one floating dtype, and numbe
 backend needs no promotion and no checks, and may write a result into memory that no later op reads.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,10 @@ WEAK = ("add", "subtract", "multiply", "divide")
 
 FUSED = ("add_multiple", "lerp", "addcmul", "addcdiv")
 """The ops that stand for several."""
+
+
+cached = functools.lru_cache(64)
+"""Keeps what a program has that most steps of an optimizer ask for; the caller changes nothing of it."""
 
 
 class Step(NamedTuple):
@@ -138,6 +143,17 @@ class Program(NamedTuple):
         found = [i for i, step in enumerate(self.steps) if register in step.operands]
         return found[0] if len(found) == 1 and register not in self.outputs else -1
 
+    def feeds_next(self, i: int) -> bool:
+        """Returns whether nothing but the next step reads the result of step `i`, and reads it once."""
+        register = self.inputs + i
+        return self.last(register) == i + 1 and self.steps[i + 1].operands.count(register) == 1
+
+    @cached
+    def is_chain(self) -> bool:
+        """Returns whether each result is read once, by the next step, up to the last one."""
+        return all(map(self.feeds_next, range(len(self.steps) - 1)))
+
+    @cached
     def places(self) -> dict[int, int] | None:
         """Returns the inputs whose memory results may take, by register; None if the outputs cannot take it.
 

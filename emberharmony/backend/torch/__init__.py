@@ -256,6 +256,10 @@ class TorchBackend(
             return programs.listed(program, columns)
         return optimizers.sgd(program, columns) or (programs.one_by_one if large else programs.listed)(program, columns)
 
+    def computes_together(self, program: Program, like: torch.Tensor) -> bool:
+        """Returns whether PyTorch's kernel computes a program, if tensors are contiguous."""
+        return optimizers.sgd_options(program) is not None and optimizers.have_kernels([[like]] * 2)
+
     def adam(
         self,
         gradient: torch.Tensor,
@@ -296,7 +300,7 @@ class TorchBackend(
         )
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool, alike: bool
+        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool, alike: Any
     ) -> Sequence[Iterable[Step]] | None:
         """Returns what writes the results of a program over its inputs; None while anything records it.
 
@@ -304,7 +308,7 @@ class TorchBackend(
         """
         if {*map(type, columns[0])} != {torch.Tensor} or not is_unwatched():
             return None
-        options = optimizers.sgd_options(program) if alike else None
+        options = None if alike is None else optimizers.sgd_options(program)
         if options is not None and optimizers.have_kernels(columns, contiguous=2):
             return [[(optimizers.overwriting_sgd(columns, options),)]]
         called = (programs.overwriting_one_by_one if large else programs.overwriting_lists)(program, columns)

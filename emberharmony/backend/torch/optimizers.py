@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.shared.programs import Program, cached
 
 
 def have_kernels(columns: Sequence[Sequence[torch.Tensor]], contiguous: int = 0) -> bool:
@@ -74,6 +74,7 @@ def overwriting_sgd(columns: Sequence[Sequence[torch.Tensor]], options: Mapping[
     return functools.partial(torch._fused_sgd_, parameters, gradients, buffers[0] if buffers else [], **options)
 
 
+@cached
 def sgd_options(program: Program) -> dict[str, Any] | None:
     """Returns the options with which `torch._fused_sgd_` computes a program; None if that is no step of SGD."""
     names = _sgd_programs().get((program.inputs, program.outputs, tuple(step[:3] for step in program.steps)))

@@ -7,7 +7,7 @@ that the reader has, and writes nothing, or the reader finds the writer, and wai
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ class Overwriting:
         self._permit: list[None] = [None]
         self._withdrawn = False
 
-    def make(self, writes: Callable[[list[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]) -> bool:
+    def make(self, writes: Callable[[Sequence[Any]], list[Iterable[Step]] | None], steps: Iterable[Step]) -> bool:
         """Makes all steps together, and returns whether it has; it has not if the tensors cannot be written to.
 
         Args:
@@ -61,8 +61,8 @@ class Overwriting:
             commit([(WATCHES.append, self), (OVERWRITINGS.append, self)])
             try:
                 held = list(map(attrgetter("_held"), self._cells))
-                tensors = list(map(itemgetter(0), held))
-                alone = _most(held) <= _TWICE and {*map(itemgetter(1), held)} == {backend.home}
+                tensors, homes = zip(*held, strict=True)
+                alone = _most(held) <= _TWICE and homes.count(backend.home) == len(homes)
                 if not (alone and _most(tensors) <= _TWICE and backend.owns(tensors)):
                     return False
                 found = writes(tensors)
