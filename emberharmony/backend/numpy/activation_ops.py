@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.numpy.elementary_ops import FEW, erf
 from emberharmony.backend.numpy.folding import fold
 from emberharmony.backend.numpy.indexing_ops import chosen
 from emberharmony.core.dispatch import fast
@@ -20,6 +21,8 @@ They also take tensors without axes, for which NumPy returns scalars, which cann
 
 _FEW = 4096
 """Up to this number of elements, `softmax` subtracts the maxima without a look at the values."""
+_LEAST = -80.0
+"""The exponentials of numbers above are finite, and so are their inverses."""
 _HIGHEST, _SMALLEST = 32.0, 1e-6
 """With elements below the first and sums of powers above the second, `softmax` need not subtract the maxima."""
 
@@ -32,6 +35,11 @@ def _decay(x: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
+    if x.size and np.minimum.reduce(x, None) > _LEAST:
+        result = np.negative(x)
+        np.exp(result, result)
+        result += 1.0
+        return np.reciprocal(result, result)
     small = _decay(x)
     result = chosen(x < 0, small, np.ones((), x.dtype))
     small += 1.0
@@ -46,6 +54,8 @@ def _silu(x: np.ndarray) -> np.ndarray:
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
+    if x.size <= FEW:
+        return np.logaddexp(x, 0.0)
     result = _decay(x)
     np.log1p(result, result)
     result += np.maximum(x, 0.0)
@@ -59,6 +69,12 @@ def _log_sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
+    if not approximate:
+        result = erf(x * 0.7071067811865476)
+        result += 1.0
+        result *= x
+        result *= 0.5
+        return result
     result = x * x
     result *= x
     result *= 0.044715
@@ -73,7 +89,8 @@ def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     below = np.minimum(x, 0.0)
     np.expm1(below, below)
-    below *= alpha
+    if alpha != 1.0:
+        below *= alpha
     return chosen(x > 0, x, below)
 
 
@@ -114,7 +131,7 @@ class NumpyActivationOps:
     def log_sigmoid(self, x: np.ndarray) -> np.ndarray:
         return self.composed("log_sigmoid")(x)
 
-    @fast(_gelu, f"{_PLAIN} and {{1}} is True")
+    @fast(_gelu, f"{_PLAIN} and {{1}}.__class__ is bool")
     def gelu(self, x: np.ndarray, approximate: bool = True) -> np.ndarray:
         return self.composed("gelu")(x, approximate)
 

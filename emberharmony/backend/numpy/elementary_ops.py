@@ -1,5 +1,6 @@
 """Elementary and special functions, on NumPy."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from emberharmony.core.dispatch import fast
 
 _BLOCK = 2**15
 """`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
+FEW = 64
+"""Up to this number of elements, calls of Python's function for one number take less time than calls for tensors."""
 _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 
@@ -51,11 +54,19 @@ def _log1p(x: np.ndarray) -> np.ndarray:
     return np.where(small == x, near, np.log1p(x)).astype(x.dtype, copy=False)
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def mapped(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+    """Returns a function of Python's numbers of few elements."""
+    return np.array(list(map(function, x.ravel().tolist())), x.dtype).reshape(x.shape)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """Returns the error function."""
     promotion.refuse(x, ("complex",))
     x = promotion.floats(x)
     if x.dtype == np.float64:
         return elementary.erf(np, x)
+    if x.size <= FEW:
+        return mapped(math.erf, x)
     flat, found = x.reshape(-1), np.empty(x.size, np.float32)
     spaces = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
@@ -105,7 +116,7 @@ class NumpyElementaryOps:
     arccosh = staticmethod(promotion.unary(np.arccosh))
     arctanh = staticmethod(promotion.unary(np.arctanh))
     cbrt = staticmethod(promotion.unary(np.cbrt))
-    erf = staticmethod(_erf)
+    erf = staticmethod(erf)
     erfc = staticmethod(_special(elementary.erfc))
     erfinv = staticmethod(_special(elementary.erfinv))
     i0 = staticmethod(_special(elementary.i0))

@@ -1,15 +1,17 @@
 """Pooling, on NumPy: few elements in adjacent windows by one reduction, which takes less time than calls for slices."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.convolution import USUAL_POOL, adjacent
+from emberharmony.backend.numpy.convolution_ops import windowed
+from emberharmony.backend.shared.convolution import USUAL_POOL, Windows, adjacent, pool_windows
 from emberharmony.core.dispatch import fast
 
 _FEW = 2**10
-"""From this many elements on, the maximum of strided slices is faster than a reduction over several axes."""
+"""From this many elements on, to reduce strided slices is faster than a reduction over several axes."""
 
 
 def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
@@ -18,12 +20,28 @@ def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
     return np.maximum.reduce(x.reshape(apart), axes)
 
 
+@functools.lru_cache(maxsize=256)
+def _plan(shape: tuple[int, ...], size: int, strides: int | None) -> Windows:
+    return pool_windows(shape[1:-1], size, strides, "valid").plan
+
+
+def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
+    """Returns the mean of each window, without padding."""
+    plan, n = _plan(x.shape, size, strides), x.ndim - 2
+    total: np.ndarray = np.add.reduce(windowed(x, plan), tuple(range(n + 1, 2 * n + 1)))
+    total /= size**n
+    return total
+
+
+_PLAIN = f"{{0}}.dtype.char in 'fd' and {{0}}.ndim > 2 and 0 < {{0}}.size < {_FEW}"
+
+
 class NumpyPoolingOps:
     """Holds the ops of `ops/pooling.py`."""
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    @fast(_quick_max, f"{USUAL_POOL} and {{0}}.dtype.char in 'fd' and 0 < {{0}}.size < {_FEW}")
+    @fast(_quick_max, f"{USUAL_POOL} and {_PLAIN}")
     def max_pool(
         self,
         inputs: np.ndarray,
@@ -35,3 +53,22 @@ class NumpyPoolingOps:
         ceil_mode: bool = False,
     ) -> np.ndarray:
         return self.composed("max_pool")(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
+
+    @fast(
+        _quick_average,
+        "{1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3} == 'valid' and {4} is None "
+        f"and {{5}} is False and {{6}} is False and {{7}} is None and {_PLAIN}",
+    )
+    def average_pool(
+        self,
+        inputs: np.ndarray,
+        pool_size: Any,
+        strides: Any = None,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        divisor_override: int | None = None,
+    ) -> np.ndarray:
+        options = ceil_mode, count_include_pad, divisor_override
+        return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)

@@ -7,10 +7,14 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
+from emberharmony.backend.numpy.elementary_ops import FEW
 from emberharmony.backend.numpy.indexing_ops import UFUNCS
 from emberharmony.backend.numpy.reduction_ops import widened
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segments
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import fast
 
+op_globals.publish(int64_of_numpy=np.dtype(np.int64))
 _MANY, _WIDE = 4096, 8
 """From the first number of elements on, in rows of at least the second, it is faster to sort the rows by segment."""
 
@@ -44,10 +48,26 @@ def _segment(reduction: str) -> Callable[..., np.ndarray]:
     return segment
 
 
+def _quick_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int, _sorted: bool) -> np.ndarray:
+    """Returns the sum of the slices of each segment, for few slices; NumPy checks the upper bound of the ids."""
+    if min(segment_ids.tolist()) < 0:
+        raise NotImplementedError
+    result = np.zeros((num_segments, *data.shape[1:]), data.dtype)
+    np.add.at(result, segment_ids, data)
+    return result
+
+
+_PLAIN = (
+    "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {1}.__class__ is native_type "
+    "and {1}.dtype is int64_of_numpy and {2}.__class__ is int and {2} > 0 and {1}.ndim == 1 and {0}.ndim "
+    f"and 0 < len({{0}}) == len({{1}}) <= {FEW} and {{0}}.size < {_MANY}"
+)
+
+
 class NumpySegmentsOps:
     """Holds the ops of `ops/segments.py`."""
 
-    segment_sum = staticmethod(_segment("add"))
+    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment("add")))
     segment_prod = staticmethod(_segment("mul"))
     segment_max = staticmethod(_segment("max"))
     segment_min = staticmethod(_segment("min"))

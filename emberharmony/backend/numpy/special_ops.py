@@ -1,5 +1,6 @@
 """Special functions, on NumPy."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from emberharmony.backend.numpy import special_single
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.elementary_ops import FEW, mapped
 from emberharmony.backend.numpy.special_space import DOUBLE, SINGLE
 from emberharmony.backend.shared import special, special_integrals
 from emberharmony.core.dispatch import fast
@@ -33,24 +35,36 @@ def _computed(function: _Function, usual: _Function | None, tensors: Sequence[np
     return result
 
 
+def _quick_gammaln(x: np.ndarray) -> np.ndarray:
+    if x.size <= FEW:
+        try:
+            return mapped(math.lgamma, x)
+        except ValueError:  # a pole
+            pass
+    return _computed(special.gammaln, special_single.gammaln, [x])
+
+
 _ONE = "{0}.dtype is native_float32"
 _TWO = f"{_ONE} and {{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and {{0}}.shape == {{1}}.shape"
 _THREE = f"{_TWO} and {{2}}.__class__ is native_type and {{2}}.dtype is native_float32 and {{0}}.shape == {{2}}.shape"
 
 
-def _special(function: _Function, usual: _Function | None = None, plain: str = _ONE) -> Any:
+def _special(
+    function: _Function, usual: _Function | None = None, plain: str = _ONE, quick: _Function | None = None
+) -> Any:
     """Returns an op that computes a function of `backend.shared` of tensors and numbers.
 
     Args:
         function: takes a namespace and tensors of float64.
         usual: the function of `special_single`.
         plain: the condition under which the tensors have one shape, and their dtype is float32.
+        quick: what then runs, by default `function` and `usual`.
     """
 
-    def quick(*tensors: np.ndarray) -> np.ndarray:
+    def shared(*tensors: np.ndarray) -> np.ndarray:
         return _computed(function, usual, tensors)
 
-    @fast(quick, plain)
+    @fast(quick or shared, plain)
     def called(*arguments: Any) -> np.ndarray:
         tensors = promotion.common(*arguments, inexact=True)
         promotion.refuse(tensors[0], ("complex",))
@@ -62,7 +76,7 @@ def _special(function: _Function, usual: _Function | None = None, plain: str = _
 class NumpySpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = _special(special.gammaln, special_single.gammaln)
+    gammaln = _special(special.gammaln, special_single.gammaln, quick=_quick_gammaln)
     digamma = _special(special.digamma, special_single.digamma)
     polygamma = _special(special.polygamma, None, _TWO)
     zeta = _special(special.zeta, None, _TWO)

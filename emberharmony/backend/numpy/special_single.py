@@ -7,8 +7,6 @@ Source: DLMF 5.5.1 leads from the gamma function at `x + 8` to that at `x`; DLMF
 one.
 """
 
-import math
-
 import numpy as np
 
 from emberharmony.backend.numpy.special_space import SINGLE
@@ -17,8 +15,6 @@ from emberharmony.backend.shared.special import digamma_far, log_gamma_far
 from emberharmony.backend.shared.special_integrals import beta_within, gamma_far
 
 Vector = np.ndarray
-_FEW = 64
-"""Up to this number of elements, calls of Python's function for one number take less time than calls for vectors."""
 _ORDERS = 1e-6, 1e5
 """Between which numbers the first argument of an incomplete gamma function is usual."""
 _LARGEST = 1e3
@@ -45,12 +41,7 @@ def _with_roots(result: Vector) -> Vector:
 
 
 def gammaln(x: Vector) -> Vector | None:
-    """Returns the logarithm of the gamma function of positive numbers, and of few other ones."""
-    if x.size <= _FEW:
-        try:
-            return np.array(list(map(math.lgamma, x.tolist())))
-        except ValueError:  # a pole
-            return None
+    """Returns the logarithm of the gamma function of positive numbers."""
     return _with_roots(_log_gamma(x)) if np.minimum.reduce(x) > 0.0 else None
 
 

@@ -1,0 +1,92 @@
+"""On NumPy, ops of few elements, or of usual ones, have the results and errors of their complete implementations."""
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.choice import use_backend
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import slow
+from emberharmony.core.errors import EmberError
+
+SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (80, 2)]
+
+
+def counted(shape: tuple[int, ...]) -> Any:
+    return np.arange(1.0, 1 + prod(shape), dtype=np.float32).reshape(shape)
+
+
+def ids(*shape: int, start: int) -> Any:
+    """Returns indices that repeat, from -1 on if `start` is -1, and out of range if it is 7."""
+    return np.arange(prod(shape)).reshape(shape) % 2 + start
+
+
+LINE = np.concatenate([np.linspace(-9, 9, 61), [-79, -81, -90, -1000, 1000, np.nan, -np.inf, np.inf, -0.0]])
+"""Few arguments without the last ones, some of which have exponentials that overflow."""
+LINES = [(x.astype(np.float32),) for x in (LINE[:1], LINE[:61], LINE[:62], LINE[61:], LINE, np.tile(LINE, 9))]
+
+CASES: dict[str, list[tuple[Any, ...]]] = {
+    "segment_sum": [
+        (counted(shape), ids(*at, start=start), count)
+        for shape, at, start, count in product(
+            SHAPES, [(), (0,), (1,), (2,), (3,), (80,), (1, 1)], [0, -1, 7], [0, 1, 4, -1, None]
+        )
+    ],
+    "average_pool": [
+        (counted(shape), size, strides, padding)
+        for shape, size, strides, padding in product(
+            [(3, 2), (1, 4, 1), (2, 6, 5, 3), (1, 0, 2), (1, 3, 3, 3, 2)],
+            [0, 1, 2, 3],
+            [None, 0, 1, 2],
+            ["valid", "same", "else"],
+        )
+    ],
+    "sigmoid": LINES,
+    "silu": LINES,
+    "softplus": LINES,
+    "elu": LINES,
+    "erf": LINES,
+    "gelu": [(*line, exact) for line in LINES for exact in (False, True)],
+    "gammaln": LINES,
+}
+
+
+def outcome(call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except EmberError as error:
+        return type(error), str(error).partition(" (given")[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fast_path_does_what_the_complete_implementation_does(name: str) -> None:
+    # The complete implementations of activations are their bodies.
+    with use_backend("numpy"), np.errstate(all="ignore"):
+        backend, called = op_globals.active().backend, getattr(ops, name)
+        for case in CASES[name]:
+            result, wanted = outcome(called, *case), outcome(slow, backend, name, case)
+            if isinstance(wanted, tuple):
+                assert result == wanted, case
+                continue
+            assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape) == (np.float32, wanted.shape), case
+            np.testing.assert_allclose(result, wanted, rtol=4e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu", "softplus", "elu", "erf", "gelu", "gammaln"])
+@pytest.mark.filterwarnings("error")
+def test_no_argument_makes_numpy_warn(name: str) -> None:
+    with use_backend("numpy"):
+        for x, *options in CASES[name]:
+            getattr(ops, name)(x[np.abs(x) < 100], *options)
+
+
+@pytest.mark.parametrize("x", [-60.0, -79.0, -81.0, -100.0])
+def test_small_sigmoids_keep_their_digits(x: float) -> None:
+    with use_backend("numpy"):
+        for count in (1, 1000):
+            got = ops.sigmoid(np.full(count, x, np.float32))
+            np.testing.assert_allclose(got, np.exp(x), rtol=3e-7, atol=1e-45)
