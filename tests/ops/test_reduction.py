@@ -185,6 +185,19 @@ def test_the_variance_of_long_rows_is_precise(backend: str, dtype: str) -> None:
     assert np.allclose(ops.to_numpy(whole), wanted, **near)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_variance_of_many_short_rows_is_precise(backend: str, dtype: str) -> None:
+    for length in (1, 2, 7, 1000):
+        rows = (np.sin(np.arange(70_000.0)) * 4 + 100)[: 70_000 // length * length].reshape(-1, length).astype(dtype)
+        wanted = rows.var(1, dtype="f8")
+        near = {"rtol": {"float16": 2e-3, "float32": 4e-6}.get(dtype, 1e-11), "atol": 1e-12}
+        assert np.allclose(ops.to_numpy(ops.var(rows, 1)), wanted, **near), length
+        assert np.allclose(ops.to_numpy(ops.var(rows.reshape(-1, 1, length), (1, 2), True)).ravel(), wanted, **near)
+    rows[3, 5], rows[4, 5] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(ops.to_numpy(ops.std(rows, 1))).nonzero()[0].tolist() == [3, 4]
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod", "nansum", "nanprod", "nancumsum", "nancumprod"])
 def test_elements_are_cast_to_dtype_before_the_reduction(name: str, backend: str) -> None:
     call, dtypes = getattr(ops, name), ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64")

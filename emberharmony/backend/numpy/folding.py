@@ -83,6 +83,9 @@ def squares(rows: np.ndarray) -> np.ndarray:
     corrected for the true mean. This costs few digits, because the two means differ by no more than the row varies.
     """
     result = np.empty(len(rows))
+    if rows.shape[1] < _BLOCK:
+        _squares_of_short(rows, result)
+        return result
     for i, row in enumerate(rows):
         pilot = np.add.reduce(row[:_BLOCK], dtype=np.float64) / min(row.size, _BLOCK)
         total = excess = 0.0
@@ -95,10 +98,26 @@ def squares(rows: np.ndarray) -> np.ndarray:
     return result
 
 
+def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
+    """Computes `squares` of several rows at a time; their means are the products with a vector of ones."""
+    length = rows.shape[1]
+    count, ones = _BLOCK // length, np.ones(length)
+    space = np.empty((min(count, len(rows)), length))
+    for start in range(0, len(rows), count):
+        part = rows[start : start + count]
+        block = space[: len(part)]
+        block[...] = part
+        means = block @ ones
+        means /= length
+        block -= means[:, None]
+        np.vecdot(block, block, out=result[start : start + count])
+
+
 def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
     """Returns a tensor as a matrix with one row per reduction, for `squares`; None if that does not suit the tensor.
 
-    It suits contiguous real tensors that are reduced over their last axes, in long rows.
+    It suits contiguous real tensors that are reduced over their last axes: those of float64 in long rows, because the
+    means of short ones have fewer digits.
     """
     if x.size < _BLOCK or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return None
@@ -107,4 +126,4 @@ def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
     if sorted(axes) != list(range(first, x.ndim)):
         return None
     length = math.prod(x.shape[first:])
-    return x.reshape(-1, length) if length >= _BLOCK else None
+    return x.reshape(-1, length) if length >= _BLOCK or (x.itemsize < 8 and length > 1) else None
