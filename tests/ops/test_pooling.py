@@ -9,6 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
 from emberharmony.core.errors import ArgumentError, OutOfMemoryError, ShapeError
+from emberharmony.core.registry import OPS
 
 
 def test_padding_does_not_change_the_result(backend: str) -> None:
@@ -225,3 +226,25 @@ def test_pools_map_over_a_batch(backend: str) -> None:
     ):
         mapped = ops.to_numpy(ops.vmap(pool)(ops.convert_to_tensor(x)))
         assert np.allclose(mapped, [ops.to_numpy(pool(row)) for row in x])
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 6, 3), (1, 64, 64, 3), (2, 6, 3), (1, 4, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize("size", [2, 3])
+def test_equal_elements_share_the_gradient_pair_after_pair(size: int, shape: tuple[int, ...], backend: str) -> None:
+    if backend == "torch":
+        pytest.skip("PyTorch gives the gradient to the first of equal elements")
+    random = np.random.default_rng(0)
+    x = random.integers(0, 2, shape).astype(np.float32)
+    if any(n % size for n in shape[1:-1]):
+        x = np.tile(x, (1, *(size,) * (len(shape) - 2), 1))
+    weights = random.normal(size=(x.shape[0], *(n // size for n in x.shape[1:-1]), x.shape[-1])).astype(np.float32)
+
+    def loss(pool: Any, x: Any) -> Any:
+        return ops.sum(ops.power(pool(x, size), 3) * ops.convert_to_tensor(weights))
+
+    def slope(pool: Any, x: Any) -> Any:
+        return ops.sum(ops.square(ops.grad(lambda x: loss(pool, x))(x)))
+
+    for f in (loss, slope):
+        got, wanted = (ops.grad(lambda x, p=p, f=f: f(p, x))(x) for p in (ops.max_pool, OPS["max_pool"].declared))
+        np.testing.assert_allclose(ops.to_numpy(got), ops.to_numpy(wanted), rtol=1e-5, atol=1e-6)

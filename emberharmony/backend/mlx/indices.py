@@ -20,8 +20,8 @@ Written = Callable[[mx.array, mx.array, mx.array], mx.array]
 
 MANY = 2**13
 """From this many elements on, copying a tensor takes longer than the calls that make it faster."""
-_WIDE, _GROUP = 64, 2**12
-"""The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
+_WIDE = 64
+"""The least number of elements that are worth copying as a row."""
 
 
 def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
@@ -150,19 +150,23 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
     if not rows.size or not updates.size:
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
-    wide = op_globals.untransformed and rows.size >= MANY and rows.size >= _WIDE * count
-    if wide and reduction is None and 4 * updates.size >= rows.size:
+    if reduction is None and MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
         return _chosen(rows, at, updates)
-    if spill:
-        rows = _with_more(rows)
+    if spill and rows.size < MANY:
+        rows = mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
+    elif spill:
+        # It takes 0.8 times as long as mx.pad, which writes zeros everywhere first (MLX 0.32 on a CPU).
+        rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
     if reduction is not None:
         rows = ON_ROWS[reduction](rows, at, updates)
-    elif rows.ndim == at.ndim == 1 and op_globals.untransformed:
-        # On a CPU an assignment takes 20 times as long (MLX 0.32).
+        return rows[:count] if spill else rows
+    updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
+    if rows.ndim == at.ndim == 1:
+        # On a CPU an assignment takes up to 20 times as long (MLX 0.32).
         rows = mx.put_along_axis(rows, at, updates, 0)
     else:
         rows = rows if spill else mx.array(rows)
-        rows[at] = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
+        rows[at] = updates
     return rows[:count] if spill else rows
 
 
@@ -175,21 +179,6 @@ def _chosen(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
     sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + new), 0)
     both = mx.concatenate([rows, updates.reshape(new, *rows.shape[1:])])
     return mx.take(fitting(both), sources[:count], 0)
-
-
-def _with_more(rows: mx.array) -> mx.array:
-    """Returns rows with one more or several, whose content does not matter.
-
-    `mx.pad` and `mx.concatenate` (MLX 0.32) copy one element at a time on a CPU, `mx.take` whole rows, which takes half
-    of the time.
-    """
-    count = rows.shape[0]
-    joined = min(count & -count, max(_GROUP * count // rows.size, 1))
-    if rows.size < MANY or joined * rows.size < _WIDE * count or not op_globals.untransformed:
-        return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
-    last = count // joined - 1
-    groups = rows.reshape(last + 1, -1)
-    return mx.take(groups, mx.minimum(mx.arange(last + 2), last), 0).reshape(-1, *rows.shape[1:])
 
 
 def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
@@ -211,7 +200,9 @@ def past_the_end(indices: mx.array, length: int) -> mx.array:
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
     end = mx.broadcast_to(mx.array(length, mx.uint64), indices.shape)
-    return mx.minimum(mx.minimum(places, places + end), end)
+    places = mx.minimum(mx.minimum(places, places + end), end)
+    # Under vmap MLX 0.32 promotes uint64 and its own int32 positions to float32, which indexes nothing.
+    return places if op_globals.untransformed else places.astype(mx.int64)
 
 
 def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
@@ -225,7 +216,6 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
         Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
     """
     if len(lengths) == 1:
-        # Under vmap MLX 0.32 promotes uint64 and its own int32 positions to float32, which indexes nothing.
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
     at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):

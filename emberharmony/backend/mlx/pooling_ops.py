@@ -5,7 +5,9 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.reduction_ops import extreme_over
 from emberharmony.backend.shared.convolution import USUAL_POOL, adjacent
+from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 
 _FEW = 2**13
@@ -15,12 +17,14 @@ _FEW = 2**13
 def _quick_max(x: mx.array, size: int, *_usual: Any) -> mx.array:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
     apart, axes = adjacent(x.shape, size)
-    if x.size < _FEW:
+    if x.size < _FEW and op_globals.untransformed:
         return mx.max(x.reshape(apart), axes)
-    for axis in range(1, x.ndim - 1):
-        shape = x.shape
-        x = mx.max(x.reshape(*shape[:axis], -1, size, *shape[axis + 1 :]), axis + 1)
-    return x
+    batch, *lengths, channels = x.shape
+    for axis in range(1, len(lengths) + 1):
+        lengths[axis - 1] //= size
+        shape = (batch, *lengths[:axis], size, *lengths[axis:], channels)
+        x = extreme_over(mx.max, (axis + 1,))(x.reshape(shape))
+    return x.reshape(batch, *lengths, channels)
 
 
 class MLXPoolingOps:
@@ -28,7 +32,11 @@ class MLXPoolingOps:
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    @fast(_quick_max, f"{USUAL_POOL} and untransformed and {{0}}.dtype == native_float32 and {{0}}.size")
+    # Pairs of equal elements share their derivative as in the composite; more do not.
+    @fast(
+        _quick_max,
+        f"{USUAL_POOL} and ({{1}} == 2 or untransformed) and {{0}}.dtype == native_float32 and {{0}}.size",
+    )
     def max_pool(
         self,
         inputs: mx.array,

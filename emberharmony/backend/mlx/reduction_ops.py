@@ -159,7 +159,7 @@ def _mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
 
 
 @functools.cache
-def _shared(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
+def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
     """Returns a native maximum or minimum over axes, which are kept, with derivatives of every order in both modes.
 
     All elements that equal the extreme share its derivative equally.
@@ -186,7 +186,7 @@ def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> 
                 nonempty(x.shape, axes)
             # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
             return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, remaining(x.shape, axes, keepdims))
-        result = _shared(native, axes)(x) if axes else x
+        result = extreme_over(native, axes)(x) if axes else x
         result = result if keepdims or not axes else mx.squeeze(result, axes)
         return result if bound is None else pair(result, bound)
 

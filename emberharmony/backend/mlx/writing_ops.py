@@ -45,8 +45,8 @@ class MLXWritingOps:
 
 
 def _is_direct(x: mx.array, indices: Any) -> bool:
-    """Returns whether indices are a tensor that stays unread, and no transform needs derivatives of our own."""
-    if not isinstance(indices, mx.array) or checking() or not op_globals.untransformed:
+    """Returns whether indices are a tensor that stays unread."""
+    if not isinstance(indices, mx.array) or checking():
         return False
     return bool(mx.issubdtype(indices.dtype, mx.integer) and indices.size and x.size)
 
@@ -72,15 +72,15 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
         return None
     new = new if new.shape == whole else mx.broadcast_to(new, whole)
     at = past_the_end(indices, length)
-    if mode == "set" and x.size < MANY:
+    if mode == "set" and x.size < MANY and op_globals.untransformed:
         more = mx.pad(x, [(0, int(a == axis)) for a in range(x.ndim)])
         return mx.put_along_axis(more, at, new, axis)[(*(slice(None),) * axis, slice(length))]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     at = at.reshape(outer, -1, inner)
-    start = mx.arange(0, x.size, length * inner, mx.uint64).reshape(-1, 1, 1)
-    start = start if inner == 1 else start + mx.arange(inner, dtype=mx.uint64)
-    place = mx.where(at < length, (at if inner == 1 else at * inner) + start, mx.array(x.size, mx.uint64))
+    start = mx.arange(0, x.size, length * inner, at.dtype).reshape(-1, 1, 1)
+    start = start if inner == 1 else start + mx.arange(inner, dtype=at.dtype)
+    place = mx.where(at < length, (at if inner == 1 else at * inner) + start, mx.array(x.size, at.dtype))
     return written(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 
