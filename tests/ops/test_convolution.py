@@ -220,6 +220,20 @@ def test_native_kernels_give_the_results_of_the_composite(
         assert np.allclose(a, b, rtol=1e-3, atol=1e-4 * np.abs(b).max())
 
 
+@pytest.mark.parametrize("op", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_an_infinite_element_changes_no_more_of_the_result_than_it_reaches(op: str, strides: int, backend: str) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 20, 19, 8)).astype(np.float32)
+    kernel = np.ones((3, 3, 8, 8), np.float32)
+    finite = ops.to_numpy(getattr(ops, op)(x, kernel, strides))
+    x[0, 9, 7, 3] = np.inf
+    result = ops.to_numpy(getattr(ops, op)(x, kernel, strides))
+    far = ~np.isfinite(result)
+    assert not far[1].any()
+    assert far.any(-1).sum() == (9 if op == "conv_transpose" or strides == 1 else 1)
+    np.testing.assert_allclose(result[~far], finite[~far], rtol=1e-4, atol=1e-4)
+
+
 def test_the_dtypes_of_tensor_and_kernel_are_promoted(backend: str) -> None:
     for a, b in (("float16", "float32"), ("float32", "float64"), ("bfloat16", "int32"), ("int32", "int64")):
         x, w = ops.cast(X, a), ops.cast(W * 3, b)

@@ -4,11 +4,12 @@ MLX 0.32 differentiates a convolution with strides or dilation by one with dilat
 wrong shape or wrong values. Under vmap over kernels, a convolution with groups gives wrong values. So strides are moved
 into channels first, groups are convolved one by one, and dilated kernels are left to the composite.
 
-Outside of the transforms of `ops`, MLX's kernel convolves few elements or channels alone; a program that calls a
-transform of MLX itself gets the derivatives of the composite. Many are convolved by one matrix product of all windows.
+Many elements and channels are convolved by one matrix product of all windows. Few are convolved by MLX's kernel alone,
+outside of the transforms of `ops`. A program that calls a transform of MLX itself gets the composite's derivatives.
 """
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -56,9 +57,8 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     return inner * outer < _MANY or not on_cpu()
 
 
-def _is_alone(x: mx.array, kernel: mx.array) -> bool:
-    """Returns whether tensors may be convolved alone: they are float32, and no transform of `ops` is running."""
-    return bool(op_globals.untransformed and x.dtype == mx.float32 and kernel.dtype == mx.float32)
+def _are_single(x: mx.array, kernel: mx.array) -> bool:
+    return bool(x.dtype == mx.float32 and kernel.dtype == mx.float32)
 
 
 def _is_small(count: int, size: Sequence[int], places: int) -> bool:
@@ -142,33 +142,50 @@ def _unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     return product.reshape(len(x), *plan.counts, outputs)
 
 
-def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed) -> mx.array:
-    """Returns the transposed convolution of a single group by one convolution without strides.
+Phases = list[tuple[tuple[slice, ...], Windows]]
 
-    With stride s, all elements of the result that are s apart depend on the input by the same elements of the kernel.
-    So the s parts of the kernel are convolved as if they had output channels of their own, which are then interleaved.
+
+def _phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
+    """Returns the parts of the kernel of a transposed convolution by which it makes elements that are a stride apart.
+
+    Args:
+        lengths: of the spatial axes.
+        size: of the kernel, on no axis shorter than the stride.
+        plan: the geometry, without dilation.
+
+    Returns:
+        For each of the first elements, the slices of the kernel, and the windows of a convolution by this part. The
+        results of all of them have one shape.
+    """
+    most = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
+    found: Phases = []
+    for first in itertools.product(*map(range, plan.strides)):
+        counts = [-(-(k - at) // step) for k, at, step in zip(size, first, plan.strides, strict=True)]
+        ends = [at + (n - 1) * step for n, at, step in zip(counts, first, plan.strides, strict=True)]
+        around = tuple((n - 1, many - 1) for n, many in zip(counts, most, strict=True))
+        key = tuple(slice(end, None, -step) for end, step in zip(ends, plan.strides, strict=True))
+        found.append((key, windows(lengths, counts, 1, around)))
+    return found
+
+
+def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases) -> mx.array:
+    """Returns the transposed convolution of a single group as convolutions without strides, one for each phase.
 
     Args:
         x: shape (batch, *spatial, channels).
-        kernel: shape (*size, out, in), on no axis shorter than the stride.
-        plan: the geometry, without dilation and with as many zeros as the kernel reaches, or fewer.
+        kernel: shape (*size, out, in).
+        plan: the geometry, with as many zeros around the input as the kernel reaches, or fewer.
+        phases: see `_phases`.
     """
-    n, size, outputs = len(plan.strides), kernel.shape[:-2], kernel.shape[-2]
-    wide = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
-    pairs = list(zip(wide, plan.strides, strict=True))
-    missing = [(0, width * step - k) for (width, step), k in zip(pairs, size, strict=True)]
-    kernel = mx.pad(kernel, [*missing, (0, 0), (0, 0)]) if any(map(any, missing)) else kernel
-    kernel = kernel.reshape(*(part for pair in pairs for part in pair), outputs, -1)
-    kernel = kernel.transpose(*range(0, 2 * n, 2), 2 * n + 1, *range(1, 2 * n, 2), 2 * n)
-    kernel = kernel[(slice(None, None, -1),) * n].reshape(*wide, x.shape[-1], -1)
-    full = tuple((width - 1, width - 1) for width in wide)
-    result = _unrolled(x, kernel, windows(x.shape[1:-1], wide, 1, full))
-    lengths = [length * step for length, step in zip(result.shape[1:-1], plan.strides, strict=True)]
-    result = result.reshape(*result.shape[:-1], *plan.strides, outputs)
-    order = [0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1]
+    n, size = len(plan.strides), kernel.shape[:-2]
+    kernel = mx.swapaxes(kernel, -1, -2)
+    result = mx.stack([_unrolled(x, kernel[key], part) for key, part in phases], n + 1)
+    lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
+    result = mx.unflatten(result, n + 1, plan.strides)
+    result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
     cuts = zip(plan.excess(size), plan.lengths(x.shape[1:-1], size), strict=True)
     kept = [slice(before, before + length) for (before, _), length in cuts]
-    return result.transpose(order).reshape(len(x), *lengths, outputs)[:, *kept]
+    return result.reshape(len(x), *lengths, -1)[:, *kept]
 
 
 @functools.lru_cache(maxsize=256)
@@ -198,31 +215,52 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
 
 @functools.lru_cache(maxsize=256)
 def _quick_conv(
-    composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
+    composed: Callable[..., Any],
+    alone: bool,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
 ) -> Function | None:
     """Returns the convolution of tensors with channels last of these shapes, as `_chosen` does."""
     groups = check_channels(shape, size)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    return _chosen(composed, shape[0], size, groups, plan)
+    return _chosen(composed, alone, shape[0], size, groups, plan)
 
 
 def _chosen(
-    composed: Callable[..., Any], count: int, size: tuple[int, ...], groups: int, plan: Windows
+    composed: Callable[..., Any], alone: bool, count: int, size: tuple[int, ...], groups: int, plan: Windows
 ) -> Function | None:
-    """Returns the convolution of `count` samples with a kernel of a shape alone; None if that is not the fastest."""
+    """Returns the fastest convolution of `count` samples with a kernel of a shape; None if another one may be faster.
+
+    Args:
+        composed: returns the composite of an op.
+        alone: whether MLX's kernel alone may be used, because no transform of `ops` is running.
+        count: the number of samples.
+        size: the shape of the kernel.
+        groups: the number of groups of channels.
+        plan: the windows.
+    """
     places = math.prod(plan.counts)
     if not _best(count, size, places, size[-1], groups):
         return None
     if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
         return functools.partial(_unrolled, plan=plan)
-    return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
+    return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation) if alone else None
 
 
 @functools.lru_cache(maxsize=256)
 def _quick_transposed(
-    composed: Callable[..., Any], shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, spread: int
+    composed: Callable[..., Any],
+    alone: bool,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
 ) -> Function | None:
-    """Returns the transposed convolution of such tensors; None if it is not the fastest alone."""
+    """Returns the fastest transposed convolution of such tensors; None if the composite may be faster."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
     places = math.prod(shape[1:-1])
     if groups > 1 or not _best(shape[0], size, places, size[-2], 1):
@@ -230,8 +268,9 @@ def _quick_transposed(
     plan = transposed(shape[1:-1], size[:-2], strides, padding, None, spread)
     if not _is_small(shape[0], size, places):
         suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
-        return functools.partial(_interleaved, plan=plan) if suits else None
-    if min(map(min, plan.around)) < 0:
+        phases = _phases(shape[1:-1], size[:-2], plan) if suits else []
+        return functools.partial(_interleaved, plan=plan, phases=phases) if suits else None
+    if not alone or min(map(min, plan.around)) < 0:
         return None
     return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
 
@@ -251,9 +290,10 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
+        alone = op_globals.untransformed
         usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        if usual and data_format is None and bias is None and _is_alone(inputs, kernel):
-            quick = _quick_conv(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+        if usual and data_format is None and bias is None and _are_single(inputs, kernel):
+            quick = _quick_conv(self.composed, alone, inputs.shape, kernel.shape, strides, padding, dilation_rate)
             if quick is not None:
                 convolved: mx.array = quick(inputs, kernel)
                 return convolved
@@ -263,7 +303,7 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        quick = _chosen(self.composed, len(x), w.shape, groups, plan) if _is_alone(x, w) else None
+        quick = _chosen(self.composed, alone, len(x), w.shape, groups, plan) if _are_single(x, w) else None
         if quick is not None:
             result = quick(x, w)
             result = result + b[0] if b else result
@@ -290,13 +330,14 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
+        alone = op_globals.untransformed
         usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
         usual = usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
-        if usual and _is_alone(inputs, kernel):
+        if usual and _are_single(inputs, kernel):
             last = channels_last(data_format)
             x = inputs if last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
-            quick = _quick_transposed(self.composed, x.shape, kernel.shape, strides, padding, dilation_rate)
+            quick = _quick_transposed(self.composed, alone, x.shape, kernel.shape, strides, padding, dilation_rate)
             if quick is not None:
                 result = quick(x, kernel)
                 result = result if bias is None else result + bias
