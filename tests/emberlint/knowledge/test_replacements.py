@@ -15,7 +15,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import EmberError
 from emberlint.knowledge.arguments import fits, parameters
-from emberlint.knowledge.replacements import Replacement, replacement, table
+from emberlint.knowledge.replacements import WAYS, Replacement, replacement, table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
@@ -167,6 +167,17 @@ def test_every_replacement_exists() -> None:
         value = attrgetter(found.op)(ops)
         assert (found.op in parameters()) or not callable(value) or isinstance(value, type), found.op
         assert callable(value) or isinstance(value, float | None), found.op
+
+
+@pytest.mark.parametrize("library", ["jax", "mlx", "torch"])
+def test_what_is_written_by_hand_names_functions_and_ops_that_exist(library: str) -> None:
+    pytest.importorskip(library)
+    names = {name: way for name, way in WAYS.items() if name.startswith(f"{library}.")}
+    assert names
+    for name, way in names.items():
+        module, _, rest = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), rest)), name
+        assert all(hasattr(ops, word) for word in re.findall(r"ops\.(\w+)", way)), name
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,19 @@ SAMPLES: dict[str, tuple[Any, ...]] = {
     "key": (1, (0, 1), slice(0, 2), (slice(None), 1), (..., -1), (None, 0), np.array([1, 0, 1]), SQUARE > 0.5),
     "value": (3, SQUARE[0], 0.5, np.array([7, 3, 1])),
 }
+# Functions to transform, which use nothing but operators and methods that the tensors of all libraries have.
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    lambda x, y=2.0: (x * x * y).sum(),
+    lambda x, y=2.0: ((x * x * y).sum(), x * y),
+    lambda x, y=2.0: x * x * y,
+)
+SAMPLES |= {
+    "fn": FUNCTIONS,
+    "argnums": ((0, 1), 1, 0),
+    "has_aux": (True, False),
+    "in_axes": ((0, None), 1, (1, 0)),
+    "out_axes": (1, 0, -1),
+}
 # What native parameters may be where the op's parameter of another library takes more or less.
 NATIVE_SAMPLES: dict[str, tuple[Any, ...]] = {
     "dims": ((0,), (0, 1), [1], 0, 1),
@@ -138,6 +151,7 @@ LISTS = ([SQUARE, SQUARE.T.copy()], [SQUARE[0], SQUARE[1]])
 DATA = (SQUARE, *INTEGERS, BOOLS[0], *TENSORS[1:], BOOLS[1], *LISTS)
 NARROWED = {"int64": "int32", "uint64": "uint32"}
 TENSOR_TYPES = {"float64": "DoubleTensor", "float32": "FloatTensor", "int64": "LongTensor"}
+CONDITIONS = {"", "device", "dtype", "function", "integers", "real", "scalar", "sizes", "tensor type"}
 LIMIT = 12  # equal results that are enough for one form of a call
 TRIES = {"jax": 100}  # samples that are tried for one form, if not 600
 
@@ -193,6 +207,11 @@ def spelled(found: Signature, library: str, name: str, one: Any) -> Any:
     """Returns an argument as the library spells it: a dtype is an object of it, or a type of tensors."""
     spelling = TENSOR_TYPES.get(one, one) if found.when == "tensor type" and isinstance(one, str) else one
     return getattr(DTYPES[library], spelling) if name == "dtype" and isinstance(one, str) else one
+
+
+def applied(result: Any, library: str, wide: bool) -> Any:
+    """Returns the result of a call, or that of the function that a transform made, called with two tensors."""
+    return result(*value(library, [SQUARE, POSITIVE], wide)) if callable(result) else result
 
 
 def leaves(result: Any) -> list[Any]:
@@ -258,6 +277,10 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
     pools = [NATIVE_SAMPLES.get(theirs, SAMPLES.get(name, DATA)) for theirs, name in zip(names, ours, strict=True)]
     if found.op in ("reshape", "transpose", "permute_dims"):
         pools[0] = TENSORS
+    if found.when == "scalar":
+        pools = [FUNCTIONS[:1] if pool is FUNCTIONS else pool for pool in pools]
+    if found.op == "compile":
+        pools = [FUNCTIONS[-1:]]  # torch.compile takes seconds for each
     if "key" in ours:  # every form of a key is tried, inside the bounds
         pools[0], limit = (SQUARE, CUBE, INTEGERS[0]), TRIES.get(library, 600)
     if found.when == "sizes":
@@ -274,7 +297,7 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
             by_name = dict(zip(named, args[len(given) :], strict=True))
             try:
                 with native_mode(library, wide):
-                    expected = function(*args[: len(given)], **by_name)
+                    expected = applied(function(*args[: len(given)], **by_name), library, wide)
             except Exception:  # noqa: BLE001 -- each library has its own errors for arguments that do not fit
                 continue
             fills = {name: ast.literal_eval(text) for name, text in plan.fills}
@@ -283,6 +306,7 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
                     pairs = [*zip(plan.keywords, [value(library, one, wide) for one in sample], strict=True)]
                     try:
                         got = op(*(one for key, one in pairs if key is None), **{k: v for k, v in pairs if k}, **fills)
+                        got = applied(got, library, wide)
                         differs = parts(expected, got, narrows=library == "jax" and not wide)
                     except Exception as error:  # noqa: BLE001 -- counted, and compared with the table
                         differs = type(error).__name__
@@ -343,7 +367,17 @@ def test_the_names_of_a_row_exist_and_the_required_parameters_have_a_source() ->
         ours = {*found.arguments.values(), *found.fills}
         assert ours <= target.named or target.variadic, found.native
         assert target.variadic or ours.issuperset(target.required), found.native
-        assert found.when in ("", "dtype", "device", "integers", "sizes", "tensor type"), found.native
+        assert found.when in (
+            "",
+            "dtype",
+            "device",
+            "integers",
+            "sizes",
+            "tensor type",
+            "function",
+            "real",
+            "scalar",
+        ), found.native
         assert found.integers in ("", "dtype"), found.native
 
 

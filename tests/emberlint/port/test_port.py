@@ -233,6 +233,31 @@ def test_a_type_that_may_be_one_of_tensors_or_a_dtype_is_left() -> None:
     assert "ops.cast(x, y.dtype)" in ported(source.replace("(y)", "(y.dtype)")).after
 
 
+def test_only_functions_are_compiled_that_are_no_modules() -> None:
+    source = (
+        "import torch\n\n\n@torch.compile\ndef f(x):\n    return x\n\n\nclass M(torch.nn.Module):\n    @torch.compile\n"
+        "    def forward(self, x):\n        return x\n\n\n"
+        "a = torch.compile(f), torch.compile(M()), torch.compile(mode='a')\n"
+    )
+    result = ported(source)
+    assert result.after.count("@ops.compile") == 1
+    assert "ops.compile(f), torch.compile(M()), torch.compile(mode='a')" in result.after
+    reasons = " ".join(use.reason for use in result.remaining if use.native == "torch.compile")
+    assert all(one in reasons for one in ("a method is given its object", "may be a module", "like `mode=`"))
+    assert ported(result.after).after == result.after
+
+
+@pytest.mark.parametrize(
+    "returned, is_ported", [("mx.sum(x)", True), ("x * x", True), ("mx.sum(x), x", False), ("g(x)", False)]
+)
+def test_gradients_of_mlx_are_ported_if_the_function_returns_no_tuple(returned: str, is_ported: bool) -> None:
+    source = f"import mlx.core as mx\n\n\ndef f(x):\n    return {returned}\n\n\nh = mx.value_and_grad(f)\n"
+    result = ported(source)
+    assert ("h = ops.value_and_grad(f)" in result.after) == is_ported
+    assert any("may return a tuple" in use.reason for use in result.remaining) != is_ported
+    assert "may return a tuple" in ported(source.replace("(f)", "(y)")).after
+
+
 def test_the_functions_of_mlx_are_ported() -> None:
     result = ported("import mlx.core as xp\n\n\ndef f(x):\n    return xp.sum(x, axis=0), xp.no_such_function(3)\n")
     assert "ops.sum(x, axis=0)" in result.after

@@ -63,6 +63,34 @@ TENSOR_TYPES = {
 }
 
 
+# What to write by hand instead of functions that no call of an op equals.
+WAYS = {
+    "jax.checkpoint": "ops.checkpoint, if the function closes over no tensor that is differentiated",
+    "jax.jvp": "ops.jvp(fn, primals, tangents)",
+    "jax.lax.associative_scan": "ops.associative_scan(fn, elems)",
+    "jax.lax.cond": "ops.cond(pred, true_fn, false_fn, *operands)",
+    "jax.lax.fori_loop": "ops.fori_loop(lower, upper, body, init), if the bounds are Python integers",
+    "jax.lax.scan": "ops.scan(f, init, xs), which is a loop of Python",
+    "jax.lax.while_loop": "ops.while_loop(cond, body, [init])[0]",
+    "jax.tree.map": "ops.tree_map(f, tree)",
+    "jax.tree_util.tree_map": "ops.tree_map(f, tree)",
+    "jax.vjp": "y, pull = ops.vjp(fn, x), which gives the conjugate for complex numbers",
+    "mlx.core.checkpoint": "ops.checkpoint, if the function closes over no tensor that is differentiated",
+    "mlx.core.eval": "ops.eval(x)",
+    "mlx.core.jvp": "result, tangent = ops.jvp(fn, primals, tangents), tensors instead of lists",
+    "mlx.core.vjp": "result, pull = ops.vjp(fn, *primals), then pull(cotangent)",
+    "torch.autograd.grad": "ops.grad(fn)(x)",
+    "torch.enable_grad": "nothing: only ops.grad, ops.backward and the like compute gradients",
+    "torch.func.grad_and_value": "value, gradient = ops.value_and_grad(fn)(x)",
+    "torch.func.jvp": "ops.jvp(fn, primals, tangents)",
+    "torch.func.vjp": "y, pull = ops.vjp(fn, x)",
+    "torch.inference_mode": "nothing: only ops.grad, ops.backward and the like compute gradients",
+    "torch.no_grad": "nothing: only ops.grad, ops.backward and the like compute gradients",
+    "torch.set_default_dtype": "ops.set_default_float(dtype)",
+    "torch.utils.checkpoint.checkpoint": "ops.checkpoint(fn)(x)",
+}
+
+
 class Replacement(NamedTuple):
     """An op with the same effect as a native function; a plain rename takes the same arguments."""
 

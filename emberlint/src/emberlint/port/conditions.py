@@ -1,6 +1,7 @@
 """The conditions under which a native call equals that of its op: what its arguments may be."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ SAME_DTYPE = frozenset(
 DEVICE_NAMES = frozenset({"cpu", "cuda", "mps", "gpu"})
 CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
 CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take something else than dtypes too
+_COMPLEX = re.compile(r"complex|\bfft\b|\d[jJ]\b|\bconj")
 _SEQUENCES = frozenset({"list", "tuple", "str", "object"})
 _INTEGRAL = frozenset({"size", "ndim"})
 
@@ -52,6 +54,9 @@ def reason_against(
         return f"`{file.segment(given['device'])}` may be something else than a device"
     if found.when == "sizes" and not all(_is_size(file, one) for one in call.args):
         return f"a size of `{file.segment(call)}` may be -1, which ops.{found.op} refuses"
+    reason = reason_for_function(file, found, given["fn"]) if "fn" in given else None
+    if reason is not None:
+        return reason
     caught = _caught(file, call)
     if caught:
         return f"`except {caught}` catches its error, and ops raise errors of their own"
@@ -68,6 +73,38 @@ def reason_against(
         if reason is not None:
             return reason
     return HOST if library == "numpy" and terms.numpy_is_host else None
+
+
+def reason_for_function(file: SourceFile, found: Signature, node: ast.expr | ast.FunctionDef) -> str | None:
+    """Returns why a transform of a function may differ from that of the op, or None."""
+    if found.when == "real" and _COMPLEX.search(file.text):
+        return "gradients by complex numbers, which this file has, are conjugates of those of JAX"
+    if found.when not in ("function", "scalar"):
+        return None
+    function = _function(file, node)
+    if function is None and isinstance(node, ast.FunctionDef):
+        return "a method is given its object too, which is no tensor"
+    if function is None:
+        what = "be a module" if found.when == "function" else "return a tuple"
+        return f"`{file.segment(node)}` may {what}, which ops.{found.op} refuses"
+    returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
+    results = [function.body] if isinstance(function, ast.Lambda) else returned
+    if found.when == "scalar" and not all(_is_single(file, one) for one in results):
+        return f"the function may return a tuple: pass has_aux=True to ops.{found.op} if it does"
+    return None
+
+
+def _function(file: SourceFile, node: ast.expr | ast.FunctionDef) -> ast.Lambda | ast.FunctionDef | None:
+    """Returns the function of this file, and no method, that an expression is, or None."""
+    bound = [one.node for one in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
+    known = bound[0] if len(bound) == 1 else None
+    is_method = known is not None and isinstance(file.parent(known), ast.ClassDef)
+    return known if isinstance(known, ast.Lambda | ast.FunctionDef) and not is_method else None
+
+
+def _is_single(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an expression is known to be no tuple."""
+    return isinstance(node, ast.BinOp | ast.UnaryOp) or file.inference.evidence(node) is not None
 
 
 def _reason_for_numbers(

@@ -10,7 +10,7 @@ from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import neutral_dtype, replacement, tensor_type
+from emberlint.knowledge.replacements import WAYS, neutral_dtype, replacement, tensor_type
 from emberlint.knowledge.signatures import (
     PARTS,
     Signature,
@@ -18,7 +18,7 @@ from emberlint.knowledge.signatures import (
     candidates,
     translated,
 )
-from emberlint.port.conditions import Terms, reason_against
+from emberlint.port.conditions import Terms, reason_against, reason_for_function
 from emberlint.port.text import Text, by_parameter, receivers
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice, is_plain
@@ -191,7 +191,7 @@ def _called(
 ) -> Step:
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
-    why, way = "no op is known to equal this call", _advice(file, use)
+    why, way = "no op is known to equal this call", _advice(file, use, found)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
     part = _part(file, call)
@@ -243,8 +243,13 @@ def _translated(
     return tuple(Text(file, call, space).changes(found, plan, before))
 
 
-def _advice(file: SourceFile, use: Use | None) -> str:
-    return "" if use is None else advice(file, use).title
+def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> str:
+    """Returns what to write instead of a native use, if it is no method."""
+    if use is None:
+        return ""
+    if found and replacement(use.origin) is None:
+        return f"ops.{found[0].op}"
+    return WAYS.get(use.origin) or advice(file, use).title
 
 
 def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
@@ -254,6 +259,13 @@ def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
     for use in native_uses(file):
         above = file.parent(use.node)
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
+            continue
+        known = candidates(use.origin)
+        if known and isinstance(above, ast.FunctionDef) and use.node in above.decorator_list:
+            yield _passed(file, use, known[0], 1, reason_for_function(file, known[0], above))
+            continue
+        if known and id(above) in ported and _is_transformed(file, use.node, above):
+            yield _passed(file, use, known[0], len(known[0].places))
             continue
         if use.origin in TYPES and _is_annotation(file, use.node):
             yield _annotated(file, use)
@@ -266,8 +278,9 @@ def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
         name = neutral or (found.op if found is not None else "")
         takes = name in parameters()
         if not name or takes or not (is_argument or is_plain(file, use)):
-            why = "a function is passed as a value" if takes else "no op is known to equal it here"
-            yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}" if name else "")
+            why = "a function is passed as a value" if takes or known else "no op is known to equal it here"
+            way = f"ops.{name}" if name else f"ops.{known[0].op}" if known else WAYS.get(use.origin, "")
+            yield Step(use.node, use.origin, kind, reason=why, advice=way)
             continue
         if neutral and is_left and not is_argument:
             why = "a native call that is left may be given this dtype, which ops understand too"
@@ -280,6 +293,25 @@ def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
             yield Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
             continue
         yield Step(use.node, use.origin, kind, changes, space)
+
+
+def _is_transformed(file: SourceFile, node: ast.expr, above: ast.AST | None) -> bool:
+    """Returns whether an expression is the function that a transform is given."""
+    found = candidates(file.native(above.func) or "") if isinstance(above, ast.Call) and node in above.args[:1] else ()
+    return any("fn" in one.arguments.values() for one in found)
+
+
+def _passed(file: SourceFile, use: Use, found: Signature, given: int, reason: str | None = None) -> Step:
+    """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
+    try:
+        space = spelling(file, use.node)
+        plan = translated(found, given, [])
+        if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
+            raise UntranslatableError(reason or "a function is passed as a value")
+        changes = (Text(file, use.node, space).replaced(use.node, f"{space.text}.{found.op}"),)
+        return Step(use.node, use.origin, "call", changes, space)
+    except (UntranslatableError, ShadowedError) as error:
+        return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{found.op}")
 
 
 def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
