@@ -1,12 +1,13 @@
 """The fast path: taken only if the full command would give the same answer."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from emberlint import __main__
 from emberlint.cli import main
-from emberlint.fast_path import is_clean
+from emberlint.fast_path import answer
 from emberlint.run import run_cache
 
 
@@ -24,21 +25,39 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("words", [["good"], ["check", "good"], ["good", "--exit-zero"], ["-v", "good"], ["./rules"]])
-def test_a_clean_check_is_answered_from_the_cache(
-    project: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+CACHED = [["good"], ["check", "good"], ["good", "--exit-zero"], ["-v", "good"], ["./rules"], ["bad", "--exit-zero"]]
+
+
+@pytest.mark.parametrize("folder", ["good", "..", "."])
+@pytest.mark.parametrize("words", [*CACHED, ["bad"]], ids=" ".join)
+def test_a_repeated_check_is_answered_from_the_cache(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], folder: str
 ) -> None:
+    monkeypatch.chdir(folder)
+    words = [word if word.startswith("-") or word == "check" else str(Path(project, word)) for word in words]
     capsys.readouterr()
-    assert is_clean(words)
+    status = answer(words)
     quick = capsys.readouterr()
-    main(words, standalone_mode=False)
+    assert main(words, standalone_mode=False) == status == int(words[-1] == str(project / "bad"))
     assert quick == capsys.readouterr()
+
+
+def test_a_reader_that_ends_early_stops_the_report(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`emberlint | head` must end without a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr("sys.stdout", closed)
+        monkeypatch.setattr("sys.argv", ["emberlint", "bad"])
+        with pytest.raises(SystemExit) as ended:
+            __main__.main()
+    assert ended.value.code == 1
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["bad"],
+        ["bad", "--verbose"],
         ["good", "bad"],  # these were never checked together
         ["missing"],
         ["rules"],  # a command, although a folder of this name exists
@@ -51,17 +70,17 @@ def test_a_clean_check_is_answered_from_the_cache(
     ],
 )
 def test_other_calls_run_the_full_command(project: Path, words: list[str]) -> None:
-    assert not is_clean(words)
+    assert answer(words) is None
 
 
 def test_with_a_baseline_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaseline = 'accepted.json'\n")
-    assert not is_clean(["good"])
+    assert answer(["good"]) is None
 
 
 def test_with_a_wrong_configuration_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaselines = 'accepted.json'\n")
-    assert not is_clean(["good"])
+    assert answer(["good"]) is None
 
 
 @pytest.mark.parametrize("folder, status", [("good", 0), ("bad", 1)])

@@ -1,15 +1,17 @@
 """The entry point of the command `emberlint` and of `python -m emberlint`."""
 
+import os
 import sys
 
-from emberlint.fast_path import is_clean
+from emberlint.fast_path import answer
 
 
 def main() -> None:
     """Runs the command."""
     try:
-        if is_clean(sys.argv[1:]):
-            sys.exit(0)
+        status = answer(sys.argv[1:])
+        if status is not None:
+            sys.exit(status)
         try:
             from emberlint.cli import main as command
         except ImportError as error:
@@ -18,6 +20,9 @@ def main() -> None:
             sys.stderr.write(f"emberlint needs {error.name}: pip install emberlint\n")
             sys.exit(2)
         command(prog_name="emberlint")
+    except BrokenPipeError:  # the reader of the report, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush when Python exits
+        sys.exit(1)
     except KeyboardInterrupt:  # an interrupt before click handles it, or after
         sys.exit(130)
 

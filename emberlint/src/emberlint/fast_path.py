@@ -1,36 +1,54 @@
-"""Answers the most common call, a check of unchanged files without findings, without importing the other modules.
+"""Answers the most common call, a check of unchanged files, without importing the other modules.
 
 Importing the command-line options takes longer than that check.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from emberlint.commands import COMMANDS
-from emberlint.commands.request import choice, files_for, settings_for
+from emberlint.commands.request import choice, files_for, settings_for, shown_paths
 from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
 from emberlint.reporters.text import summary
-from emberlint.run.run_cache import RunCache
+from emberlint.run.run_cache import Entries, RunCache
 
-FLAGS = {"--exit-zero", "--verbose", "-v"}  # they change nothing if there are no findings
+EXIT_ZERO = "--exit-zero"
+VERBOSE = {"--verbose", "-v"}  # it changes nothing if there are no findings
 
 
-def is_clean(words: Sequence[str]) -> bool:
-    """Returns whether the call checks files whose last run found nothing; if so, prints the summary."""
+def answer(words: Sequence[str]) -> int | None:
+    """Prints the report on files that an earlier run has checked and returns the exit status; None for other calls."""
     if words and words[0] in COMMANDS and words[0] != "check":
-        return False
-    paths = [word for word in words[words[:1] == ["check"] :] if word not in FLAGS]
+        return None
+    paths = [word for word in words[words[:1] == ["check"] :] if word not in VERBOSE and word != EXIT_ZERO]
     if any(word.startswith("-") for word in paths):
-        return False
+        return None
     places = [Path(word) for word in paths]
     try:
         settings = settings_for(places)
+        if settings.baseline or settings.output_format != "text":
+            return None
         files = files_for(places, settings)
-        known = None if settings.baseline else RunCache(settings, choice(settings, (), (), ()).words, files).recall()
+        found = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
     except UsageError:
-        return False  # the full command reports the error
-    if known != [] or settings.output_format != "text":
-        return False
-    sys.stderr.write(f"{summary(0, len(files))}\n")
-    return True
+        return None  # the full command reports the error
+    if found is None or (found and not VERBOSE.isdisjoint(words)):
+        return None
+    text = "".join(_lines(found, settings))
+    try:
+        text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+    except UnicodeEncodeError:
+        return None  # the full command knows what to print for such characters
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    sys.stderr.write(f"{summary(sum(map(len, found.values())), len(files))}\n")
+    return int(bool(found) and EXIT_ZERO not in words)
+
+
+def _lines(found: Entries, settings: Settings) -> Iterator[str]:
+    shown = shown_paths(found, settings)
+    for path, entries in found.items():
+        start = f"{shown[path]}:"
+        yield start + f"\n{start}".join(entries) + "\n"

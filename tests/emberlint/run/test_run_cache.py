@@ -52,6 +52,21 @@ def test_the_same_run_is_remembered(tree: Path) -> None:
     assert run(tree).recall() == FOUND
 
 
+def test_the_lines_of_the_report_are_remembered_by_file(tree: Path) -> None:
+    run(tree).keep(Report(FOUND, ()))
+    expected = {one.path: [f"{one.line}:1: {one.code} {one.name}: {one.message}"] for one in FOUND}
+    assert run(tree).entries() == expected
+
+
+def test_a_new_file_where_a_module_was_sought_is_noticed(tree: Path) -> None:
+    run(tree).keep(Report(FOUND, (), absent=("c.py", "deep/er/d.py", "deep/er/d/__init__.py")))
+    assert run(tree).recall() == FOUND
+    write(tree / "deep.txt", "")
+    assert run(tree).recall() == FOUND
+    (tree / "deep").mkdir()  # which may soon have the file
+    assert run(tree).recall() is None
+
+
 def test_a_clean_run_is_remembered_as_clean(tree: Path) -> None:
     run(tree).keep(Report([], ()))
     assert run(tree).recall() == []
@@ -106,8 +121,10 @@ def test_times_in_whole_seconds_count_as_a_coarse_clock(tree: Path) -> None:
 def test_a_damaged_run_cache_is_ignored(tree: Path) -> None:
     run(tree).keep(Report(FOUND, ()))
     (kept,) = (tree / FOLDER).glob("*.run")
-    kept.write_text(kept.read_text()[:20])
-    assert run(tree).recall() is None
+    first, second = kept.read_text().split("\n")
+    for text in (first[:20], f"{first}\n{second[:20]}"):
+        kept.write_text(text)
+        assert run(tree).recall() is None
 
 
 def test_a_file_deleted_meanwhile_disables_the_run_cache(tree: Path) -> None:

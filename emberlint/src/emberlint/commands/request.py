@@ -93,7 +93,13 @@ def shown(path: str, settings: Settings) -> str:
     return str(settings.root / path) if seen.startswith("../") else seen
 
 
+def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
+    """Returns paths of the project with each one relative to the current folder."""
+    is_root = Path.cwd() == settings.root  # mostly so, and much faster than `shown`
+    return {path: path if is_root and not path.startswith("../") else shown(path, settings) for path in paths}
+
+
 def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     """Returns findings with their paths relative to the current folder."""
-    seen = {path: shown(path, settings) for path in {one.path for one in findings}}
+    seen = shown_paths({one.path for one in findings}, settings)
     return [one if seen[one.path] == one.path else one._replace(path=seen[one.path]) for one in findings]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from urllib.parse import quote
 
 from emberlint import __version__
@@ -16,7 +17,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yields the document."""
+    """Yields the document, with a line for each finding."""
     rules = all_rules()
     driver = {
         "name": "emberlint",
@@ -26,9 +27,16 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         "rules": [_rule(rule) for rule in rules.values()],
     }
     order = {code: index for index, code in enumerate(rules)}
-    results = [_result(one, order[one.code]) for one in findings]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": []}
+    end = "]}]}"
+    yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}).removesuffix(end)
+    yield ",\n".join(json.dumps(_result(one, order[one.code])) for one in findings)
+    yield end
+
+
+@cache
+def _uri(path: str) -> str:
+    return quote(path.encode(errors="surrogateescape"))
 
 
 def _rule(rule: AnyRule) -> dict[str, object]:
@@ -47,7 +55,7 @@ def _result(finding: Finding, index: int) -> dict[str, object]:
     region = {"startLine": finding.file_lines[0]}
     if not finding.cell:  # columns of a cell are not those of the file
         region.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
-    place = {"artifactLocation": {"uri": quote(finding.path.encode(errors="surrogateescape"))}, "region": region}
+    place = {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}
     location: dict[str, object] = {"physicalLocation": place}
     if finding.cell:
         location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]

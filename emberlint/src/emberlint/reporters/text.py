@@ -19,8 +19,7 @@ def summary(findings: int, files: int) -> str:
 
 def line(finding: Finding) -> str:
     """Returns the line of one finding."""
-    cell = f"cell {finding.cell}:" if finding.cell else ""
-    return f"{finding.path}:{cell}{finding.line}:{finding.column}: {finding.code} {finding.name}: {finding.message}"
+    return f"{finding.path}:{finding.entry}"
 
 
 def details(finding: Finding) -> Iterator[str]:

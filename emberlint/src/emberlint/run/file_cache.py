@@ -36,22 +36,28 @@ def _sources(folder: str) -> Iterator[str]:
             yield from _sources(entry.path)
 
 
-def read_json(file: Path) -> Any:
-    """Returns the data of a cache file, or None if it is missing or damaged."""
-    with suppress(OSError, ValueError):
-        return json.loads(file.read_text(encoding="utf-8"))
+def read_json(file: Path, line: int = 0) -> Any:
+    """Returns the data on a line of a cache file, counted from 0, or None if it is missing or damaged."""
+    with suppress(OSError, ValueError), file.open("rb") as stream:
+        for _ in range(line):
+            stream.readline()
+        return json.loads(stream.readline())
     return None
 
 
-def write_json(file: Path, data: object) -> None:
-    """Writes data to a cache file, completely or not at all; does nothing if the folder cannot be written to."""
+def write_json(file: Path, *lines: object) -> None:
+    """Writes a cache file, each argument as a line of JSON, completely or not at all.
+
+    It does nothing if the folder cannot be written to.
+    """
     with suppress(OSError):
         folder = file.parent
         folder.mkdir(exist_ok=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         temporary = file.with_suffix(f".{os.getpid()}.tmp")
         try:
-            temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
+            text = "\n".join(json.dumps(one, separators=(",", ":")) for one in lines)
+            temporary.write_text(text, encoding="utf-8")
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)  # it still exists only if something interrupted the write

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from os import stat_result
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from emberlint.source.discover import discover
 # File systems record times in milliseconds or, some of them, in seconds, so a file younger than one tick may change
 # again without a new time. Such a run is not cached here; the cache by content serves the next run.
 TICK, COARSE_TICK = 50_000_000, 2_000_000_000
+
+Entries = dict[str, list[str]]  # the lines of the report on each file, without its path
 
 
 class RunCache:
@@ -33,18 +36,25 @@ class RunCache:
 
     def recall(self) -> list[Finding] | None:
         """Returns the findings of that run, or None if it is not cached or a file beyond the checked ones differs."""
+        found = None if self.entries() is None else read_json(self._file, line=1)
+        return None if found is None else [decode_finding(one) for one in found]
+
+    def entries(self) -> Entries | None:
+        """Returns the lines of the report on what `recall` finds, in a small part of its time."""
         kept = read_json(self._file) if self._is_settled else None
         if not isinstance(kept, dict) or not self._is_same(kept["beyond"], kept["absent"]):
             return None
-        return [decode_finding(one) for one in kept["findings"]]
+        entries: Entries = kept["entries"]
+        return entries
 
-    def _is_same(self, beyond: Mapping[str, list[int]], absent: Iterable[str]) -> bool:
+    def _is_same(self, beyond: Mapping[str, list[int]], absent: Mapping[str, list[str]]) -> bool:
         try:
             now = {path: _times((self._root / path).stat()) for path in beyond}
+            return now == beyond and all(
+                set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent.items()
+            )
         except OSError:
             return False
-        root = str(self._root)
-        return now == beyond and not any(os.path.exists(f"{root}/{path}") for path in absent)
 
     def keep(self, report: Report) -> None:
         """Stores the findings of a run."""
@@ -57,8 +67,26 @@ class RunCache:
             return
         if all(_is_settled(one, now) for one in stats.values()):
             beyond = {path: _times(one) for path, one in stats.items()}
-            findings = [encode_finding(one) for one in report.findings]
-            write_json(self._file, {"findings": findings, "beyond": beyond, "absent": report.absent})
+            known = {"entries": _entries(report.findings), "beyond": beyond, "absent": self._lacking(report.absent)}
+            write_json(self._file, known, [encode_finding(one) for one in report.findings])
+
+    def _lacking(self, absent: Iterable[str]) -> dict[str, list[str]]:
+        """Returns the names that folders lack, by folder, without which no absent path can come into being."""
+        is_folder = cache(lambda folder: os.path.isdir(self._root / folder))
+        found: dict[str, dict[str, None]] = {}
+        for path in absent:
+            folder, _, name = path.rpartition("/")
+            while folder and not is_folder(folder):
+                folder, _, name = folder.rpartition("/")
+            found.setdefault(folder, {})[name] = None
+        return {folder: [*names] for folder, names in found.items()}
+
+
+def _entries(findings: Iterable[Finding]) -> Entries:
+    found: Entries = {}
+    for one in findings:
+        found.setdefault(one.path, []).append(one.entry)
+    return found
 
 
 def _times(stat: stat_result) -> list[int]:
