@@ -76,6 +76,26 @@ def test_a_new_file_that_replaces_a_module_is_seen(tree: Path) -> None:
     assert "library/user.py:1" not in places(run(tree))
 
 
+def test_files_that_no_import_leads_to_are_not_seen_whatever_the_order(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`import library` does not load `library.low`, so the findings may not depend on when that file is checked."""
+    use = "import library, numpy\n\ny = library.low.f(3) + 1\n"
+    write(tree, "library/__init__.py", "")
+    write(tree, "a.py", use)
+    write(tree, "z.py", use)
+    expected = ["library/high.py:3"]
+    assert places(run(tree, "z.py", cached=False)) == []
+    assert places(run(tree, cached=False)) == expected
+    write(tree, "library/__init__.py", "from library import middle\n")  # which imports `library.low`
+    expected = ["a.py:3", *expected, "z.py:3"]
+    assert places(run(tree)) == expected
+    monkeypatch.setattr(pool, "POOL_FROM", 0)
+    monkeypatch.setattr(pool, "BATCH", 1)
+    assert places(run(tree, cached=False, jobs=2)) == expected
+    assert places(run(tree)) == expected
+
+
 def test_several_processes_find_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(8):
         write(

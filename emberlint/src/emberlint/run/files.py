@@ -63,6 +63,7 @@ class Files:
         if len(self.entries) == len(self.checked) and self._all_current():
             return {path: self.entries[path] for path in self.contents if path in self.checked}
         groups = in_order([*self.contents], self._imported, self._imported_at_once)
+        self.library.link(self.near)
         for group in groups:
             if len(group) > 1:
                 self.hidden.update({path: frozenset(group[at:]) for at, path in enumerate(group)})

@@ -1,14 +1,15 @@
 """The summaries of the project's files, and the record of those that the check of one file has used."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from emberlint.source.modules import Modules
 
-NO_FILE, NO_SUMMARY, IN_CIRCLE = "-", "", "o"
+NO_FILE, NO_SUMMARY, UNSEEN = "-", "", "o"
+IMPORTS = "imports.json"  # the file of a spool with the imports of all files
 
 
 class Library:
@@ -24,10 +25,23 @@ class Library:
         self.spool = spool
         self._encoded: dict[str, Any] = {}
         self._digests: dict[str, str] = {}
+        self._near: dict[str, Sequence[str]] = {}
+
+    def link(self, near: Mapping[str, Sequence[str]]) -> None:
+        """Records the files that each file imports."""
+        self._near.update(near)
+
+    def imported(self, path: str) -> Sequence[str]:
+        """Returns the files that a file imports."""
+        if not self._near and self.spool is not None:
+            self._near = json.loads((self.spool / IMPORTS).read_text(encoding="utf-8"))
+        return self._near.get(path, ())
 
     def share(self, spool: Path | None) -> None:
         """Writes the summaries to a folder for other processes, and from now on each new one; None ends that."""
         self.spool = spool
+        if spool is not None:
+            (spool / IMPORTS).write_text(json.dumps(self._near), encoding="utf-8")
         for path, summary in [*self._encoded.items()] if spool is not None else ():
             self.put(path, summary)
 
@@ -64,7 +78,8 @@ class Library:
 
 
 class Shelf:
-    """The library as one file uses it: it shows the files that come earlier in the order, and records what was asked.
+    """The library as one file uses it: it shows the files that the file imports, directly or through others, and
+    records what was asked. Of other files it depends on chance whether they are checked before.
 
     Args:
         library: The summaries.
@@ -79,11 +94,29 @@ class Shelf:
         self._path = path
         self.near = near
         self._hidden = hidden
+        self._seen = {place: place not in hidden for place in near}
+
+    def _is_seen(self, place: str) -> bool:
+        """Returns whether imports lead from the file to a place that it may see."""
+        if place not in self._seen:
+            self._seen[place] = place not in self._hidden and place in self._reached()
+        return self._seen[place]
+
+    def _reached(self) -> Iterator[str]:
+        """Yields the files to which imports lead, near ones first, without those behind hidden ones."""
+        pending = [*self.near]
+        known = {self._path, *self._hidden, *pending}
+        for path in pending:
+            yield path
+            if path not in self._hidden:
+                following = [one for one in self.library.imported(path) if one not in known]
+                known.update(following)
+                pending += following
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
         place = self.library.modules.find(module, self._path)
-        if place is None or place == self._path or place in self._hidden:
+        if place is None or not self._is_seen(place):
             if place is None:
                 self.used[module] = NO_FILE
             return None
@@ -93,8 +126,10 @@ class Shelf:
     def is_module(self, module: str) -> bool:
         """Returns whether the project has a module of that name."""
         place = self.library.modules.find(module, self._path)
-        hidden = place is None or place == self._path or place in self._hidden
-        self.used[module] = NO_FILE if place is None else IN_CIRCLE if hidden else self.library.digest(place)
+        if place is None:
+            self.used[module] = NO_FILE
+        else:
+            self.used[module] = self.library.digest(place) if self._is_seen(place) else UNSEEN
         return place is not None
 
     def any_telling(self) -> bool:
@@ -119,7 +154,7 @@ def is_current(used: Mapping[str, str], path: str, library: Library) -> bool:
             now = library.digest(word[1:])
         else:
             place = library.modules.find(word, path)
-            now = NO_FILE if place is None else digest if digest == IN_CIRCLE else library.digest(place)
+            now = NO_FILE if place is None else digest if digest == UNSEEN else library.digest(place)
         if now != digest:
             return False
     return True
