@@ -10,6 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberlint.config.settings import Settings
 from emberlint.fixes import fix
+from emberlint.fixes.imports import with_namespaces
 from emberlint.rule import FixResult
 from emberlint.run.check import source_file
 from emberlint.run.engine import check_texts
@@ -314,3 +315,53 @@ def test_imports_of_a_long_file_are_added_and_dropped() -> None:
     assert after.endswith("y = ops.sin(pi)\n")
     assert "numpy" not in after
     assert "from emberharmony import ops\n" in after
+
+
+def test_statements_inside_a_statement_that_is_edited_as_a_whole_are_edited_once() -> None:
+    inside = "".join(f"    a{one} = (x +  # why\n        {one})\n" for one in range(3))
+    head = "    while (x[0] +  # why\n        3):\n        pass\n"
+    result = repaired(f"{USE}def f(t):\n    x = ops.exp(t)\n{inside}{head}    return x\n", unsafe=True)
+    assert result.count("ops.add(") == 4
+    assert [line for line in result.split("\n") if line.startswith("    a")] == [
+        f"    a{one} = ops.add(x,  # why" for one in range(3)
+    ]
+    assert result.endswith("        pass\n    return x\n")
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("y = np.sin(np.pi) * np.e", "y = ops.multiply(ops.sin(ops.pi), ops.e)"),
+        ("y = [(np.linalg.norm)(x) for x in z]", "y = [(ops.norm)(x) for x in z]"),
+        ("y = f'{np.exp(x)} {np.pi}'", "y = f'{ops.exp(x)} {ops.pi}'"),
+        ("y = np . exp(x)", "y = ops.exp(x)"),
+        ("y = 'é', np.exp(x)", "y = 'é', ops.exp(x)"),
+        ("y = np.\\\n    exp(x)", "y = ops.exp(x)"),
+    ],
+)
+def test_native_names_are_replaced_in_place(line: str, expected: str) -> None:
+    head = "import numpy as np\nfrom emberharmony import ops\n\nnp.lost()\n"
+    assert repaired(head + line + "\n", unsafe=True) == head + expected + "\n"
+
+
+IMPORT = "from emberharmony import ops\n"
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("x = 1\n", f"{IMPORT}\nx = 1\n"),
+        ("# c\n\n@d\ndef f(): pass\n", f"# c\n\n{IMPORT}\n@d\ndef f(): pass\n"),
+        ("'d'\n\n__all__ = []\nimport a\n", f"'d'\n{IMPORT}\n__all__ = []\nimport a\n"),
+        ("'d'\nimport a\nx = 1\n", f"'d'\nimport a\n{IMPORT}\nx = 1\n"),
+        ("import a; x = 1\n", f"{IMPORT}\nimport a; x = 1\n"),
+        ("import a\r\n", "import a\r\nfrom emberharmony import ops\r\n"),
+        ("import a", f"import a\n{IMPORT}"),
+        ("from emberharmony import (\n    a,\n)\n", "from emberharmony import (\n    ops, a,\n)\n"),
+        ("from emberharmony import *\n", f"from emberharmony import *\n{IMPORT}"),
+        ("from .emberharmony import b\n", f"from .emberharmony import b\n{IMPORT}"),
+        ("", IMPORT),
+    ],
+)
+def test_an_import_is_added_to_the_first_ones(text: str, expected: str) -> None:
+    assert with_namespaces(text, ["emberharmony.ops"]) == expected

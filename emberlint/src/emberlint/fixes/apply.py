@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import libcst as cst
@@ -12,18 +12,17 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from emberlint.findings import Finding, Safety
 from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
-from emberlint.fixes.imports import comments, with_namespaces, without
+from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
-from emberlint.fixes.splice import SPACE, Change, changes, op_of, spliced
+from emberlint.fixes.splice import SPACE, Change, changes, dotted, op_of, renaming, spliced
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.source_file import SourceFile
 
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
-_LARGE = 600  # twice the lines of a file whose imports are edited apart from the rest
 _ANNOTATION = 200  # the length of a string that may be an annotation
 Place = tuple[int, int, int, int]  # line and column of start and end; columns count from 0
 KERAS_LACKS = NEUTRAL | {"positive", "e", "inf", "nan", "newaxis", "pi"}
+RENAMING = ("EMB102", "EMB106", "EMB107")  # the rules whose repairs give a name another one
 FIXABLE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.AugAssign, cst.Call, cst.Attribute, cst.Name)
 
 
@@ -65,7 +64,7 @@ class _Work:
         self.renamed: set[str] = set()
         self.fault: str | None = None
         self.simple: dict[Place, list[Change]] = {}
-        pieces = _LINE_END.split(file.text)
+        pieces = LINE_END.split(file.text)
         self.lines, self.ends = pieces[::2], [*pieces[1::2], ""]
 
     def text(self) -> str:
@@ -82,15 +81,17 @@ class _Work:
     def _changes(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
         self.seen.add(finding)
+        node, renames = self._nodes[place], finding.code in RENAMING
+        op = _replacement(finding).removeprefix("ops.") if renames else op_of(node)
         try:
-            node = self._nodes[place]
             space = spelling(self.file, node)
-            if space.namespace == "keras.ops" and op_of(node) in KERAS_LACKS:
-                raise RefusedError(f"keras.ops has no `{op_of(node)}`")
+            _refuse_lacking(space, op)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
             return []
         self.fixed.append(finding)
+        if renames:
+            self.renamed.add(dotted(node).partition(".")[0])
         if space.added:
             self.added.add(space.namespace)
         return [
@@ -102,26 +103,28 @@ class _Work:
         chunks: list[tuple[int, int]] = []
         for place in sorted(self.wanted):
             node = self._nodes.get(place)
-            finding = self.wanted[place]
-            simple = finding.code in ("EMB201", "EMB202") and node is not None
-            found = changes(self.file, node) if simple and node is not None else None
+            found = None if node is None else self._simple(self.wanted[place], node)
             if found is not None:
                 self.simple[place] = found
                 continue
             first, last = self._statement(place, node)
-            if chunks and first <= chunks[-1][1]:
+            while chunks and first <= chunks[-1][1]:
                 first, last = min(first, chunks[-1][0]), max(last, chunks[-1][1])
                 chunks.pop()
             chunks.append((first, last))
         return chunks
 
+    def _simple(self, finding: Finding, node: ast.AST) -> list[Change] | None:
+        """Returns the changes of a line that repair a finding, or None if only LibCST can."""
+        if finding.code in RENAMING:
+            return renaming(self.file, node, _replacement(finding))
+        return changes(self.file, node) if finding.code in ("EMB201", "EMB202") else None
+
     @cached_property
     def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
         """The parser's nodes at the places of the findings."""
         column, lines = self.file.column, {place[0] for place in self.wanted}
-        nodes = (
-            one for one in ast.walk(self.file.tree) if isinstance(one, ast.expr | ast.stmt) and one.lineno in lines
-        )
+        nodes = (one for one in self.file.index.parents if isinstance(one, ast.expr | ast.stmt) and one.lineno in lines)
         found: dict[Place, ast.expr | ast.stmt] = {}
         for node in nodes:
             end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -173,19 +176,22 @@ class _Work:
 
     def _with_imports(self, text: str) -> str:
         """Returns the text with the imports that the repairs need, and without those that they made useless."""
-        if not self.added and not self.renamed:
+        try:
+            text = with_namespaces(text, self.added)
+        except SyntaxError:
+            return text  # the caller refuses it
+        if not self.renamed:
             return text
         tree = ast.parse(text)
-        imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
-        last = max((one.end_lineno or 1 for one in imports), default=0)
-        pieces = _LINE_END.split(text)
-        if last == 0 or len(pieces) < _LARGE:
-            head, rest, unused = text, "", self.renamed
-        else:
-            head, rest = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
-            words = {word for one in ast.walk(tree) for word in _words(one)}
-            unused = self.renamed - words
-        after = without(self.file, with_namespaces(cst.parse_module(head), self.added), unused).code
+        unused = _unused(tree, self.renamed)
+        if not unused:
+            return text
+        last = max(
+            (one.end_lineno or 1 for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)), default=0
+        )
+        pieces = LINE_END.split(text)
+        head, rest = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
+        after = without(self.file, cst.parse_module(head), unused).code
         if comments(head) != comments(after):
             self.fault = "a comment would be lost"
         return after + rest
@@ -194,6 +200,16 @@ class _Work:
 def _lines_of(node: ast.stmt) -> tuple[int, int]:
     first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
     return first, node.end_lineno or first
+
+
+def _unused(tree: ast.Module, names: Iterable[str]) -> set[str]:
+    """Returns the names that nothing in a module reads."""
+    unused = {*names}
+    for node in ast.walk(tree):
+        unused.difference_update(_words(node))
+        if not unused:
+            break
+    return unused
 
 
 def _words(node: ast.AST) -> Iterator[str]:
@@ -277,11 +293,8 @@ class _Editor(cst.CSTTransformer):
         elif isinstance(node, cst.Call):
             edited = edits.called(space.text, node)
         else:
-            replacement = finding.fix.replacement if finding.fix is not None else ""
-            edited = edits.renamed(space.text + replacement.removeprefix("ops"))
-        op = (get_full_name_for_node(edited) or "").removeprefix(f"{space.text}.")
-        if space.namespace == "keras.ops" and (op in KERAS_LACKS or "." in op):
-            raise RefusedError(f"keras.ops has no `{op}`")
+            edited = edits.renamed(space.text + _replacement(finding).removeprefix("ops"))
+        _refuse_lacking(space, (get_full_name_for_node(edited) or "").removeprefix(f"{space.text}."))
         if isinstance(node, cst.Attribute | cst.Name):
             self.renamed.add((get_full_name_for_node(node) or "").partition(".")[0])
         if space.added:
@@ -301,11 +314,20 @@ class _Editor(cst.CSTTransformer):
         return edited
 
 
+def _replacement(finding: Finding) -> str:
+    return "" if finding.fix is None else finding.fix.replacement
+
+
+def _refuse_lacking(space: Spelling, op: str) -> None:
+    """Raises `RefusedError` if the namespace lacks an op."""
+    if space.namespace == "keras.ops" and (op in KERAS_LACKS or "." in op):
+        raise RefusedError(f"keras.ops has no `{op}`")
+
+
 def _key(place: CodeRange, offset: int) -> Place:
     return place.start.line + offset, place.start.column, place.end.line + offset, place.end.column
 
 
 def _fits(finding: Finding, node: cst.CSTNode) -> bool:
     """Returns whether a node is of the kind that a repair edits; a name is edited only by renaming it."""
-    renames = finding.code in ("EMB102", "EMB106", "EMB107")
-    return renames == isinstance(node, cst.Attribute | cst.Name)
+    return (finding.code in RENAMING) == isinstance(node, cst.Attribute | cst.Name)

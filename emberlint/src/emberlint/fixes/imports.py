@@ -2,24 +2,63 @@
 
 import ast
 import io
+import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 from libcst.codemod import CodemodContext
-from libcst.codemod.visitors import AddImportsVisitor, RemoveImportsVisitor
+from libcst.codemod.visitors import RemoveImportsVisitor
 
 from emberlint.source.source_file import SourceFile
 
+LINE_END = re.compile(r"(\r\n|\r|\n)")
 
-def with_namespaces(tree: cst.Module, namespaces: Iterable[str]) -> cst.Module:
-    """Returns the module with the missing imports of namespaces added."""
+
+def with_namespaces(text: str, namespaces: Iterable[str]) -> str:
+    """Returns a text with imports of namespaces added to its first imports, or after them.
+
+    Raises:
+        SyntaxError: if the text is not Python.
+    """
     for namespace in sorted(namespaces):
-        package, _, name = namespace.rpartition(".")
-        context = CodemodContext()
-        AddImportsVisitor.add_needed_import(context, package, name)
-        tree = AddImportsVisitor(context).transform_module(tree)
-    return tree
+        text = _with_namespace(text, ast.parse(text), namespace)
+    return text
+
+
+def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
+    package, _, name = namespace.rpartition(".")
+    pieces = LINE_END.split(text)
+    first = [*_first_statements(tree)]
+    for one in first:
+        if isinstance(one, ast.ImportFrom) and one.module == package and not one.level and one.names[0].name != "*":
+            at = one.names[0].col_offset
+            line = pieces[2 * one.names[0].lineno - 2].encode()
+            pieces[2 * one.names[0].lineno - 2] = (line[:at] + f"{name}, ".encode() + line[at:]).decode()
+            return "".join(pieces)
+    last = first[-1].end_lineno or 1 if first else _first_line(tree) - 1
+    head, tail = pieces[: 2 * last], pieces[2 * last :]
+    end = next((one for one in pieces[1::2]), "\n")
+    if len(head) % 2:
+        head.append(end)  # the file ends without a line end
+    is_close = len(tree.body) > len(first) and tail[0].strip() != ""
+    return "".join([*head, f"from {package} import {name}{end}{end if is_close else ''}", *tail])
+
+
+def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yields the docstring and the imports before all other statements, each alone on its lines."""
+    is_docstring = ast.get_docstring(tree, clean=False) is not None
+    for number, one in enumerate(tree.body):
+        is_alone = number + 1 == len(tree.body) or tree.body[number + 1].lineno != one.end_lineno
+        if not is_alone or not (isinstance(one, ast.Import | ast.ImportFrom) or (is_docstring and number == 0)):
+            return
+        yield one
+
+
+def _first_line(tree: ast.Module) -> int:
+    """Returns the line of the first statement."""
+    nodes = [*tree.body[:1], *(getattr(tree.body[0], "decorator_list", ()) if tree.body else ())]
+    return min((one.lineno for one in nodes), default=1)
 
 
 def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:

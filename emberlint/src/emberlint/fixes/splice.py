@@ -1,4 +1,4 @@
-"""Repairs as changes of the text between a node's parts, for nodes without comments and line breaks between them.
+"""Repairs as changes of a line: of the text between a node's operands, and of dotted names.
 
 Building a tree of LibCST takes a hundred times as long, so only the statements with other nodes go that way.
 """
@@ -40,7 +40,10 @@ class Change(NamedTuple):
 
 
 def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
-    """Returns the changes that replace an operator by an op of `SPACE`, or None if they are not that simple."""
+    """Returns the changes that replace an operator by an op of `SPACE`, or None if they are not that simple.
+
+    There may be no comment and no line break between the operands.
+    """
     if getattr(node, "lineno", 0) != getattr(node, "end_lineno", 1) or not isinstance(node, ast.expr):
         return None
     line = file.lines[node.lineno - 1]
@@ -59,13 +62,12 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     name = _BINARY.get(type(operator), "")
     if name not in _OPS or any(isinstance(one, _WRAPPED) for one in operands):
         return None
-    ancestors = [*file.ancestors(node)]
-    if any(isinstance(one, ast.JoinedStr) for one in ancestors):  # Python 3.11 reports other places in an f-string
+    if _is_in_string(file, node):
         return None
     found = _around(line, node, operands)
     if found is None:
         return None
-    start, end, depth = node.col_offset, node.end_col_offset or 0, len(ancestors)
+    start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
     before, after = _own(line, start, end)
     if before != start and before > 0 and (line[before - 1].isalnum() or line[before - 1] == "_"):
         before, after = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
@@ -81,6 +83,29 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
         Change(number, start, start, depth, opening),
         Change(number, end, end, -depth, "))" if wrap else ")"),
     ]
+
+
+def renaming(file: SourceFile, node: ast.AST, replacement: str) -> list[Change] | None:
+    """Returns the change that replaces a dotted name, or None if it is written in another form."""
+    if not isinstance(node, ast.Name | ast.Attribute) or node.lineno != node.end_lineno:
+        return None
+    line, start, end = file.lines[node.lineno - 1], node.col_offset, node.end_col_offset
+    if not line.isascii() or line[start:end] != dotted(node) or _is_in_string(file, node):
+        return None
+    return [Change(node.lineno, start, end or start, 0, SPACE + replacement.removeprefix("ops"))]
+
+
+def dotted(node: ast.AST) -> str:
+    """Returns the dotted name that a node is, or an empty string."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_in_string(file: SourceFile, node: ast.AST) -> bool:
+    """Returns whether a node is in an f-string, where Python 3.11 reports other places."""
+    return any(isinstance(one, ast.JoinedStr) for one in file.ancestors(node))
 
 
 def op_of(node: ast.AST) -> str:

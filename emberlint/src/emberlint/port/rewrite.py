@@ -10,7 +10,7 @@ from typing import NamedTuple
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from emberlint.fixes.imports import comments, with_namespaces, without
+from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
 from emberlint.port.conditions import HOST, Terms
 from emberlint.port.steps import Step, steps
@@ -19,7 +19,6 @@ from emberlint.source.source_file import SourceFile
 
 MARK = "# emberlint: port:"
 ROUNDS = 8  # a ported call may make a method's receiver known as a tensor; chains are rarely longer
-_LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 class Use(NamedTuple):
@@ -102,15 +101,15 @@ def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:
     """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
     if not found:
         return file.text
-    pieces = _LINE_END.split(file.text)
+    pieces = LINE_END.split(file.text)
     lines, ends = pieces[::2], [*pieces[1::2], ""]
     spliced(lines, [change for step in found for change in step.changes])
     after = "".join(map(str.__add__, lines, ends))
     namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
     names = {_first(file, step.node) for step in found}
     try:
-        return without(file, with_namespaces(cst.parse_module(after), namespaces), names - kept - {""}).code
-    except cst.ParserSyntaxError:
+        return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept - {""}).code
+    except (cst.ParserSyntaxError, SyntaxError):
         return file.text
 
 
@@ -155,7 +154,7 @@ def _marked(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], in
         mark = f"{MARK} {step.native}: {step.reason}{out}"
         if mark not in marks.setdefault(first, []):
             marks[first].append(" ".join(mark.split()))
-    pieces = _LINE_END.split(file.text)
+    pieces = LINE_END.split(file.text)
     parts: list[str] = []
     for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):
         indent = line[: len(line) - len(line.lstrip())]
