@@ -8,7 +8,7 @@ from pathlib import Path
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report
-from emberlint.run.check import source_file, unreadable
+from emberlint.run.check import check_text, source_file, unreadable
 from emberlint.run.file_cache import FileCache
 from emberlint.run.files import Files, read
 from emberlint.run.library import Library, Shelf
@@ -75,6 +75,11 @@ def check_texts(
     return Report([*_merge(results, beyond, settings, codes)], tuple(texts))
 
 
+def check_document(path: str, text: str, settings: Settings, codes: frozenset[str], shelf: Shelf) -> list[Finding]:
+    """Returns the findings of the rules for single files in a text; `shelf` shows the files that it imports."""
+    return [*_merge({path: check_text(path, text, settings, codes, shelf)}, (), settings, codes)]
+
+
 def check_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], cached: bool = True) -> Report:
     """Checks the bytes that stand for the file at `path`: standard input."""
     try:
@@ -93,11 +98,9 @@ def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
         ValueError: if the text holds null bytes.
         RecursionError: if its expressions are nested too deeply.
     """
-    library = Library(Modules(settings))
-    run = Files({path: text}, settings, frozenset(), FileCache(settings, (), enabled=False), library)
-    run.check(jobs=1)
-    shelf = Shelf(library, path, run.near[path], run.hidden.get(path, frozenset()))
-    return source_file(path, text, settings, shelf)
+    cache = FileCache(settings, (), enabled=False)
+    run = Files({path: text}, settings, frozenset(), cache, Library(Modules(settings, [path])))
+    return source_file(path, text, settings, run.shelf(path))
 
 
 def located(finding: Finding, notebook: Notebook | None) -> Finding:

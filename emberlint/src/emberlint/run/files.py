@@ -1,13 +1,13 @@
 """Checks the files of a run, and reuses what is cached and still true."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from emberlint.config.settings import Settings
 from emberlint.run.check import unreadable
 from emberlint.run.file_cache import FileCache, digest
-from emberlint.run.library import Library, is_current, missing
+from emberlint.run.library import Library, Shelf, is_current, missing
 from emberlint.run.order import in_order
 from emberlint.run.pool import Task, Work, check_groups
 from emberlint.run.results import FileResult, decode
@@ -62,14 +62,28 @@ class Files:
             self._recall(path)
         if len(self.entries) == len(self.checked) and self._all_current():
             return {path: self.entries[path] for path in self.contents if path in self.checked}
-        groups = in_order([*self.contents], self._imported, self._imported_at_once)
+        self._run(self._groups([*self.contents]), jobs)
+        return {path: self.results[path] for path in self.checked_in_order()}
+
+    def shelf(self, path: str) -> Shelf:
+        """Returns what the check of a file may see of others, after the check of those others."""
+        groups = self._groups([path])
+        groups[-1] = groups[-1][: groups[-1].index(path)]  # the last group is that of the file itself
+        self._run(groups)
+        return Shelf(self.library, path, self.near[path], self.hidden.get(path, frozenset()))
+
+    def _groups(self, paths: Iterable[str]) -> list[list[str]]:
+        """Returns files and those that they import in the order of their checks, and notes what each may not see."""
+        groups = in_order(paths, self._imported, self._imported_at_once)
         self.library.link(self.near)
         for group in groups:
             if len(group) > 1:
                 self.hidden.update({path: frozenset(group[at:]) for at, path in enumerate(group)})
+        return groups
+
+    def _run(self, groups: Sequence[Sequence[str]], jobs: int = 1) -> None:
         size = sum(len(self.contents[path]) for path in self.contents if path not in self.entries)
         check_groups(Work(groups, self.near, self._prepare, self._finish, size), self.library, self.settings, jobs)
-        return {path: self.results[path] for path in self.checked_in_order()}
 
     def checked_in_order(self) -> Iterable[str]:
         """Yields the files to check, in the order in which they were given."""

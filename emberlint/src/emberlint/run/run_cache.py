@@ -16,6 +16,7 @@ from emberlint.source.discover import discover
 # again without a new time. Such a run is not cached here; the cache by content serves the next run.
 TICK, COARSE_TICK = 50_000_000, 2_000_000_000
 
+Times = list[int]
 Entries = dict[str, list[str]]  # the lines of the report on each file, without its path
 
 
@@ -26,11 +27,11 @@ class RunCache:
         now = time.time_ns()
         self._root = settings.root
         try:
-            stats = {path: file.stat() for path, file in _all_files(settings, files).items()}
+            stats = {path: times(file.stat()) for path, file in _all_files(settings, files).items()}
         except OSError:  # a file is gone or unreadable; the check of that file reports it
             stats, self._is_settled = {}, False
         else:
-            self._is_settled = all(_is_settled(one, now) for one in stats.values())
+            self._is_settled = all(is_settled(one, now) for one in stats.values())
         signature = digest("\n".join([*files, *_signature(stats)]))
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
@@ -47,9 +48,9 @@ class RunCache:
         entries: Entries = kept["entries"]
         return entries
 
-    def _is_same(self, beyond: Mapping[str, list[int]], absent: Mapping[str, list[str]]) -> bool:
+    def _is_same(self, beyond: Mapping[str, Times], absent: Mapping[str, list[str]]) -> bool:
         try:
-            now = {path: _times((self._root / path).stat()) for path in beyond}
+            now = {path: times((self._root / path).stat()) for path in beyond}
             return now == beyond and all(
                 set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent.items()
             )
@@ -62,11 +63,10 @@ class RunCache:
             return
         now = time.time_ns()
         try:
-            stats = {path: (self._root / path).stat() for path in report.beyond}
+            beyond = {path: times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
-        if all(_is_settled(one, now) for one in stats.values()):
-            beyond = {path: _times(one) for path, one in stats.items()}
+        if all(is_settled(one, now) for one in beyond.values()):
             known = {"entries": _entries(report.findings), "beyond": beyond, "absent": self._lacking(report.absent)}
             write_json(self._file, known, [encode_finding(one) for one in report.findings])
 
@@ -89,7 +89,8 @@ def _entries(findings: Iterable[Finding]) -> Entries:
     return found
 
 
-def _times(stat: stat_result) -> list[int]:
+def times(stat: stat_result) -> Times:
+    """Returns the size and the times of a file, which tell whether it changed."""
     return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
@@ -99,11 +100,13 @@ def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Pa
     return {**discover([one for one in folders if one.is_dir()], settings), **files}
 
 
-def _signature(stats: Mapping[str, stat_result]) -> Iterator[str]:
+def _signature(stats: Mapping[str, Times]) -> Iterator[str]:
     for path, stat in sorted(stats.items()):
-        yield f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+        yield " ".join([path, *map(str, stat)])
 
 
-def _is_settled(stat: stat_result, now: int) -> bool:
-    tick = TICK if stat.st_mtime_ns % 1_000_000_000 else COARSE_TICK
-    return max(stat.st_mtime_ns, stat.st_ctime_ns) + tick < now
+def is_settled(stat: Times, now: int) -> bool:
+    """Returns whether a file that changes after the time `now`, in nanoseconds, will have other times."""
+    _, modified, changed = stat
+    tick = TICK if modified % 1_000_000_000 else COARSE_TICK
+    return max(modified, changed) + tick < now

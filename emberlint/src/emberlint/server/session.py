@@ -13,13 +13,15 @@ from emberlint.fixes import fix
 from emberlint.rule import ProjectRule
 from emberlint.run import baseline
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts
+from emberlint.run.engine import check_document, check_texts
 from emberlint.run.file_cache import FileCache
+from emberlint.run.garbage import no_collection
 from emberlint.run.ignore import with_comments
-from emberlint.run.library import Library
+from emberlint.run.library import Library, Shelf
 from emberlint.run.registry import all_rules, chosen
 from emberlint.run.repair import repair_text
 from emberlint.run.selection import check_ignores
+from emberlint.server.surroundings import Surroundings
 from emberlint.source.discover import relative
 from emberlint.source.modules import Modules
 from emberlint.source.notebooks.magics import LINE
@@ -70,7 +72,8 @@ class Checked:
 
     def repaired(self, finding: Finding) -> str:
         """Returns the text with one finding repaired, which may change a dtype or a device."""
-        return self.text if self.file is None else fix(self.file, [finding], unsafe=True).text
+        with no_collection():
+            return self.text if self.file is None else fix(self.file, [finding], unsafe=True).text
 
     def repaired_safely(self) -> str:
         """Returns the text with all safe repairs."""
@@ -87,6 +90,7 @@ class Session:
     def __init__(self) -> None:
         self._projects: dict[Path, Project] = {}
         self._found: dict[Path, tuple[list[str], list[Finding]]] = {}
+        self._around: dict[Path, tuple[Project, Surroundings]] = {}
         self._baselines: dict[Path, tuple[Stamp, Mapping[baseline.Entry, int]]] = {}
 
     def check(self, file: Path, text: str, whole: bool = True) -> Checked:
@@ -106,13 +110,14 @@ class Session:
         path = relative(file, settings.root)
         if one_of(settings.exclude)(path):
             return Checked(path, text, project, [])
-        codes = project.codes if whole else project.quick
-        library = Library(Modules(settings, [path]))
-        found = check_texts({path: text}, settings, codes, library=library, cache=project.cache).findings
         lines = LINE.findall(text)
         if whole:
+            library = Library(Modules(settings, [path]))
+            found = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
             self._found[file] = lines, [one for one in found if one.code not in project.quick]
         else:
+            with no_collection():
+                found = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
             before, beyond = self._found.get(file, ([], []))
             found += [one for old in beyond if (one := _moved(old, before, lines)) is not None]
         return Checked(path, text, project, self._accepted(found, settings))
@@ -120,6 +125,14 @@ class Session:
     def forget(self, file: Path) -> None:
         """Drops what is known of a document that was closed."""
         self._found.pop(file, None)
+        self._around.pop(file, None)
+
+    def _shelf(self, file: Path, path: str, text: str, project: Project) -> Shelf:
+        """Returns what the check of a document may see of other files."""
+        known = self._around.get(file)
+        if known is None or known[0] is not project or not known[1].hold(text):
+            known = self._around[file] = project, Surroundings(path, text, project.settings, project.cache)
+        return known[1].shelf
 
     def _project(self, file: Path) -> Project:
         root = find_root([file])

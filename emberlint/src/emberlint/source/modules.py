@@ -25,6 +25,7 @@ class Modules:
         self._texts = frozenset(texts)
         self._root = str(settings.root)
         self._folders: dict[str, dict[str, bool]] = {}
+        self.folders: list[str] = []  # those that were read, relative to the root
         self._prefixed: dict[tuple[str, str], tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._excluded = one_of(settings.exclude)
@@ -41,6 +42,8 @@ class Modules:
             above, _, name = folder.rpartition("/")
             is_there = name in ("", ".", "..") or self._entries(above).get(name) is False
             found = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_there else {}
+            if is_there:
+                self.folders.append(folder)
         return found
 
     def find(self, module: str, importer: str) -> str | None:
