@@ -3,8 +3,6 @@
 import enum
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import compress
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +11,6 @@ from emberharmony.core.trees.paths import TreePath
 from emberharmony.core.trees.tree import sorted_keys
 
 C = TypeVar("C")
-_CLASS = attrgetter("__class__")
 
 
 class Held(NamedTuple):
@@ -64,24 +61,27 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
     ways = _WAYS[kind]
     found: dict[int, C] = {}
     entered: dict[int, Any] = {}
-    unread = [root] if ways[root.__class__] else []
+    unread = [root]
     while unread:
         value = unread.pop()
         way = ways[value.__class__]
+        if way == "skipped":
+            continue
+        place = id(value)
         if way == "found":
-            found[id(value)] = value
+            found[place] = value
+        elif place in entered:
             continue
-        if id(value) in entered:
-            continue
-        entered[id(value)] = value
-        if way == "attributes":
-            inner = [*value.__dict__.values()]
+        elif way == "attributes":
+            entered[place] = value
+            unread += [*value.__dict__.values()][::-1]
         elif way == "list":
-            inner = [*value]
+            entered[place] = value
+            unread += value[::-1]
         else:
-            inner = [child for _, child in _entries(value) or ()]
-        # Most values are numbers and texts, which are left out here.
-        unread += [*compress(inner, map(ways.__getitem__, map(_CLASS, inner)))][::-1]
+            if not isinstance(value, tuple):
+                entered[place] = value
+            unread += [child for _, child in _entries(value) or ()][::-1]
     return list(found.values())
 
 
@@ -138,7 +138,7 @@ class _Entered(dict[type, bool]):
 
 
 class _Ways(dict[type, str]):
-    """A cache from a class to what `instances_in` does with its objects; it skips those with an empty text.
+    """A cache from a class to what `instances_in` does with its objects.
 
     Args:
         kind: the class whose objects are to be found.
@@ -152,7 +152,7 @@ class _Ways(dict[type, str]):
         if ENTERED[cls]:
             way = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
         elif KINDS[cls] in (LEAF, "none"):
-            way = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else ""
+            way = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else "skipped"
         else:
             way = "entered"
         self[cls] = way
