@@ -37,6 +37,7 @@ WORTH = 2**17
 STATELESS = 16, 4
 """What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
+_HELD, _SOURCE = operator.attrgetter("_held"), operator.itemgetter(1)
 _ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
 
 
@@ -142,7 +143,7 @@ class Batch:
             entries = list(map(operator.itemgetter(name), self.entries))
             if name in vectors.tensors:
                 found[name] = vectors.tensors[name]
-                if not all(share.__class__ is Share and share._held[1] is vectors for share in entries):
+                if {*map(type, entries)} != {Share} or {*map(_SOURCE, map(_HELD, entries))} != {vectors}:
                     return None
             else:
                 found[name] = first[name]

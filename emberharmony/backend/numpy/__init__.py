@@ -175,7 +175,7 @@ class NumpyBackend(
         if tensors[0].__class__ is not np.ndarray:  # traced tensors, of which a cell refuses the results
             vector: np.ndarray = super().joined(tensors)
             return vector
-        return np.concatenate([tensor.reshape(-1) for tensor in tensors])
+        return np.concatenate(tensors, axis=None)
 
     def parted(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""

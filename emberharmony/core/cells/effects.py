@@ -125,7 +125,7 @@ class Effects:
         """Does to the cells what the function did, with these tensors in the place of those of `tensors()`."""
         home, rest = selection.current().home, iter(tensors)
         for added, exchanged, step in self._parts:
-            steps: list[Step] = accumulating(list(added), [next(rest) for _ in added])
+            steps: list[Step] = accumulating(list(added), [home.backend.plain(next(rest)) for _ in added])
             for cell, x in exchanged.items():
                 steps.append((setattr, cell, "_grad", None if x is None else (next(rest), home)))
             commit(steps)
@@ -158,13 +158,13 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
 
 
 def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
-    """Returns the steps that add gradients, tensors of the active backend, to those that cells have."""
+    """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
     if (block := recording()) is not None:
         return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
     bound = selection.active()
     home = bound.backend.home
     steps: list[Step] = []
-    for cell, gradient in zip(cells, map(home.backend.plain, gradients), strict=True):
+    for cell, gradient in zip(cells, gradients, strict=True):
         before = None if cell._grad is None else cell.grad
         if before is not None:
             gradient = bound.add(before, gradient)
