@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -16,7 +16,7 @@ from emberharmony.backend.host import are_numbers, holds_tensors, is_foreign, to
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import processor
-from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
@@ -33,7 +33,6 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.state.commits import Step
 from emberharmony.core.state.locations import located
 from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
 
@@ -338,7 +337,7 @@ class Backend(Probes):
         """
         return None
 
-    def likeness(self, tensors: Sequence[Any]) -> Callable[..., bool] | None:
+    def likeness(self, tensors: Sequence[Any], seen: bool) -> Callable[..., bool] | None:
         """Returns a function that says whether as many tensors are like these, each like the one at its place.
 
         Tensors are alike that have the same class, shape, dtype and device, and of which nothing is recorded that is
@@ -346,22 +345,27 @@ class Backend(Probes):
 
         Args:
             tensors: gradients, and as many parameters.
+            seen: whether somebody has kept a parameter from before a step.
 
         Returns:
             A function with the tensors as its arguments; None if it would take as long as a look at each.
         """
         return None
 
-    def owns(self, tensors: Sequence[Any]) -> bool:
+    def owns(self, tensors: Sequence[Any], alike: Any) -> bool:
         """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
 
         References to the tensors themselves do not count.
+
+        Args:
+            tensors: parameters, and the tensors of their states.
+            alike: a function of `likeness` for the parameters, or None.
         """
         return False
 
     def overwriting(
         self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: Any
-    ) -> Sequence[Iterable[Step]] | None:
+    ) -> Written | None:
         """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
 
         The first output takes the place of the second input, the next one that of the third, and so on.
@@ -374,7 +378,7 @@ class Backend(Probes):
                 None if there is none.
 
         Returns:
-            Calls of C functions, which `commit` makes; None if the program has to be evaluated.
+            None if the program has to be evaluated.
         """
         return None
 

@@ -320,10 +320,10 @@ class Optimizer(ParameterGroups):
         for i in range(len(layout.batches)):
             self._add_batch(plan, layout, i, states[i], gradients, values, hyper)
         for rows, state in zip(layout.rows, states[len(layout.batches) :], strict=True):
-            if plan.overwritten is not None:
-                rows.learn(gradients, values)
             if not self._add_rows(plan, rows, state, gradients, values, hyper):
                 single = [*single, *rows.places]
+            if plan.overwritten is not None:
+                rows.learn(gradients, values)
         return single
 
     def _first(self, value: Any, hyper: Hyper) -> tuple[State, Program | None]:

@@ -42,21 +42,23 @@ class Rows:
 
     Attributes:
         alike: says whether gradients and values are like those of the last step in which the optimizer looked at each
-            of them; None if `Backend.likeness` has no function for them.
+            of them; None if `Backend.likeness` has no function for them, and after a step that had to make new tensors
+            because somebody had kept one.
     """
 
-    __slots__ = ("_known", "_last", "alike", "cells", "large", "overwrites", "places", "shapes")
+    __slots__ = ("_known", "_last", "_seen", "alike", "cells", "large", "overwrites", "places", "shapes")
 
     def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: list[Any], large: bool) -> None:
         self.cells, self.places, self.shapes, self.large = cells, places, shapes, large
         self.overwrites = True
         self.alike: Callable[..., bool] | None = None
+        self._seen = False
         self._last: Recorded | None = None
         self._known: Any = None
 
     def learn(self, gradients: list[Any], values: list[Any]) -> None:
         """Prepares `alike` for gradients and values that the optimizer has looked at."""
-        self.alike = selection.current().likeness([*self._own(gradients), *self._own(values)])
+        self.alike = selection.current().likeness([*self._own(gradients), *self._own(values)], self._seen)
 
     def state(self, held: Mapping[Parameter, State]) -> State | None:
         """Returns a list of tensors, or a number, for each name in the states; None if the states differ in more."""
@@ -103,6 +105,8 @@ class Rows:
         if found is None:
             return None
         inputs = [self._own(gradients), self._own(values), *(x for x in state.values() if not numbers.is_python(x))]
+        if self.alike is not None and not self._seen:
+            self._seen, self.alike = True, None
         made = backend.evaluated(found.program, inputs, self.large)
         if made is None:
             return None
@@ -139,12 +143,16 @@ class Rows:
         def calls(tensors: Sequence[Any]) -> Sequence[Iterable[Step]] | None:
             # Another thread may have assigned to the parameters since the optimizer looked at them.
             alike = self.alike
+            if not backend.owns(tensors, alike):
+                return None
             if alike is not None and not alike(*given, *tensors[:count]):
                 return None
             columns = [given, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
-            made: Sequence[Iterable[Step]] | None = backend.overwriting(found.program, columns, self.large, alike)
+            made = backend.overwriting(found.program, columns, self.large, alike)
             self.overwrites = made is not None
-            return made
+            if made is None or made.tensors is None:
+                return None if made is None else made.calls
+            return [*made.calls, replacing(self.cells, made.tensors)]
 
         exchanged = found.numbers.items()
         steps: list[Step] = [(operator.setitem, held[cell], name, x) for name, x in exchanged for cell in self.cells]

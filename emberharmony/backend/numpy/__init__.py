@@ -24,6 +24,7 @@ from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
+from emberharmony.backend.numpy.likeness import Likeness
 from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
@@ -42,10 +43,9 @@ from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
-from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.core import errors
 from emberharmony.core.state.checked_mode import checking
-from emberharmony.core.state.commits import Step
 
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
@@ -216,18 +216,20 @@ class NumpyBackend(
         """Returns whether the results between need no memory but that of one array."""
         return program.is_chain()
 
-    def likeness(self, tensors: Sequence[np.ndarray]) -> Callable[..., bool] | None:
+    def likeness(self, tensors: Sequence[np.ndarray], seen: bool) -> Callable[..., bool] | None:
         """Returns a function that says whether as many arrays are like these; their strides may differ."""
-        found = programs.Likeness(tensors)
+        found = Likeness(tensors, seen)
         return found if found(*tensors) else None
 
-    def owns(self, tensors: Sequence[np.ndarray]) -> bool:
+    def owns(self, tensors: Sequence[np.ndarray], alike: Any) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
+        if alike is not None and alike.owns(tensors):
+            return True
         return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(map(_FLAGS, tensors))
 
     def overwriting(
         self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
-    ) -> Sequence[Iterable[Step]] | None:
+    ) -> Written | None:
         """Returns what writes the results of a program over its inputs; None for other dtypes than floats."""
         plain = alike is not None or {*map(type, columns[0])} == {np.ndarray}
         if not plain or columns[0][0].dtype.char not in "efd":

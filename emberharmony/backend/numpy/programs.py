@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.programs import BINARY, UNARY, Blocks, Program, Step, in_blocks, run
+from emberharmony.backend.numpy.likeness import Likeness
+from emberharmony.backend.shared.programs import BINARY, UNARY, Blocks, Program, Step, Written, in_blocks, run
 
 BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
@@ -24,7 +25,6 @@ _NATIVES = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out: np.maximum(x, y, out=out),
     "minimum": lambda x, y, out: np.minimum(x, y, out=out),
 }
-_SHAPE, _DTYPE = attrgetter("shape"), attrgetter("dtype")
 _NAMED = ("maximum", "minimum")
 """The functions that write into the array that is their last argument, which NumPy 2.4 wants by name for two."""
 
@@ -56,41 +56,19 @@ def blocked(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[S
     return [columns[x] if x < program.inputs else made[blocks.written[x]] for x in program.outputs]
 
 
-class Likeness:
-    """Says whether arrays are like others; see `Backend.likeness`.
-
-    Args:
-        arrays: gradients and parameters.
-    """
-
-    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
-        self._dtype, self._shapes = arrays[0].dtype, list(map(_SHAPE, arrays))
-        self._memory: list[np.ndarray] = []
-
-    def __call__(self, *arrays: np.ndarray) -> bool:
-        """Returns whether these have the class, the shapes and the dtype of those."""
-        alike = {*map(type, arrays)} == {np.ndarray} and list(map(_SHAPE, arrays)) == self._shapes
-        return alike and list(map(_DTYPE, arrays)).count(self._dtype) == len(arrays)
-
-    def memory(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns an array like each of the parameters, or of their blocks, all in one memory that the cache keeps."""
-        if not self._memory:
-            shared = np.empty(max(x.size for x in arrays), self._dtype)
-            self._memory = [shared[: x.size].reshape(x.shape) for x in arrays]
-        return self._memory
-
-
 def overwriting(
     program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Likeness | None
-) -> list[Iterable[tuple[Any, ...]]] | None:
-    """Returns the calls that write the outputs of a program over its inputs; see `Backend.overwriting`."""
+) -> Written | None:
+    """Returns what writes the outputs of a program over its inputs; see `Backend.overwriting`."""
     places = program.places()
     if places is None or any(step.op in _NAMED for step in program.steps):
         return None
     chained = alike is not None and program.is_chain()
     if large and not chained:
         blocks = in_blocks(program, _NATIVES, _number(columns))
-        return [list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))]
+        return Written([list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))])
+    if alike is not None and chained and not large and len(columns) == 2 and alike.may_join:
+        return _overwriting_joined(program, columns, alike)
     columns = list(map(_in_blocks, columns)) if large else columns
     number, natives = _number(columns), _makers(columns)
     registers: list[Any] = list(columns)
@@ -108,18 +86,41 @@ def overwriting(
             continue
         registers.append(list(map(np.empty_like, columns[1])) if place is None else columns[place])
         calls.append([(deque, map(_NATIVES[step.op], *operands, registers[-1]), 0)])
-    return calls
+    return Written(calls)
+
+
+def _overwriting_joined(program: Program, columns: Sequence[Sequence[np.ndarray]], alike: Likeness) -> Written:
+    """Returns what writes the output of a chain over parameters that are parts of one vector."""
+    gradients, parameters = columns
+    number = _number(columns)
+    flat, parts = alike.joined(parameters)
+    np.concatenate(gradients, axis=None, out=flat.buffer)
+    registers = [flat.buffer, flat.vector]
+    calls: list[tuple[Any, ...]] = []
+    for i, step in enumerate(program.steps):
+        operands = [registers[register] for register in step.operands]
+        operands += [] if step.number is None else [number(step)]
+        if i == len(program.steps) - 1:
+            target = flat.vector
+        elif any(0 in later.operands for later in program.steps[i + 1 :]):
+            target = np.empty_like(flat.buffer)
+        else:
+            target = flat.buffer
+        calls.append((_NATIVES[step.op], *operands, target))
+        registers.append(target)
+    return Written([calls], parts)
 
 
 def _in_blocks(arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Returns arrays, with blocks in the place of those that are longer."""
+    """Returns arrays, with blocks in the place of those that are longer; twice as long as those of several ops."""
     found: list[np.ndarray] = []
+    length = 2 * BLOCK
     for array in arrays:
-        if array.size <= BLOCK:
+        if array.size <= length:
             found.append(array)
         else:
             flat = array.reshape(-1)
-            found += [flat[start : start + BLOCK] for start in range(0, flat.size, BLOCK)]
+            found += [flat[start : start + length] for start in range(0, flat.size, length)]
     return found
 
 

@@ -5,7 +5,7 @@ backend needs no promotion and no checks, and may write a result into memory tha
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 UNARY = ("negative", "absolute", "square", "sqrt", "sign")
@@ -184,6 +184,18 @@ class Program(NamedTuple):
             ends.update(dict.fromkeys(step.operands, i))
         own = [register for register in ends if register >= self.inputs and register not in self.outputs]
         return [[register for register in own if ends[register] == i] for i in range(len(self.steps))]
+
+
+class Written(NamedTuple):
+    """What writes the outputs of a program over its inputs.
+
+    Attributes:
+        calls: calls of C functions, which `commit` makes.
+        tensors: what cells hold in the place of the parameters after these calls; None if they hold the same.
+    """
+
+    calls: Sequence[Iterable[tuple[Any, ...]]]
+    tensors: Sequence[Any] | None = None
 
 
 def run(

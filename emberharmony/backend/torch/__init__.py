@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,7 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
-from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.backend.torch import optimizers, programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
 from emberharmony.backend.torch.attention_ops import TorchAttentionOps
@@ -56,7 +56,6 @@ from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
-from emberharmony.core.state.commits import Step
 from emberharmony.core.trees.tree import tree_leaves
 
 _GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
@@ -275,7 +274,7 @@ class TorchBackend(
             return None
         return optimizers.adam(gradient, [parameter, *averages], step, hyper)
 
-    def likeness(self, tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
+    def likeness(self, tensors: Sequence[torch.Tensor], seen: bool) -> Callable[..., bool] | None:
         """Returns a function that says whether tensors are like these, in a third of the time of reads in Python."""
         plain = {*map(type, tensors)} == {torch.Tensor} and all(map(torch.Tensor.is_contiguous, tensors))
         if TensorGuards is None or not plain:
@@ -285,7 +284,7 @@ class TorchBackend(
         check: Callable[..., bool] = guards.check
         return check
 
-    def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
+    def owns(self, tensors: Sequence[torch.Tensor], alike: Any) -> bool:
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
         storages = list(map(torch.Tensor.untyped_storage, tensors))
         addresses = map(attrgetter("_cdata"), storages)
@@ -301,7 +300,7 @@ class TorchBackend(
 
     def overwriting(
         self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool, alike: Any
-    ) -> Sequence[Iterable[Step]] | None:
+    ) -> Written | None:
         """Returns what writes the results of a program over its inputs; None while anything records it.
 
         Tensors that are owned are of the class itself, and the gradients have their dtypes.
@@ -310,9 +309,9 @@ class TorchBackend(
             return None
         options = None if alike is None else optimizers.sgd_options(program)
         if options is not None and optimizers.have_kernels(columns, contiguous=2):
-            return [[(optimizers.overwriting_sgd(columns, options),)]]
+            return Written([[(optimizers.overwriting_sgd(columns, options),)]])
         called = (programs.overwriting_one_by_one if large else programs.overwriting_lists)(program, columns)
-        return None if called is None else [called]
+        return None if called is None else Written([called])
 
     def writing(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""

@@ -53,7 +53,8 @@ class Overwriting:
         """Makes all steps together, and returns whether it has; it has not if the tensors cannot be written to.
 
         Args:
-            writes: returns the steps that write into the tensors, which are its argument; None if there are none.
+            writes: returns the steps that write into the tensors, which are its argument and nobody else holds; None if
+                somebody else can see their memory, or there are no such steps.
             steps: what to do after them.
         """
         backend = selection.current()
@@ -63,9 +64,7 @@ class Overwriting:
                 held = list(map(attrgetter("_held"), self._cells))
                 tensors, homes = zip(*held, strict=True)
                 alone = _most(held) <= _TWICE and homes.count(backend.home) == len(homes)
-                if not (alone and _most(tensors) <= _TWICE and backend.owns(tensors)):
-                    return False
-                found = writes(tensors)
+                found = writes(tensors) if alone and _most(tensors) <= _TWICE else None
                 if found is None:
                     return False
                 with backend.writing():

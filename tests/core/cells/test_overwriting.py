@@ -29,6 +29,7 @@ def way(request: pytest.FixtureRequest, backend: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(vectors, "FEWEST", 2)
     monkeypatch.setattr(vectors, "WORTH", 0)
     monkeypatch.setattr(kind, "listed", 100)
+    monkeypatch.setattr(kind, "computes_together", lambda self, program, like: request.param == "blocks")
     monkeypatch.setattr(kind, "blocked", 1 if request.param == "blocks" else 10**9)
     return str(request.param)
 
@@ -230,3 +231,52 @@ def test_a_writer_that_did_not_end_stops_nobody(way: str) -> None:
     WATCHES.append(left)
     assert first(cells[0]) == 2.0
     assert (OVERWRITINGS, WATCHES) == ([], [])
+
+
+def exchanged(values: list[Any]) -> list[Any]:
+    return [values[1], values[0], *values[2:]]
+
+
+def turned(values: list[Any]) -> list[Any]:
+    return [ops.flip(values[0], 0), *values[1:]]
+
+
+def one_twice(values: list[Any]) -> list[Any]:
+    return [values[0], values[0], *values[2:]]
+
+
+@pytest.mark.parametrize("change", [exchanged, turned, one_twice])
+def test_parameters_may_get_tensors_of_each_other(change: Callable[[list[Any]], list[Any]], way: str) -> None:
+    start = [np.arange(i, i + SIZE, dtype="float32") for i in range(4)]
+    optimizers = []
+    for several in (start[:2], start[2:]):  # each optimizer may have joined its own parameters
+        cells = [Parameter(ops.convert_to_tensor(x.copy())) for x in several]
+        optimizers.append((cells, optim.SGD(cells, lr=1.0)))
+    every = [cell for cells, _ in optimizers for cell in cells]
+    zeros = ops.zeros((SIZE,))
+    for _ in range(3):
+        for cells, optimizer in optimizers:
+            optimizer.step(dict.fromkeys(cells, zeros))
+    for order in (every, [every[0], every[2], every[1], every[3]]):
+        expected = change([ops.to_numpy(cell.value).copy() for cell in order])
+        for cell, value in zip(order, change([cell.value for cell in order]), strict=True):
+            cell.value = value
+        del value
+        for cells, optimizer in optimizers:
+            optimizer.step({cell: ops.full((SIZE,), -1.0 - every.index(cell)) for cell in cells})
+        for cell, value in zip(order, expected, strict=True):
+            assert np.array_equal(ops.to_numpy(cell.value), ops.to_numpy(value) + 1 + every.index(cell))
+        del value
+
+
+def test_whoever_keeps_a_tensor_keeps_others_only_once(way: str, backend: str) -> None:
+    if backend != "numpy":
+        pytest.skip("only NumPy joins parameters that it writes over")
+    cells, step = begun()
+    assert all((cell.value.base is None) is (way == "blocks") for cell in cells)
+    kept = cells[0].value
+    for _ in range(4):
+        step()
+        assert all(cell.value.base is None for cell in cells)
+    assert first(Parameter(kept)) == 2.0
+    assert [first(cell) for cell in cells] == [6.0] * 3
