@@ -12,7 +12,7 @@ from emberharmony.core.dispatch import fast
 
 _BLOCK = 2**15
 """`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
-FEW = 64
+FEW = 128
 """Up to this number of elements, calls of Python's function for one number take less time than calls for tensors."""
 _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 

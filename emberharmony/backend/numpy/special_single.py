@@ -7,10 +7,12 @@ Source: DLMF 5.5.1 leads from the gamma function at `x + 8` to that at `x`; DLMF
 one.
 """
 
+import math
+
 import numpy as np
 
+from emberharmony.backend.numpy.elementary_ops import FEW, mapped
 from emberharmony.backend.numpy.special_space import SINGLE
-from emberharmony.backend.shared.elementary import polynomial
 from emberharmony.backend.shared.special import digamma_far, log_gamma_far
 from emberharmony.backend.shared.special_integrals import beta_within, gamma_far
 
@@ -19,19 +21,17 @@ _ORDERS = 1e-6, 1e5
 """Between which numbers the first argument of an incomplete gamma function is usual."""
 _LARGEST = 1e3
 """Up to which sum of arguments the logarithms of gamma functions cancel no digits that a beta function needs."""
+_EIGHT = np.arange(8.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
 
 
 def _log_gamma(x: Vector) -> Vector:
-    """Returns `gammaln(x)` for x >= 0: that of `x + 8`, less the logarithm of the product x (x + 1) ... (x + 7)."""
-    # The factors k and 7 - k from the ends make u + 0, u + 6, u + 10 and u + 12.
-    u = x * (x + 7.0)
-    product = (u + 6.0) * u
-    product *= u + 10.0
-    product *= u + 12.0
-    # It may overflow for numbers whose result it does not change.
-    np.log(np.minimum(product, 1e300), out=product)
-    return log_gamma_far(np, x + 8.0) - product
+    """Returns `gammaln(x)` for x > 0: that of `x + 8`, less the logarithm of the product x (x + 1) ... (x + 7)."""
+    if x.size <= FEW:
+        return mapped(math.lgamma, x)
+    # The product may overflow for numbers whose result it does not change.
+    product = np.minimum(np.multiply.reduce(_EIGHT + x, 0), 1e300)
+    return log_gamma_far(np, x + 8.0) - np.log(product, out=product)
 
 
 def _with_roots(result: Vector) -> Vector:
@@ -49,13 +49,7 @@ def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
     if not np.minimum.reduce(x) > 0.0:
         return None
-    # Beyond, the sum of 1 / x + ... + 1 / (x + 7), the derivative of the product's logarithm, is negligible.
-    y = np.minimum(x, 1e30)
-    u = y * (y + 7.0)
-    total = polynomial(u, (4.0, 84.0, 504.0, 720.0))
-    total *= y + (y + 7.0)
-    total /= polynomial(u, (1.0, 28.0, 252.0, 720.0)) * u
-    return digamma_far(np, x + 8.0) - total
+    return digamma_far(np, x + 8.0) - np.add.reduce(np.reciprocal(_EIGHT + x), 0)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
@@ -70,13 +64,13 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     np.exp(density, out=density)
     close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
-    places = np.flatnonzero(close)
+    places = close.nonzero()[0]
     if places.size:
         near = _series(a[places], x[places])
         near *= density[places]
         result[places] = 1.0 - near if upper else near
     if places.size < x.size:
-        places = np.flatnonzero(~close)
+        places = (~close).nonzero()[0]
         result[places] = gamma_far(SINGLE, upper, a[places], x[places], density[places])
     return result
 
@@ -104,10 +98,10 @@ def gammaincc(a: Vector, x: Vector) -> Vector | None:
 
 def _log_beta(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
-    arguments = np.stack((a, b, a + b))
-    if not (np.minimum.reduce(arguments, None) > 0.0 and np.maximum.reduce(arguments, None) <= _LARGEST):
+    arguments = np.concatenate((a, b, a + b))
+    if not (np.minimum.reduce(arguments) > 0.0 and np.maximum.reduce(arguments) <= _LARGEST):
         return None
-    first, second, both = _log_gamma(arguments)
+    first, second, both = _log_gamma(arguments).reshape(3, -1)
     first += second
     first -= both
     return first

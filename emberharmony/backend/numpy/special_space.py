@@ -10,7 +10,7 @@ from emberharmony.backend.shared import special_integrals
 
 def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
-    places = np.flatnonzero(mask)
+    places = mask.nonzero()[0]
     if places.size == mask.size:
         return np.asarray(function(*arguments))
     result = np.zeros(mask.shape)
