@@ -5,7 +5,9 @@ Each row has these times, measured in the same run in interleaved rounds:
 - the best native call: what a user of the library would write by hand;
 - the same call again: its difference to the first is the noise floor, and smaller differences mean nothing;
 - the op as the backend runs it, by a kernel of the library if it has one;
-- the composite body of the op, which a backend without such a kernel runs.
+- the composite body of the op, which a backend without such a kernel runs;
+- a program by hand, where the native call cannot be the goal: SciPy's is one loop in C for which NumPy has no function,
+  and PyTorch's has too few digits.
 
 All of them have the same result, which is checked.
 
@@ -16,6 +18,7 @@ lazy, so each call evaluates its result.
 import argparse
 import importlib.util
 import json
+import math
 import os
 import platform
 import re
@@ -224,6 +227,20 @@ ROWS: dict[str, Row] = {
         },
     ),
 }
+_SPECIAL = "torch.special"
+LIMITS: dict[str, dict[str, str]] = {
+    "sigmoid(x)": {"numpy": "np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
+    "silu(x)": {"numpy": "x * np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
+    "gelu(x, False)": {"numpy": "0.5 * x * (1 + each(math.erf, x * 0.7071067811865476))"},
+    "segment_sum(x, s, 4)": {"numpy": "s.min() < 0 or added(np.zeros((4, x.shape[1]), x.dtype), s, x)"},
+    "gammaln(u)": {"numpy": "each(math.lgamma, u)", "torch": "torch.lgamma(u.double()).float()"},
+    "digamma(u)": {"numpy": "digamma(u)", "torch": "torch.digamma(u.double()).float()"},
+    "gammainc(u, v)": {"torch": f"{_SPECIAL}.gammainc(u.double(), v.double()).float()"},
+    "gammaincc(u, v)": {"torch": f"{_SPECIAL}.gammaincc(u.double(), v.double()).float()"},
+    "beta(u, v)": {"numpy": "np.exp(betaln(u, v))"},
+    "betaln(u, v)": {"numpy": "betaln(u, v)"},
+}
+"""The programs by hand, by row and backend."""
 SIZES = {"small": ((4, 8), (1, 6, 6, 2)), "large": ((256, 1024), (4, 32, 32, 16))}
 
 
@@ -244,6 +261,28 @@ def _added(sums: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray
     """Returns an array of NumPy after values were added to its rows."""
     np.add.at(sums, rows, values)
     return sums
+
+
+def _each(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+    """Returns a function of Python's numbers of each element."""
+    return np.array(list(map(function, x.ravel().tolist())), x.dtype).reshape(x.shape)
+
+
+def _digamma(x: np.ndarray) -> np.ndarray:
+    """Returns the digamma function of positive float32, by the asymptotic series at `x + 8`."""
+    x = x.astype(np.float64)
+    z = x + 8
+    square = 1 / (z * z)
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square * (1 / 132)))))
+    steps = np.arange(8.0).reshape(8, *(1,) * x.ndim)
+    return (np.log(z) - 0.5 / z - series - (1 / (x + steps)).sum(0)).astype(np.float32)
+
+
+def _betaln(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Returns the logarithm of the beta function of positive float32."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    logarithm = math.lgamma
+    return (_each(logarithm, x) + _each(logarithm, y) - _each(logarithm, x + y)).astype(np.float32)
 
 
 def space(backend: str, size: str) -> dict[str, Any]:
@@ -269,6 +308,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "f": random.uniform(0.05, 0.95, (rows, columns)),
     }
     names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assigned, "added": _added}
+    names |= {"math": math, "each": _each, "digamma": _digamma, "betaln": _betaln}
     for name, array in host.items():
         names[name] = ops.convert_to_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
     if backend == "torch":
@@ -303,16 +343,19 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in SIZES:
         names, figures[size] = space(backend, size), {}
-        print(f"\n{backend}, {size}\n{'':46}{'native µs':>10}{'again':>8}{'op':>8}{'body':>8}")
+        print(f"\n{backend}, {size}\n{'':46}{'native µs':>10}{'again':>8}{'op':>8}{'body':>8}{'by hand':>8}")
         for title, (call, native) in ROWS.items():
             if backend not in native or not re.search(pattern, title):
                 continue
             statements = {"native": native[backend], "again": native[backend], "op": f"ops.{call}"}
             if OPS[call.partition("(")[0]].composite:
                 statements["body"] = f"bodies.{call}"
+            if backend in LIMITS.get(title, ()):
+                statements["by hand"] = LIMITS[title][backend]
             row = figures[size][title] = timed(statements, names, backend, rounds)
-            ratios = "".join(f"{row[name] / row['native']:8.2f}" for name in row if name != "native")
-            print(f"{title:46}{row['native']:10.1f}{ratios}", flush=True)
+            known = {name: f"{time / row['native']:.2f}" for name, time in row.items()}
+            ratios = "".join(f"{known.get(name, ''):>8}" for name in ("again", "op", "body", "by hand"))
+            print(f"{title:46}{row['native']:10.1f}{ratios}".rstrip(), flush=True)
     return figures
 
 
