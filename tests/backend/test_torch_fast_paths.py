@@ -57,6 +57,14 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             [0, -1, None],
             ["set", "add"],
         )
+    ]
+    + [
+        (counted((3, 2)), ids(3, 2, start=0).to(index), counted((3, 2)).to(kind), -1, mode)
+        for index, kind, mode in product(
+            [torch.int32, torch.int64, torch.uint8, torch.bool, torch.float32],
+            [torch.float16, torch.float64, torch.int64, torch.complex64, torch.bool],
+            ["set", "add"],
+        )
     ],
     "segment_sum": [
         (counted(shape), ids(*at, start=start), count)

@@ -25,6 +25,8 @@ _PLAIN = (
     f"and {{1}}.dtype is int64_of_torch and {HAS_VALUES}"
 )
 """When values in a tensor of the dtype of `x` are written at a tensor of indices."""
+_PLAIN_ALONG = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {{0}}.dtype.is_floating_point and {HAS_VALUES}"
+"""When values in a tensor are written along an axis; the kernel checks the dtypes."""
 
 
 def _quick_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
@@ -67,7 +69,7 @@ class TorchWritingOps:
         result[key] = new if mode == "set" else combined(self, mode, old, new)
         return result
 
-    @fast(_quick_along, f"{_PLAIN} and {{3}}.__class__ is int")
+    @fast(_quick_along, f"{_PLAIN_ALONG} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
