@@ -53,6 +53,15 @@ def _where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     return found.view(a.dtype)
 
 
+def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
+    """Returns the elements of each row of a matrix at indices, without what NumPy does for any number of axes."""
+    return x[np.arange(len(x))[:, None], indices]
+
+
+def _quick_one_hot(x: np.ndarray, num_classes: int, *_usual: Any) -> np.ndarray:
+    return np.equal(x[..., None], np.arange(num_classes)).astype(np.float32)
+
+
 class NumpyIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
@@ -78,6 +87,11 @@ class NumpyIndexingOps:
         return found if where.ndim else found.copy()
 
     @staticmethod
+    @fast(
+        _quick_along,
+        "{1}.__class__ is native_type and {1}.dtype.kind == 'i' and {2} == -1 and "
+        "{0}.ndim == {1}.ndim == 2 and len({0}) == len({1})",
+    )
     def take_along_axis(x: np.ndarray, indices: Any, axis: int | None = -1) -> np.ndarray:
         if axis is None:
             x, axis = x.reshape(-1), 0
@@ -143,6 +157,11 @@ class NumpyIndexingOps:
         return unraveled(host_indices(indices), shape)
 
     @staticmethod
+    @fast(
+        _quick_one_hot,
+        "{1}.__class__ is int and {1} >= 0 and {2} == -1 and {3} is None and {4} is False and float32_default "
+        "and {0}.dtype.kind == 'i'",
+    )
     def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
         dense("sparse", sparse)
         hits = x[..., None] == np.arange(class_count(num_classes))
