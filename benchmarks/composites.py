@@ -1,4 +1,4 @@
-"""Measures composite ops: `python benchmarks/composites.py [--backend NAME] [--json FILE] [PATTERN]`.
+"""Measures composite ops: `python benchmarks/composites.py [--backend NAME] [--table] [--json FILE] [PATTERN]`.
 
 Each row has these times, measured in the same run in interleaved rounds:
 
@@ -328,12 +328,13 @@ def timed(statements: dict[str, str], names: dict[str, Any], backend: str, round
     results = [ops.to_numpy(eval(statement, names)) for statement in statements.values()]
     for result in results:
         np.testing.assert_allclose(result, results[0], rtol=1e-3, atol=1e-3)
-    once = min(timeit.repeat(next(iter(calls.values())), number=1, repeat=3))
-    number = max(1, min(200, int(2e-4 / max(once, 1e-7))))
+    # Each takes 0.2 ms at a time, in which other programs rarely interrupt it.
+    once = {name: min(timeit.repeat(call, number=1, repeat=3)) for name, call in calls.items()}
+    numbers = {name: max(1, min(200, int(2e-4 / max(time, 1e-7)))) for name, time in once.items()}
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(rounds):
         for name, call in calls.items():
-            best[name] = min(best[name], timeit.timeit(call, number=number) / number * 1e6)
+            best[name] = min(best[name], timeit.timeit(call, number=numbers[name]) / numbers[name] * 1e6)
     return best
 
 
@@ -359,17 +360,35 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
     return figures
 
 
+def table(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
+    """Returns the times of the ops over the native ones as Markdown, with those of programs by hand in parentheses."""
+    places = [(backend, size) for backend in figures for size in SIZES]
+    lines = ["", *(f"{backend}, {size}" for backend, size in places)], ["---"] * (len(places) + 1)
+    rows = []
+    for title in ROWS:
+        found = [figures[backend][size].get(title, {}) for backend, size in places]
+        ratios = [{name: time / row["native"] for name, time in row.items()} for row in found]
+        shown = [{name: f"{r:.2f}" if r < 10 else f"{r:.0f}" for name, r in row.items()} for row in ratios]
+        cells = [s.get("op", "") + (f" ({s['by hand']})" if "by hand" in s else "") for s in shown]
+        if any(cells):
+            rows.append([f"`{title}`", *cells])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*lines, *rows))
+
+
 def main() -> None:
     """Measures every installed backend."""
     parser = argparse.ArgumentParser(description="Measure composites and overrides against the best native call.")
     parser.add_argument("pattern", nargs="?", default="", help="only rows in which this regular expression is found")
     parser.add_argument("--backend", action="append", choices=["numpy", "torch", "mlx"], help="only this (repeatable)")
     parser.add_argument("--rounds", type=int, default=15, help="how often each call is timed")
+    parser.add_argument("--table", action="store_true", help="also print the table of docs/design.md")
     parser.add_argument("--json", help="also write the figures to this file")
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.platform()}, {os.cpu_count()} cores")
     backends = arguments.backend or [b for b in ("numpy", "torch", "mlx") if importlib.util.find_spec(b)]
     figures = {backend: measure(backend, arguments.pattern, arguments.rounds) for backend in backends}
+    if arguments.table:
+        print(f"\n{table(figures)}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as stream:
             json.dump(figures, stream, indent=1)

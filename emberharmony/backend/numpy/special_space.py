@@ -1,5 +1,6 @@
 """The namespaces in which NumPy computes the special functions of `backend.shared`."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,11 @@ def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> 
     return result
 
 
+@functools.lru_cache(maxsize=64)
+def _column(numbers: tuple[float, ...]) -> np.ndarray:
+    return np.reshape(numbers, (-1, 1))
+
+
 class _Namespace:
     """The namespace that the shared functions compute with, on vectors of one length."""
 
@@ -35,8 +41,8 @@ class _Namespace:
 
     @staticmethod
     def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-        """Returns numbers along an axis in front of those of `x`."""
-        return np.reshape(numbers, (-1, *(1,) * x.ndim))
+        """Returns numbers along an axis in front of that of `x`."""
+        return _column(numbers)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

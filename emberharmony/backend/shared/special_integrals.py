@@ -210,6 +210,8 @@ def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> An
     """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
     if not xp.picks:
         return careful(xp, *arguments)
+    if mask.all():
+        return quick(xp, *arguments)
     found = xp.picked(mask, partial(quick, xp), *arguments)
     return xp.where(mask, found, xp.picked(~mask, partial(careful, xp), *arguments))
 
