@@ -7,7 +7,7 @@ Each row has these times, measured in the same run in interleaved rounds:
 - the op as the backend runs it, by a kernel of the library if it has one;
 - the composite body of the op, which a backend without such a kernel runs;
 - a program by hand, where the native call cannot be the goal: SciPy's is one loop in C for which NumPy has no function,
-  and PyTorch's has too few digits.
+  PyTorch's has too few digits, and MLX's drops digits, differentiates wrongly, or writes outside of a tensor.
 
 All of them have the same result, which is checked.
 
@@ -16,6 +16,7 @@ lazy, so each call evaluates its result.
 """
 
 import argparse
+import functools
 import importlib.util
 import json
 import math
@@ -227,16 +228,35 @@ ROWS: dict[str, Row] = {
         },
     ),
 }
-_SPECIAL = "torch.special"
 LIMITS: dict[str, dict[str, str]] = {
+    "log_softmax(x)": {"mlx": "(_c := x - mx.stop_gradient(mx.max(x, -1, True))) - mx.logsumexp(_c, -1, True)"},
     "sigmoid(x)": {"numpy": "np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
     "silu(x)": {"numpy": "x * np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
     "gelu(x, False)": {"numpy": "0.5 * x * (1 + each(math.erf, x * 0.7071067811865476))"},
-    "segment_sum(x, s, 4)": {"numpy": "s.min() < 0 or added(np.zeros((4, x.shape[1]), x.dtype), s, x)"},
+    "sparse_categorical_crossentropy(t, x, True)": {
+        "mlx": "mx.where((_q := t.view(mx.uint64)) <= (_n := x.shape[-1] - 1), "
+        "mx.logsumexp(_c := x - mx.stop_gradient(mx.max(x, -1, True)), -1)"
+        " - mx.take_along_axis(_c, mx.minimum(_q, _n)[:, None], -1)[:, 0], 0)"
+    },
+    "conv(i, k)": {"mlx": "custom('mx.conv2d({}, mx.moveaxis({}, -1, 0))')(i, k)"},
+    "conv(i, k, 2, 'same')": {
+        "mlx": "custom('mx.conv_general({}, mx.moveaxis({}, -1, 0), 2, ([0, 0], [1, 1]))')(i, k)"
+    },
+    "conv_transpose(i, k, 2)": {"mlx": "custom('mx.conv_transpose2d({}, mx.moveaxis({}, -2, 0), 2)')(i, k)"},
+    "depthwise_conv(i, d)": {"mlx": "custom('mx.conv2d({}, mx.transpose({}, (2, 0, 1, 3)), groups=d.shape[2])')(i, d)"},
+    "segment_sum(x, s, 4)": {
+        "numpy": "s.min() < 0 or added(np.zeros((4, x.shape[1]), x.dtype), s, x)",
+        "mlx": "mx.zeros((5, x.shape[1])).at[mx.minimum(mx.stop_gradient(s).view(mx.uint64), 4)].add(x)[:4]",
+    },
+    "set_item(x, r, x)": {"mlx": "assigned(mx.pad(x, ((0, 1), (0, 0))), inside(r, len(x)), x)[:-1]"},
+    "set_item(x, r, x, 'add')": {"mlx": "mx.pad(x, ((0, 1), (0, 0))).at[inside(r, len(x))].add(x)[:-1]"},
+    "put_along_axis(x, p, y)": {
+        "mlx": "mx.put_along_axis(mx.pad(x, ((0, 0), (0, 1))), inside(p, x.shape[1]), y, 1)[:, :-1]"
+    },
     "gammaln(u)": {"numpy": "each(math.lgamma, u)", "torch": "torch.lgamma(u.double()).float()"},
     "digamma(u)": {"numpy": "digamma(u)", "torch": "torch.digamma(u.double()).float()"},
-    "gammainc(u, v)": {"torch": f"{_SPECIAL}.gammainc(u.double(), v.double()).float()"},
-    "gammaincc(u, v)": {"torch": f"{_SPECIAL}.gammaincc(u.double(), v.double()).float()"},
+    "gammainc(u, v)": {"torch": "torch.special.gammainc(u.double(), v.double()).float()"},
+    "gammaincc(u, v)": {"torch": "torch.special.gammaincc(u.double(), v.double()).float()"},
     "beta(u, v)": {"numpy": "np.exp(betaln(u, v))"},
     "betaln(u, v)": {"numpy": "betaln(u, v)"},
 }
@@ -285,6 +305,26 @@ def _betaln(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (_each(logarithm, x) + _each(logarithm, y) - _each(logarithm, x + y)).astype(np.float32)
 
 
+def _with_mlx(names: dict[str, Any]) -> None:
+    """Adds MLX to the names that the statements use, and functions for calls by hand with the semantics of the ops."""
+    mx = importlib.import_module("mlx.core")
+
+    def inside(indices: Any, length: int) -> Any:
+        """Returns indices from 0 up; those out of bounds become `length`."""
+        places, end = mx.stop_gradient(indices).view(mx.uint64), mx.array(length, mx.uint64)
+        return mx.minimum(mx.minimum(places, places + end), end)
+
+    @functools.cache
+    def custom(call: str) -> Any:
+        """Returns a call on two tensors as a function that MLX does not differentiate itself."""
+        stopped = "mx.stop_gradient(a)", "mx.stop_gradient(b)"
+        function = mx.custom_function(eval(f"lambda a, b: {call.format(*stopped)}", names))
+        function.vjp(lambda primals, cotangent, output: primals)
+        return function
+
+    names |= {"mx": mx, "inside": inside, "custom": custom}
+
+
 def space(backend: str, size: str) -> dict[str, Any]:
     """Returns the names that the statements use: the libraries, and tensors of one size."""
     (rows, columns), image = SIZES[size]
@@ -314,7 +354,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
     if backend == "torch":
         names["torch"] = importlib.import_module("torch")
     elif backend == "mlx":
-        names["mx"] = importlib.import_module("mlx.core")
+        _with_mlx(names)
     else:
         names["special"] = importlib.import_module("scipy.special")
         names["windows"] = np.lib.stride_tricks.sliding_window_view

@@ -300,7 +300,7 @@ def test_a_tensor_of_indices_writes_like_one_on_the_host(backend: str, mode: Any
 
 
 @pytest.mark.parametrize("mode", ["set", "add", "max"])
-@pytest.mark.parametrize("shape", [(128, 64), (96, 7, 16), (2**13 + 1,), (2**13,), (3, 4096)], ids=str)
+@pytest.mark.parametrize("shape", [(128, 64), (96, 7, 16), (2**19 + 32,), (3, 4096), (1024, 520)], ids=str)
 def test_a_tensor_of_indices_writes_into_a_large_tensor_like_numpy(
     backend: str, shape: tuple[int, ...], mode: Any
 ) -> None:
@@ -322,7 +322,7 @@ def test_a_tensor_of_indices_writes_into_a_large_tensor_like_numpy(
         np.testing.assert_array_equal(ops.to_numpy(got), _written(x, key, values, mode))
 
 
-@pytest.mark.parametrize("shape", [(128, 64), (2**13,)], ids=str)
+@pytest.mark.parametrize("shape", [(128, 64), (2048, 300), (2**19 + 32,)], ids=str)
 @pytest.mark.parametrize("count", [3, 100])
 def test_in_a_large_tensor_mlx_drops_indices_out_of_bounds_and_keeps_the_last_of_equal_ones(
     backend: str, shape: tuple[int, ...], count: int
@@ -347,6 +347,36 @@ def test_in_a_large_tensor_mlx_drops_indices_out_of_bounds_and_keeps_the_last_of
     else:
         along = ops.put_along_axis(x.T, ops.convert_to_tensor(np.tile(far, (shape[1], 1))), more.T, 1)
         np.testing.assert_array_equal(ops.to_numpy(along), x.T)
+
+
+@pytest.mark.parametrize("mode", ["set", "add"])
+@pytest.mark.parametrize("count", [5, 1024])
+def test_transforms_of_mlx_itself_agree_with_those_of_ops_where_a_large_tensor_is_written(
+    count: int, mode: Any, backend: str
+) -> None:
+    if backend != "mlx":
+        pytest.skip("the transforms are those of MLX")
+    import mlx.core as mx
+
+    random = np.random.default_rng(0)
+    x, weights = (mx.array(random.normal(size=(2048, 128)).astype(np.float32)) for _ in range(2))
+    values = mx.array(random.normal(size=(count, 128)).astype(np.float32))
+    at = mx.array(random.permutation(2048)[:count])
+
+    def write(x: Any, values: Any) -> Any:
+        return ops.set_item(x, at, values, mode)
+
+    def loss(x: Any, values: Any) -> Any:
+        return mx.sum(mx.square(write(x, values)) * weights)
+
+    for native, ours in zip(mx.grad(loss, (0, 1))(x, values), ops.grad(loss, argnums=(0, 1))(x, values), strict=True):
+        np.testing.assert_allclose(ops.to_numpy(native), ops.to_numpy(ours), rtol=1e-5)
+    both = mx.vmap(write, (0, None))(mx.stack([x, weights]), values)
+    np.testing.assert_array_equal(ops.to_numpy(both[1]), ops.to_numpy(write(weights, values)))
+    flat, where = x.reshape(-1), at * 128
+    along = mx.grad(lambda x: mx.sum(mx.square(ops.put_along_axis(x, where, values[:, 0], 0, mode))))(flat)
+    wanted = ops.grad(lambda x: mx.sum(mx.square(ops.put_along_axis(x, where, values[:, 0], 0, mode))))(flat)
+    np.testing.assert_allclose(ops.to_numpy(along), ops.to_numpy(wanted), rtol=1e-5)
 
 
 @pytest.mark.parametrize("far", [3, -4, 2**40])

@@ -193,16 +193,18 @@ def differentiated_by(native: Function, right: Function) -> Function:
     custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
-        return tuple(mx.vjp(lambda *xs: [right(*xs)], list(primals), [cotangent])[1])
+        return _like(primals, mx.vjp(lambda *xs: [right(*xs)], list(_several(primals)), [cotangent])[1])
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
-        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        return mx.jvp(lambda *xs: [right(*xs)], list(primals), known)[1][0]
+        xs, moved = list(_several(primals)), _several(tangents)
+        known = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, moved, strict=True)]
+        return mx.jvp(lambda *xs: [right(*xs)], xs, known)[1][0]
 
     def batch(inputs: Any, axes: Any) -> Any:
-        if all(axis is None for axis in axes):
-            return custom(*inputs), None
-        return mx.vmap(right)(*to_front(inputs, axes)), 0
+        xs, along = _several(inputs), _several(axes)
+        if all(axis is None for axis in along):
+            return custom(*xs), None
+        return mx.vmap(right)(*to_front(xs, along)), 0
 
     custom.vjp(vjp)
     custom.jvp(jvp)

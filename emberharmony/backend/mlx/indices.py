@@ -1,5 +1,6 @@
 """Conversion of indices, and writing by index, on MLX, which reads and writes any memory that an index points to."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.mlx.derivatives import Arrays, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, differentiated_by
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.indexing import checked
@@ -18,10 +19,12 @@ from emberharmony.core.state.checked_mode import checking
 
 Written = Callable[[mx.array, mx.array, mx.array], mx.array]
 
-MANY = 2**13
-"""From this many elements on, copying a tensor takes longer than the calls that make it faster."""
-_WIDE = 64
-"""The least number of elements that are worth copying as a row."""
+_MANY = 2**13
+"""From this many elements on, an assignment takes longer than the calls that choose between rows."""
+LARGE = 2**18
+"""From this many elements on, copying all of them takes longer than the calls that copy them as rows."""
+_WIDE, _GROUP = 64, 2**12
+"""The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
 
 
 def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
@@ -150,13 +153,10 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
     if not rows.size or not updates.size:
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
-    if reduction is None and MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
+    if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
         return _chosen(rows, at, updates)
-    if spill and rows.size < MANY:
-        rows = mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
-    elif spill:
-        # It takes 0.8 times as long as mx.pad, which writes zeros everywhere first (MLX 0.32 on a CPU).
-        rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
+    if spill:
+        rows = _with_more(rows)
     if reduction is not None:
         rows = ON_ROWS[reduction](rows, at, updates)
         return rows[:count] if spill else rows
@@ -179,6 +179,36 @@ def _chosen(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
     sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + new), 0)
     both = mx.concatenate([rows, updates.reshape(new, *rows.shape[1:])])
     return mx.take(fitting(both), sources[:count], 0)
+
+
+def _with_more(rows: mx.array) -> mx.array:
+    """Returns rows with one more or several, whose content does not matter."""
+    count = rows.shape[0]
+    most = max(_GROUP * count // rows.size, 1)
+    joined = min(count & -count, 1 << most.bit_length() - 1)  # a power of two that divides the number of rows
+    if rows.size < LARGE or joined * rows.size < _WIDE * count or not op_globals.untransformed:
+        return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
+    more: mx.array = _longer(joined)(rows)
+    return more
+
+
+@functools.cache
+def _longer(more: int) -> Function:
+    """Returns a function that adds `more` rows to a multiple of so many; what these contain does not matter.
+
+    `mx.pad` (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows, which takes half of the time. But
+    its derivative would add one element at a time.
+    """
+
+    def copied(rows: mx.array) -> mx.array:
+        last = rows.shape[0] // more - 1
+        places = mx.minimum(mx.arange(last + 2), last)
+        return mx.take(rows.reshape(last + 1, -1), places, 0).reshape(-1, *rows.shape[1:])
+
+    def padded(rows: mx.array) -> mx.array:
+        return mx.pad(rows, [(0, more), *((0, 0),) * (rows.ndim - 1)])
+
+    return differentiated_by(copied, padded)
 
 
 def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:

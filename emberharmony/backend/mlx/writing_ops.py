@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.indices import MANY, past_the_end, written
+from emberharmony.backend.mlx.indices import LARGE, past_the_end, written
 from emberharmony.backend.shared.indexing import is_plain
 from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held, suits
 from emberharmony.core import op_globals
@@ -72,9 +72,10 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
         return None
     new = new if new.shape == whole else mx.broadcast_to(new, whole)
     at = past_the_end(indices, length)
-    if mode == "set" and x.size < MANY and op_globals.untransformed:
-        more = mx.pad(x, [(0, int(a == axis)) for a in range(x.ndim)])
-        return mx.put_along_axis(more, at, new, axis)[(*(slice(None),) * axis, slice(length))]
+    if mode == "set" and x.size <= 2 * LARGE and op_globals.untransformed:
+        widths = [(0, 0)] * x.ndim
+        widths[axis] = (0, 1)
+        return mx.put_along_axis(mx.pad(x, widths), at, new, axis)[(*(slice(None),) * axis, slice(length))]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     at = at.reshape(outer, -1, inner)
