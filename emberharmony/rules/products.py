@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony.ops.creation import eye, ones
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.math import multiply
-from emberharmony.ops.products import einsum, matmul, vecdot
+from emberharmony.ops.products import einsum, matmul, outer, vecdot
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, matrix_transpose, reshape
 
@@ -37,6 +37,8 @@ def _right(g: T, _y: T, x1: T, _x2: T) -> T:
     if len(x1.shape) == len(_x2.shape) == 2:
         return matmul(matrix_transpose(x1), g)
     if len(x1.shape) == 1:
+        if len(g.shape) == 1:
+            return outer(x1, g)
         return multiply(x1, g) if len(_x2.shape) == 1 else multiply(expand_dims(x1, -1), expand_dims(g, -2))
     if len(_x2.shape) == 1:
         g = expand_dims(g, -1)

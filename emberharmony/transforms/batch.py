@@ -301,6 +301,10 @@ def _refused(bound: Any, *arguments: Any) -> Any:
     raise UnbatchableError("the op takes the value of one slice out of the function")
 
 
+def _filled(bound: Any, make: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
+    return make(x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device)
+
+
 ABOUT: dict[str, Callable[..., Any]] = {
     "shape": lambda bound, x: x.shape,
     "ndim": lambda bound, x: len(x.shape),
@@ -309,10 +313,12 @@ ABOUT: dict[str, Callable[..., Any]] = {
     "result_type": lambda bound, *xs: bound.result_type(*(x.whole if x.__class__ is Rows else x for x in xs)),
     "get_device": lambda bound, x: bound.get_device(x.whole),
     "eval": lambda bound, *xs: None,
+    "ones_like": lambda bound, x, dtype, device: _filled(bound, bound.ones, x, dtype, device),
+    "zeros_like": lambda bound, x, dtype, device: _filled(bound, bound.zeros, x, dtype, device),
     "to_numpy": _refused,
     "from_dlpack": _refused,
 }
-"""Ops that return no tensor."""
+"""Ops that return no tensor, or one that is the same in all slices, so that it need not be mapped."""
 
 
 def batched(

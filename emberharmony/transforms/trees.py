@@ -135,7 +135,13 @@ class ResultTree:
     def _result_tensors(self, result: Any) -> list[Any]:
         leaves, self.built = flatten(result)
         self.width = len(leaves)
-        return [self.tensor(leaf, "the function's result") for leaf in leaves]
+        kind = self.backend.tensor_type
+        return [
+            leaf
+            if leaf.__class__ is kind or isinstance(leaf, TensorProxy)
+            else self.tensor(leaf, "the function's result")
+            for leaf in leaves
+        ]
 
     def _aux_tensors(self, aux: Any) -> list[Any]:
         leaves, self.built_aux = tree_flatten(aux)
@@ -280,15 +286,18 @@ class FlatFunction(ResultTree):
         self.leaves: Sequence[Any] = given
         if not self.bare:
             self.leaves, self._structure = flatten(tuple(given))
+        # Whether each leaf is a tensor that can be differentiated, so that none has to be looked at.
+        self.plain = {*map(type, self.leaves)} == {tensor_type} and self.are_inexact(self.leaves)
+        if self.plain:
+            self.primals = list(self.leaves)
+            return
+        if not self.bare:
             self.constants = {i for i, leaf in enumerate(self.leaves) if _is_constant(leaf, given)}
             if self.constants and len(self.constants) == len(self.leaves):
                 raise ArgumentError(
                     f"{self.head}there is no trainable Parameter in the arguments to differentiate; unfreeze one, or "
                     f"pass the tensor of a cell, or the cell itself, as an argument"
                 )
-        elif self.are_inexact(given):
-            self.primals = given
-            return
         self.primals = [self._primal(leaf) for i, leaf in enumerate(self.leaves) if i not in self.constants]
 
     @property
@@ -301,6 +310,8 @@ class FlatFunction(ResultTree):
         args = list(self.args)
         if self.bare:
             values: Sequence[Any] = leaves
+        elif self.plain:
+            values = tree_unflatten(self.structure, leaves)
         else:
             tensors = self._completed(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
             given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]

@@ -38,6 +38,14 @@ def _product(m: Mapped, a: T, b: T) -> T:
     return m(a, b)
 
 
+def _outer(m: Mapped, a: Any, b: Any) -> T:
+    # A composite; its body would be three mapped calls.
+    bound = m.bound
+    column = bound.reshape(a.whole, (m.size, -1, 1)) if a.__class__ is Rows else bound.reshape(a, (-1, 1))
+    row = bound.reshape(b.whole, (m.size, 1, -1)) if b.__class__ is Rows else bound.reshape(b, (1, -1))
+    return bound.multiply(column, row)
+
+
 def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
     if not isinstance(subscripts, str):
         return NotImplemented
@@ -63,4 +71,4 @@ def _vecdot(m: Mapped, a: Any, b: Any, axis: int) -> T:
     return m(*aligned(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)
 
 
-RULES: dict[str, Rule] = {"matmul": _matmul, "einsum": _einsum, "vecdot": _vecdot}
+RULES: dict[str, Rule] = {"matmul": _matmul, "outer": _outer, "einsum": _einsum, "vecdot": _vecdot}
