@@ -272,12 +272,12 @@ def converted(
     keywords: dict[str, Any] = {}
     operands: list[int] = []
     dtype = None
-    for parameter, value in zip(parameters, arguments, strict=True):
+    for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.name == "dtype":
             dtype = value
         elif value is False and parameter.name == "copy" and parameter.optional:
             backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
-    for parameter, value in zip(parameters, arguments, strict=True):
+    for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.role == "Operand":
             operands.append(len(positional))
         given = _convert(backend, parameter, value, dtype)

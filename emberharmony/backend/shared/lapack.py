@@ -141,12 +141,22 @@ def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     """Returns singular value decompositions."""
     u, s, vh = np.linalg.svd(_finite(matrices(x)), full_matrices)
-    k = s.shape[-1]
+    fix_signs(u, vh, full_matrices)
+    return SVDResult(u, s, vh)
+
+
+def fix_signs(u: np.ndarray, vh: np.ndarray, full_matrices: bool) -> None:
+    """Writes singular vectors over themselves, with the phases that make the largest component of each in U positive.
+
+    Args:
+        u, vh: the matrices of a singular value decomposition.
+        full_matrices: whether they have more vectors than there are singular values.
+    """
+    k = min(u.shape[-1], vh.shape[-2])
     columns, rows = (u[..., :k], vh[..., :k, :]) if full_matrices else (u, vh)
     phases = _phases(columns)
     columns *= phases
     rows *= _adjoint(phases)
-    return SVDResult(u, s, vh)
 
 
 def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:

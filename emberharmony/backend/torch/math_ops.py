@@ -189,6 +189,7 @@ class TorchMathOps:
         return torch.negative(x)
 
     @staticmethod
+    @fast(torch.absolute, "{0}.dtype.is_signed")
     def absolute(x: torch.Tensor) -> torch.Tensor:
         return x if x.dtype is torch.bool or not x.dtype.is_signed else torch.absolute(x)
 

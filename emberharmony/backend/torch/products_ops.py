@@ -1,5 +1,7 @@
 """Products of tensors, on PyTorch."""
 
+from collections.abc import Callable
+
 import torch
 
 from emberharmony.backend.shared.products import check_factors, check_subscripts
@@ -27,7 +29,13 @@ def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
 class TorchProductsOps:
     """Holds the ops of `ops/products.py`."""
 
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
     matmul = staticmethod(_matmul)
+
+    @fast(torch.matmul, f"{promotion.same} and {{0}}.ndim and 0 < {{1}}.ndim < 3")
+    def dot(self, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        return self.composed("dot")(x1, x2)
 
     @staticmethod
     def vecdot(x1: torch.Tensor, x2: torch.Tensor, axis: int = -1) -> torch.Tensor:
