@@ -217,11 +217,35 @@ def test_the_methods_of_a_parameter_without_annotation_are_left_and_listed() -> 
 
 
 @pytest.mark.parametrize(
+    "receiver", ["(x + 1)", "(1 - x[0])", "(-x)", "(x > 0)", "x[1:]", "y", "(y * n)", "(n < x)"], ids=str
+)
+def test_the_methods_of_what_is_computed_from_such_a_parameter_are_listed(receiver: str) -> None:
+    source = f"import numpy as np\n\n\ndef f(x, n: int):\n    y = x ** 2\n    return {receiver}.any(axis=0)\n"
+    result = ported(source)
+    (use,) = result.remaining
+    assert (use.native, use.reason) == (".any", f"`{receiver.strip('()')}` may be a native tensor")
+    assert use.advice == f"annotate {'it' if receiver == 'y' else 'its names'}, or write ops.any"
+    assert ported(result.after).after == result.after
+
+
+@pytest.mark.parametrize(
     "line",
-    ["x.copy()", "x.count(1)", "x.mean(1, 2, 3, 4, 5, 6, 7)", "x.no_method()", "self.sum()", "x.y.sum()", "x.sum"],
+    [
+        "x.copy()",
+        "x.count(1)",
+        "x.mean(1, 2, 3, 4, 5, 6, 7)",
+        "x.no_method()",
+        "self.sum()",
+        "x.y.sum()",
+        "x.sum",
+        "(n + 1).sum()",
+        "('a' * n).sum()",
+        "g(x).sum()",
+        "n[0].sum()",
+    ],
 )
 def test_what_may_be_no_method_of_a_tensor_is_not_listed(line: str) -> None:
-    source = f"import numpy as np\n\n\nclass C:\n    def f(self, x):\n        return {line}\n"
+    source = f"import numpy as np\n\n\nclass C:\n    def f(self, x, n: int):\n        return {line}\n"
     assert not ported(source).remaining
     assert not ported("def f(x):\n    return x.sum()\n").remaining  # no library of arrays
     assert not ported("import numpy as np\n\n\ndef f(x: str):\n    return x.sum()\n").remaining

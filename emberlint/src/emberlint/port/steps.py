@@ -105,7 +105,9 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
         name = _first_op(call, [one for some in known.values() for one in some])
         if name:
-            why, way = f"`{file.segment(function.value)}` may be a native tensor", f"annotate it, or write ops.{name}"
+            what = "it" if isinstance(function.value, ast.Name) else "its names"
+            why = f"`{file.segment(function.value)}` may be a native tensor"
+            way = f"annotate {what}, or write ops.{name}"
             yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
 
 
@@ -122,13 +124,29 @@ def _written(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: T
 
 
 def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
-    """Returns whether a method that no builtin type has is called on a parameter without annotation."""
-    if function.attr in OF_BUILTINS or not isinstance(function.value, ast.Name):
+    """Returns whether a method that no builtin type has is called on what may be a tensor, as far as is known."""
+    return function.attr not in OF_BUILTINS and _is_of_parameter(file, function.value)
+
+
+def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
+    """Returns whether an expression is a parameter without annotation, a part of one, or computed from one."""
+    # a comparison of what is unknown counts as a truth value, which has no such method
+    if (file.inference.is_other(node) and not isinstance(node, ast.Compare)) or depth > 8:
         return False
-    bindings = file.names.bindings(function.value)
-    arguments = [one.node for one in bindings if isinstance(one.node, ast.arg) and one.node.annotation is None]
-    is_own = function.value.id in ("self", "cls") or file.inference.is_other(function.value)
-    return bool(bindings) and len(arguments) == len(bindings) and not is_own
+    if isinstance(node, ast.BinOp | ast.Compare):
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+        return any(_is_of_parameter(file, one, depth + 1) for one in sides)
+    if isinstance(node, ast.UnaryOp | ast.Subscript):
+        return _is_of_parameter(file, node.operand if isinstance(node, ast.UnaryOp) else node.value, depth + 1)
+    if not isinstance(node, ast.Name) or node.id in ("self", "cls"):
+        return False
+    bindings = file.names.bindings(node)
+    return bool(bindings) and all(
+        one.node.annotation is None
+        if isinstance(one.node, ast.arg)
+        else one.kind == "value" and isinstance(one.value, ast.expr) and _is_of_parameter(file, one.value, depth + 1)
+        for one in bindings
+    )
 
 
 def _first_op(call: ast.Call, found: Sequence[Signature]) -> str:
