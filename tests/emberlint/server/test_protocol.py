@@ -34,7 +34,8 @@ class Editor:
         resolved = lsp.ClientCodeActionResolveOptions(["edit"]) if resolves else None
         actions = lsp.CodeActionClientCapabilities(resolve_support=resolved)
         documents = lsp.TextDocumentClientCapabilities(code_action=actions)
-        abilities = lsp.ClientCapabilities(text_document=documents, general=general)
+        notebooks = lsp.NotebookDocumentClientCapabilities(lsp.NotebookDocumentSyncClientCapabilities())
+        abilities = lsp.ClientCapabilities(text_document=documents, notebook_document=notebooks, general=general)
         params = lsp.InitializeParams(abilities, root_uri=self.root.as_uri())
         result = await asyncio.wait_for(self.client.initialize_async(params), LIMIT)
         self.client.initialized(lsp.InitializedParams())
@@ -42,6 +43,11 @@ class Editor:
 
     def uri(self, name: str) -> str:
         return (self.root / name).as_uri()
+
+    def address(self, name: str) -> str:
+        """Returns the address of a file, or of a cell that is written as `n.ipynb#2`."""
+        file, _, cell = name.partition("#")
+        return self.cell(file, int(cell)) if cell else self.uri(file)
 
     async def open(self, name: str, text: str) -> list[Any]:
         self.version += 1
@@ -55,6 +61,39 @@ class Editor:
         change = lsp.TextDocumentContentChangeWholeDocument(text)
         self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(document, [change]))
 
+    def cell(self, name: str, number: int) -> str:
+        return f"vscode-notebook-cell:{self.uri(name).removeprefix('file:')}#{number}"
+
+    def open_notebook(self, name: str, cells: list[str]) -> None:
+        """Opens a notebook; cells that begin with `#` and a space are Markdown, which the client does not send."""
+        self.version += 1
+        kinds = lsp.NotebookCellKind
+        found = [
+            lsp.NotebookCell(kinds.Markup if one.startswith("# ") else kinds.Code, self.cell(name, number))
+            for number, one in enumerate(cells)
+        ]
+        texts = [
+            lsp.TextDocumentItem(self.cell(name, number), "python", 1, one)
+            for number, one in enumerate(cells)
+            if not one.startswith("# ")
+        ]
+        notebook = lsp.NotebookDocument(self.uri(name), "jupyter-notebook", self.version, found)
+        self.client.notebook_document_did_open(lsp.DidOpenNotebookDocumentParams(notebook, texts))
+
+    def change_notebook(self, name: str, change: Any) -> None:
+        self.version += 1
+        document = lsp.VersionedNotebookDocumentIdentifier(self.version, self.uri(name))
+        event = lsp.NotebookDocumentChangeEvent(cells=change)
+        self.client.notebook_document_did_change(lsp.DidChangeNotebookDocumentParams(document, event))
+
+    async def published_by_cell(self, count: int) -> dict[str, list[str]]:
+        """Returns the lines and codes of the diagnostics of some cells, by the end of their address."""
+        found = [await asyncio.wait_for(self.published.get(), LIMIT) for _ in range(count)]
+        return {
+            one.uri.rpartition("#")[2]: [f"{each.range.start.line}:{each.code}" for each in one.diagnostics]
+            for one in found
+        }
+
     def save(self, name: str) -> None:
         document = lsp.TextDocumentIdentifier(self.uri(name))
         self.client.text_document_did_save(lsp.DidSaveTextDocumentParams(document))
@@ -66,12 +105,12 @@ class Editor:
 
     async def actions(self, name: str, line: int, character: int, only: list[str] | None = None) -> list[Any]:
         at = lsp.Position(line, character)
-        document = lsp.TextDocumentIdentifier(self.uri(name))
+        document = lsp.TextDocumentIdentifier(self.address(name))
         params = lsp.CodeActionParams(document, lsp.Range(at, at), lsp.CodeActionContext([], only))
         return list(await asyncio.wait_for(self.client.text_document_code_action_async(params), LIMIT))
 
     async def hover(self, name: str, line: int, character: int) -> str:
-        document = lsp.TextDocumentIdentifier(self.uri(name))
+        document = lsp.TextDocumentIdentifier(self.address(name))
         params = lsp.HoverParams(document, lsp.Position(line, character))
         found = await asyncio.wait_for(self.client.text_document_hover_async(params), LIMIT)
         return "" if found is None else str(found.contents.value)
@@ -98,7 +137,8 @@ def edited(text: str, edits: list[Any]) -> str:
     """Applies edits of whole lines."""
     lines = text.splitlines(keepends=True)
     for one in sorted(edits, key=lambda one: -one.range.start.line):
-        lines[one.range.start.line : one.range.end.line] = [one.new_text]
+        end = one.range.end
+        lines[one.range.start.line : end.line + bool(end.character)] = [one.new_text]
     return "".join(lines)
 
 
@@ -106,7 +146,11 @@ def test_an_editor_gets_diagnostics_repairs_and_explanations(root: Path) -> None
     async def scenario(editor: Editor) -> None:
         capabilities = await editor.start()
         assert capabilities.hover_provider
-        assert [*capabilities.code_action_provider.code_action_kinds] == ["quickfix", "source.fixAll.emberlint"]
+        assert [*capabilities.code_action_provider.code_action_kinds] == [
+            "quickfix",
+            "source.fixAll.emberlint",
+            "notebook.source.fixAll.emberlint",
+        ]
         (found,) = await editor.open("m.py", BAD)
         assert (found.code, found.source, found.severity) == ("EMB201", "emberlint", lsp.DiagnosticSeverity.Information)
         assert found.code_description.href.endswith("emberlint.html#emb201-tensor-operator")
@@ -187,6 +231,71 @@ def test_contracts_are_checked_when_a_document_is_opened_or_saved(root: Path) ->
         editor.change("library/core.py", "\n" + text)
         (found,) = await editor.diagnostics()
         assert (found.code, found.range.start.line) == ("EMB301", 2)
+        await editor.end()
+
+    run(root, scenario)
+
+
+CELLS = [
+    "# A title",
+    "from emberharmony import ops\n\nx = ops.ones(3)",
+    "%matplotlib inline\ny = (\n    x + 1\n)\n",
+    "%%bash\nls | wc -l\n",
+    "z = y * 2",
+]
+
+
+def test_the_cells_of_a_notebook_are_checked_as_one_program(root: Path) -> None:
+    async def scenario(editor: Editor) -> None:
+        capabilities = await editor.start(resolves=True)
+        assert capabilities.notebook_document_sync.notebook_selector[0].notebook == "jupyter-notebook"
+        editor.open_notebook("n.ipynb", CELLS)
+        found = await editor.published_by_cell(4)
+        assert found == {"1": [], "2": ["2:EMB201"], "3": [], "4": ["0:EMB201"]}
+        assert (await editor.hover("n.ipynb#4", 0, 5)).startswith("**EMB201 tensor-operator**: operator `*`")
+        assert "(cell 2, line 3)" in await editor.hover("n.ipynb#4", 0, 5)
+        repair, ignore = await editor.actions("n.ipynb#4", 0, 5)
+        assert await editor.actions("n.ipynb#0", 0, 0) == []
+        for action, cell, after in ((repair, 4, "z = ops.multiply(y, 2)"), (ignore, 4, "z = y * 2  # noqa: EMB201")):
+            action = await asyncio.wait_for(editor.client.code_action_resolve_async(action), LIMIT)
+            (uri,) = action.edit.changes
+            assert uri == editor.cell("n.ipynb", cell)
+            assert edited(CELLS[cell], action.edit.changes[uri]) == after
+        assert await editor.actions("n.ipynb#4", 0, 0, ["source.fixAll"]) == []
+        (all_,) = await editor.actions("n.ipynb#2", 0, 0, ["notebook.source.fixAll"])
+        all_ = await asyncio.wait_for(editor.client.code_action_resolve_async(all_), LIMIT)
+        repaired = {uri: edited(CELLS[int(uri.rpartition("#")[2])], made) for uri, made in all_.edit.changes.items()}
+        assert repaired == {
+            editor.cell("n.ipynb", 2): "%matplotlib inline\ny = (\n    ops.add(x, 1)\n)\n",
+            editor.cell("n.ipynb", 4): "z = ops.multiply(y, 2)",
+        }
+        await editor.end()
+
+    run(root, scenario)
+
+
+def test_a_notebook_is_checked_again_when_its_cells_change(root: Path) -> None:
+    async def scenario(editor: Editor) -> None:
+        await editor.start()
+        editor.open_notebook("n.ipynb", CELLS)
+        await editor.published_by_cell(4)
+        cell = lsp.VersionedTextDocumentIdentifier(2, editor.cell("n.ipynb", 1))
+        change = lsp.TextDocumentContentChangeWholeDocument("x = 3")
+        content = lsp.NotebookDocumentCellContentChanges(cell, [change])
+        editor.change_notebook("n.ipynb", lsp.NotebookDocumentCellChanges(text_content=[content]))
+        assert await editor.published_by_cell(4) == {"1": [], "2": [], "3": [], "4": []}
+        closed = [lsp.TextDocumentIdentifier(editor.cell("n.ipynb", number)) for number in (1, 2)]
+        added = lsp.TextDocumentItem(editor.cell("n.ipynb", 9), "python", 1, "import torch")
+        array = lsp.NotebookCellArrayChange(1, 2, [lsp.NotebookCell(lsp.NotebookCellKind.Code, added.uri)])
+        structure = lsp.NotebookDocumentCellChangeStructure(array, [added], closed)
+        editor.change_notebook("n.ipynb", lsp.NotebookDocumentCellChanges(structure=structure))
+        assert await editor.published_by_cell(5) == {"1": [], "2": [], "9": ["0:EMB101"], "3": [], "4": []}
+        notebook = lsp.NotebookDocumentIdentifier(editor.uri("n.ipynb"))
+        rest = [lsp.TextDocumentIdentifier(editor.cell("n.ipynb", number)) for number in (9, 3, 4)]
+        editor.client.notebook_document_did_save(lsp.DidSaveNotebookDocumentParams(notebook))
+        assert (await editor.published_by_cell(3))["9"] == ["0:EMB101"]
+        editor.client.notebook_document_did_close(lsp.DidCloseNotebookDocumentParams(notebook, rest))
+        assert await editor.published_by_cell(3) == {"9": [], "3": [], "4": []}
         await editor.end()
 
     run(root, scenario)

@@ -17,7 +17,7 @@ from emberlint.run.results import FileResult
 from emberlint.run.selection import active, check_ignores, is_reported
 from emberlint.run.suppress import apply
 from emberlint.source.modules import Modules
-from emberlint.source.notebooks.notebook import Notebook
+from emberlint.source.notebooks.joined import Joined
 from emberlint.source.project import Project
 from emberlint.source.reading import read_source
 from emberlint.source.source_file import SourceFile
@@ -103,7 +103,7 @@ def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
     return source_file(path, text, settings, run.shelf(path))
 
 
-def located(finding: Finding, notebook: Notebook | None) -> Finding:
+def located(finding: Finding, notebook: Joined | None) -> Finding:
     """Returns a finding with its place in a cell, if its file is a notebook."""
     if notebook is None or not notebook.cells:
         return finding

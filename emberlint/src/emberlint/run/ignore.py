@@ -12,8 +12,8 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.run.repair import Repaired, replace_text
 from emberlint.run.suppress import NOQA, is_silenceable
+from emberlint.source.notebooks.joined import NotebookError
 from emberlint.source.notebooks.magics import LINE
-from emberlint.source.notebooks.notebook import NotebookError
 from emberlint.source.parsing import parse
 from emberlint.source.reading import read_notebook, read_text
 

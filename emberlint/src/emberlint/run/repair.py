@@ -20,7 +20,7 @@ from emberlint.run.file_cache import FileCache
 from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
 from emberlint.source.modules import Modules
-from emberlint.source.notebooks.notebook import NotebookError
+from emberlint.source.notebooks.joined import NotebookError
 from emberlint.source.reading import read_notebook, read_text
 
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this

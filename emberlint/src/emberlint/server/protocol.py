@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -17,12 +17,18 @@ from emberlint.findings import Finding, Safety
 from emberlint.run.explanation import address, explanation
 from emberlint.run.registry import all_rules
 from emberlint.run.suppress import is_silenceable
-from emberlint.server.positions import Place, Text
+from emberlint.server.documents import LANGUAGE, Document, document
+from emberlint.server.positions import Edit, Place, Text
 from emberlint.server.session import Checked, Session
+from emberlint.source.notebooks.joined import NotebookError
 
 DELAY = 0.2  # seconds without a change before a document is checked
 RESOLVED = "text_document.code_action.resolve_support.properties"
 FIX_ALL = "source.fixAll.emberlint"
+FIX_NOTEBOOK = f"notebook.{FIX_ALL}"
+NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
+    [lsp.NotebookDocumentFilterWithNotebook("jupyter-notebook", [lsp.NotebookCellLanguage(LANGUAGE)])], save=True
+)
 SEVERITIES = {
     Tier.A: lsp.DiagnosticSeverity.Warning,
     Tier.B: lsp.DiagnosticSeverity.Information,
@@ -34,42 +40,52 @@ class Server(LanguageServer):
     """The server: what the editor has open, with its findings."""
 
     def __init__(self) -> None:
-        super().__init__("emberlint", __version__)
+        super().__init__("emberlint", __version__, notebook_document_sync=NOTEBOOKS)
         self.session = Session()
         self._checked: dict[str, tuple[int | None, Checked]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._lock = asyncio.Lock()  # one check of a whole project at a time
         self._told: str | None = None  # the last message about wrong settings
 
-    def text(self, checked: Checked) -> Text:
-        """Returns the lines of a document in the units of the connection."""
-        encoding = self.workspace.position_encoding
-        return Text(checked.text, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
+    def document(self, uri: str) -> Document:
+        """Returns the document with an address, or the notebook that has it as a cell."""
+        return document(self.workspace, uri)
 
-    def check(self, uri: str) -> Checked | None:
-        """Returns an open document with its findings, checked unless its version is; None if the settings are wrong."""
-        document = self.workspace.get_text_document(uri)
-        known = self._checked.get(uri)
-        if known is not None and known[0] == document.version:
+    def text(self, source: str) -> Text:
+        """Returns the lines of a text in the units of the connection."""
+        encoding = self.workspace.position_encoding
+        return Text(source, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
+
+    def check(self, shown: Document) -> Checked | None:
+        """Returns a document with its findings, checked unless its version is.
+
+        Returns None if the document is not open, and if the settings are wrong.
+        """
+        if not shown.parts:
+            return None
+        known = self._checked.get(shown.uri)
+        if known is not None and known[0] == shown.version:
             return known[1]
         try:
-            checked = self.session.check(Path(document.path).absolute(), document.source, whole=False)
+            checked = self.session.check(shown.file, shown.text, whole=False)
         except UsageError as error:
             self._tell(str(error))
-            self._checked.pop(uri, None)
+            self._checked.pop(shown.uri, None)
             return None
         self._told = None
-        self._checked[uri] = document.version, checked
+        self._checked[shown.uri] = shown.version, checked
         return checked
 
     def publish(self, uri: str) -> None:
         """Checks a document and sends its diagnostics."""
         self._cancel(uri)
-        checked = self.check(uri)
-        version = self.workspace.get_text_document(uri).version
-        text = None if checked is None else self.text(checked)
-        found = [] if checked is None or text is None else [_diagnostic(one, text) for one in checked.findings]
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+        shown = self.document(uri)
+        checked = self.check(shown)
+        for part, content in shown.parts.items():
+            text = self.text(content.source)
+            found = [] if checked is None else shown.within(checked.findings, part)
+            diagnostics = [_diagnostic(one, text) for one in found]
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
         """Publishes, and again when the rules that look at the whole project have run, in a thread."""
@@ -88,7 +104,7 @@ class Server(LanguageServer):
                     self.publish(uri)
 
     def _is_current(self, uri: str, version: int | None) -> bool:
-        return uri in self._checked and self.workspace.get_text_document(uri).version == version
+        return uri in self._checked and self.document(uri).version == version
 
     @property
     def resolves(self) -> bool:
@@ -98,15 +114,18 @@ class Server(LanguageServer):
     def resolved(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Returns an action with its edit; without one if the document has changed or the repair is refused."""
         data: Any = action.data
-        known = self._checked.get(data["uri"])
-        if known is not None and known[0] == data["version"]:
-            text = self.text(known[1])
-            found = [
-                lsp.TextEdit(lsp.Range(lsp.Position(*one.start), lsp.Position(*one.end)), one.text)
-                for one in text.edits(_after(known[1], data["do"], data.get("at")))
-            ]
-            action.edit = lsp.WorkspaceEdit(changes={data["uri"]: found}) if found else None
+        shown = self.document(data["uri"])
+        known = self._checked.get(shown.uri)
+        if known is not None and known[0] == data["version"] == shown.version:
+            found = {uri: [*map(_edit, edits)] for uri, edits in self._edits(shown, known[1], data) if edits}
+            action.edit = lsp.WorkspaceEdit(changes=found) if found else None
         return action
+
+    def _edits(self, shown: Document, checked: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
+        """Yields the edits of each part of a document that an action makes."""
+        with suppress(NotebookError):  # the repair would change lines that are not Python, so there is no edit
+            for uri, after in shown.texts(_after(shown, checked, data)).items():
+                yield uri, [*self.text(shown.parts[uri].source).edits(after)]
 
     def publish_soon(self, uri: str) -> None:
         """Publishes when the document has not changed for a moment."""
@@ -121,11 +140,15 @@ class Server(LanguageServer):
                 self.publish(other)
 
     def close(self, uri: str) -> None:
-        """Drops a document and its diagnostics."""
+        """Drops a document."""
         self._cancel(uri)
         self._checked.pop(uri, None)
-        self.session.forget(Path(self.workspace.get_text_document(uri).path).absolute())
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+        self.session.forget(self.document(uri).file)
+
+    def clear(self, parts: Iterable[lsp.TextDocumentIdentifier]) -> None:
+        """Drops the diagnostics of documents or cells that were closed."""
+        for one in parts:
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(one.uri, []))
 
     def _cancel(self, uri: str) -> None:
         timer = self._timers.pop(uri, None)
@@ -158,18 +181,41 @@ def create() -> Server:
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         server.close(params.text_document.uri)
+        server.clear([params.text_document])
 
-    kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL]
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    async def notebook_opened(params: lsp.DidOpenNotebookDocumentParams) -> None:
+        await server.publish_all(params.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    async def notebook_changed(params: lsp.DidChangeNotebookDocumentParams) -> None:
+        cells = params.change.cells
+        if cells is not None and cells.structure is not None:
+            server.clear(cells.structure.did_close or ())
+        server.publish_soon(params.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_SAVE)
+    async def notebook_saved(params: lsp.DidSaveNotebookDocumentParams) -> None:
+        await server.publish_all(params.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def notebook_closed(params: lsp.DidCloseNotebookDocumentParams) -> None:
+        server.close(params.notebook_document.uri)
+        server.clear(params.cell_text_documents)
+
+    kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL, FIX_NOTEBOOK]
     options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)
     def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
-        checked = server.check(uri)
-        if checked is None:
+        shown = server.document(uri)
+        checked = server.check(shown)
+        if checked is None or uri not in shown.parts:
             return []
-        state = {"uri": uri, "version": server.workspace.get_text_document(uri).version}
-        found = [*_actions(checked, server.text(checked), params, state)]
+        state = {"uri": uri, "version": shown.version}
+        text, fix_all = server.text(shown.parts[uri].source), FIX_ALL if uri == shown.uri else FIX_NOTEBOOK
+        found = [*_actions(shown.within(checked.findings, uri), text, params, state, fix_all)]
         return found if server.resolves else [one for one in map(server.resolved, found) if one.edit is not None]
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
@@ -178,11 +224,13 @@ def create() -> Server:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        checked = server.check(params.text_document.uri)
-        if checked is None:
+        uri, at = params.text_document.uri, params.position
+        shown = server.document(uri)
+        checked = server.check(shown)
+        if checked is None or uri not in shown.parts:
             return None
-        text, at = server.text(checked), params.position
-        found = [one for one in checked.findings if _overlaps(_range(one, text), lsp.Range(at, at))]
+        text = server.text(shown.parts[uri].source)
+        found = [one for one in shown.within(checked.findings, uri) if _overlaps(_range(one, text), lsp.Range(at, at))]
         pages = [*_pages(found), *_codes_at(text, at)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
         return lsp.Hover(content, _range(found[0], text) if found else None) if pages else None
@@ -212,19 +260,23 @@ def _diagnostic(finding: Finding, text: Text) -> lsp.Diagnostic:
     )
 
 
+def _edit(one: Edit) -> lsp.TextEdit:
+    return lsp.TextEdit(lsp.Range(lsp.Position(*one.start), lsp.Position(*one.end)), one.text)
+
+
 def _actions(
-    checked: Checked, text: Text, params: lsp.CodeActionParams, state: Mapping[str, object]
+    findings: Sequence[Finding], text: Text, params: lsp.CodeActionParams, state: Mapping[str, object], fix_all: str
 ) -> Iterator[lsp.CodeAction]:
     """Yields the repairs of the findings in a range, and the comments that silence them, without their edits.
 
     `state` names the document and its version; the action carries it until the edit is made.
     """
     wanted, kind = params.context.only, lsp.CodeActionKind.QuickFix
-    if wanted is not None and _is_among(FIX_ALL, wanted):
-        yield lsp.CodeAction("emberlint: make the safe repairs", kind=FIX_ALL, data={**state, "do": "all"})
+    if wanted is not None and _is_among(fix_all, wanted):
+        yield lsp.CodeAction("emberlint: make the safe repairs", kind=fix_all, data={**state, "do": "all"})
     if wanted is not None and not _is_among(kind.value, wanted):
         return
-    at = [one for one in checked.findings if _overlaps(_range(one, text), params.range)]
+    at = [one for one in findings if _overlaps(_range(one, text), params.range)]
     for one in at:
         if one.fix is not None and one.fix.safety is not Safety.GUIDED:
             safe, shown = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
@@ -241,13 +293,14 @@ def _key(finding: Finding) -> list[object]:
     return [finding.code, finding.line, finding.column]
 
 
-def _after(checked: Checked, do: str, at: object) -> str:
+def _after(shown: Document, checked: Checked, data: Any) -> str:
     """Returns the text of a document after an action; the same text if the finding is gone."""
-    if do == "all":
+    if data["do"] == "all":
         return checked.repaired_safely()
     for one in checked.findings:
-        if _key(one) == at:
-            return checked.repaired(one) if do == "repair" else checked.ignored(one)
+        uri, found = shown.place(one)
+        if (uri, _key(found)) == (data["uri"], data["at"]):
+            return checked.repaired(one) if data["do"] == "repair" else checked.ignored(one)
     return checked.text
 
 

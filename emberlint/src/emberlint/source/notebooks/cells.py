@@ -18,13 +18,13 @@ class Piece(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of Python code; `start` and `end` are the place of its source in the file."""
+    """A cell of Python code; `start` and `end` are the place of its source in the file, if there is one."""
 
     number: int
     source: str
-    start: int
-    end: int
-    pieces: tuple[Piece, ...]
+    start: int = 0
+    end: int = 0
+    pieces: tuple[Piece, ...] = ()
 
 
 def read(content: str) -> tuple[dict[str, Any], list[Cell]]:

@@ -1,0 +1,95 @@
+"""What an editor has open: text documents, and notebooks, whose cells are documents of their own."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
+
+from lsprotocol import types as lsp
+from pygls.uris import to_fs_path
+from pygls.workspace import TextDocument, Workspace
+
+from emberlint.findings import Finding
+from emberlint.run.engine import located
+from emberlint.source.notebooks.cells import Cell
+from emberlint.source.notebooks.joined import Joined
+
+LANGUAGE = "python"
+
+
+class Document:
+    """A text document.
+
+    Attributes:
+        uri: The address.
+        version: The number of its state.
+        parts: The documents of the editor in which findings are shown, by address; none if it is not open.
+    """
+
+    def __init__(self, uri: str, version: int | None, parts: Mapping[str, TextDocument]) -> None:
+        self.uri, self.version, self.parts = uri, version, parts
+
+    @property
+    def file(self) -> Path:
+        """The absolute path."""
+        return Path(to_fs_path(self.uri) or "untitled.py").absolute()
+
+    @cached_property
+    def text(self) -> str:
+        """The text to check."""
+        return self.parts[self.uri].source
+
+    def place(self, finding: Finding) -> tuple[str, Finding]:
+        """Returns the address of the part that a finding is in, and the finding with the lines of this part."""
+        return self.uri, finding
+
+    def texts(self, after: str) -> dict[str, str]:
+        """Returns the text of each part when the text to check has become `after`."""
+        return {self.uri: after}
+
+    def within(self, findings: Iterable[Finding], uri: str) -> list[Finding]:
+        """Returns the findings in a part, with its lines."""
+        return [one for part, one in map(self.place, findings) if part == uri]
+
+
+class NotebookDocument(Document):
+    """A notebook; its cells of Python are checked as one text."""
+
+    def __init__(self, notebook: lsp.NotebookDocument, parts: Mapping[str, TextDocument]) -> None:
+        super().__init__(notebook.uri, notebook.version, parts)
+        self._numbers = {one.document: number for number, one in enumerate(notebook.cells, 1)}
+        self._uris = {number: uri for uri, number in self._numbers.items()}
+
+    @cached_property
+    def _joined(self) -> Joined:
+        return Joined(Cell(self._numbers[uri], one.source) for uri, one in self.parts.items())
+
+    @cached_property
+    def text(self) -> str:
+        """The cells as one text."""
+        return self._joined.text
+
+    def place(self, finding: Finding) -> tuple[str, Finding]:
+        """Returns the address of the cell that a finding is in, and the finding with the lines of this cell."""
+        found = located(finding, self._joined)
+        return self._uris[found.cell], found
+
+    def texts(self, after: str) -> dict[str, str]:
+        """Returns the text of each cell of Python when the joined text has become `after`.
+
+        Raises:
+            NotebookError: if `after` does not show its cells.
+        """
+        sources = self._joined.sources(after)
+        return {self._uris[one.number]: source for one, source in zip(self._joined.cells, sources, strict=True)}
+
+
+def document(workspace: Workspace, uri: str) -> Document:
+    """Returns the document with an address, or the notebook that has it as a cell."""
+    notebook = workspace.get_notebook_document(notebook_uri=uri) or workspace.get_notebook_document(cell_uri=uri)
+    if notebook is None:
+        text = workspace.get_text_document(uri)
+        return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
+    cells = (one.document for one in notebook.cells if one.kind == lsp.NotebookCellKind.Code)
+    found = ((one, workspace.get_text_document(one)) for one in cells)
+    return NotebookDocument(notebook, {one: text for one, text in found if text.language_id == LANGUAGE})

@@ -1,0 +1,127 @@
+"""The code cells of a notebook as one text of Python, and the way back to the cells.
+
+A comment begins each cell, and stands for each line that is not Python. These comments survive repairs, so a repaired
+text tells which of its lines belong to which cell.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from emberlint.source.notebooks.cells import Cell
+from emberlint.source.notebooks.magics import LINE, PYTHON_CELLS, cell_magic, magics
+
+MARK = "# emberlint-notebook"
+_LINE = re.compile(r"\(line (\d+)\)")
+
+
+class NotebookError(SyntaxError):
+    """Raised for a file that is not a notebook, and for a text in which the marks of the cells are lost."""
+
+
+class Place(NamedTuple):
+    """A place in a notebook: the number of the cell among all cells, the line in the cell, the line in the file.
+
+    The line in the file is 0 if there is no file.
+    """
+
+    cell: int
+    line: int
+    file_line: int = 0
+
+
+class Joined:
+    """Code cells as one text.
+
+    Args:
+        cells: The code cells; those in another language, as after `%%bash`, are left out.
+    """
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self.cells = [one for one in cells if _is_python(one)]
+        self._mark = MARK
+        while any(self._mark in one.source for one in self.cells):
+            self._mark += "-"
+        self._magics: list[str] = []
+        self._starts: list[int] = []
+        self.text = "".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        """Yields the lines of the joined text."""
+        number = 1
+        for cell in self.cells:
+            self._starts.append(number)
+            lines, replaced = LINE.findall(cell.source), magics(cell.source)
+            yield f"{self._mark} cell {cell.number}\n"
+            for index, line in enumerate(lines):
+                if index in replaced:
+                    gap = "  " if replaced[index] else ""
+                    yield f"{replaced[index]}{gap}{self._mark} line {len(self._magics)}\n"
+                    self._magics.append(line.rstrip("\r\n"))
+                else:
+                    yield line if line.endswith(("\r", "\n")) else f"{line}\n"
+            number += 1 + len(lines)
+
+    def place(self, line: int) -> Place:
+        """Returns the place of a line of the joined text."""
+        index = max(bisect_right(self._starts, line) - 1, 0)
+        return Place(self.cells[index].number, max(line - self._starts[index], 1))
+
+    def line(self, cell: int, line: int) -> int:
+        """Returns the line of the joined text at a line of a cell.
+
+        Raises:
+            ValueError: if the cell has no Python code.
+        """
+        numbers = [one.number for one in self.cells]
+        if cell not in numbers:
+            raise ValueError(f"cell {cell} has no Python code; the cells {numbers} have")
+        return self._starts[numbers.index(cell)] + line
+
+    def worded(self, text: str) -> str:
+        """Returns a text with its `(line 7)`, a line of the joined text, as `(cell 2, line 3)`."""
+        places = ((match[0], self.place(int(match[1]))) for match in _LINE.finditer(text))
+        for word, place in places:
+            text = text.replace(word, f"(cell {place.cell}, line {place.line})")
+        return text
+
+    def sources(self, text: str) -> list[str]:
+        """Returns the source of each cell in another form of the joined text.
+
+        Raises:
+            NotebookError: if the text does not have the cells and the magics of this notebook.
+        """
+        sources: list[list[str]] = []
+        found: list[int] = []
+        seen: list[int] = []
+        mark = re.compile(rf".*{re.escape(self._mark)} (cell|line) (\d+)[\r\n]*\Z")
+        for line in LINE.findall(text):
+            match = mark.match(line)
+            if match and match[1] == "cell":
+                seen.append(int(match[2]))
+                sources.append([])
+            elif not sources:
+                sources.append([line])  # a line before the first cell; it is refused below
+            elif match:
+                found.append(int(match[2]))
+                original = self._magics[int(match[2])]
+                if original.startswith("%%") and "".join(sources[-1]).strip():
+                    raise NotebookError(f"`{original}` would no longer be the first line of its cell")
+                sources[-1].append(original + line[len(line.rstrip("\r\n")) :])
+            else:
+                sources[-1].append(line)
+        if seen != [one.number for one in self.cells] or found != [*range(len(self._magics))]:
+            raise NotebookError("the marks of the cells are lost")
+        if len(sources) != len(seen):
+            raise NotebookError("a line would stand before the first cell")
+        joined = ["".join(one) for one in sources]
+        # The joined text ends each cell with a line end, which the cell itself may lack.
+        return [
+            new.removesuffix("\n") if not cell.source.endswith(("\r", "\n")) else new
+            for cell, new in zip(self.cells, joined, strict=True)
+        ]
+
+
+def _is_python(cell: Cell) -> bool:
+    return (cell_magic(cell.source) or "time") in PYTHON_CELLS
