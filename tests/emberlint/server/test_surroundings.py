@@ -1,4 +1,4 @@
-"""What is kept of the files around a document: until one of them, a folder or the imports change."""
+"""The files around a document are known until one of them, a folder or the imports change."""
 
 from pathlib import Path
 
