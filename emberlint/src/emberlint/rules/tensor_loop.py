@@ -17,6 +17,7 @@ ITERTOOLS = frozenset(
     f"itertools.{name}"
     for name in ("product", "chain", "zip_longest", "islice", "accumulate", "pairwise", "combinations", "permutations")
 )
+SETTABLE = frozenset({"shape", "dtype", "strides", "data", "real", "imag", "flat", "grad", "requires_grad", "names"})
 USE = "from emberharmony import ops\n\n"
 GUIDE = Fix(Safety.GUIDED, "work on the whole tensor at once: an op with `axis`, broadcasting, `ops.take`, `ops.where`")
 
@@ -42,6 +43,11 @@ class TensorLoop(Rule):
             USE
             + "import numpy as np\n\ndef f(axes: np.ndarray):\n    for one in axes.flat:\n        one.plot([1], [2])\n"
         ),
+        Example(
+            USE + "import numpy as np\n\nclass Path:\n    def __init__(self, entities=None):\n"
+            "        self.entities = np.array([]) if entities is None else np.asanyarray(entities)\n\n"
+            "    def paint(self, color):\n        for one in self.entities:\n            one.color = color\n"
+        ),
         Example(USE + "x = ops.ones((2, 3))\nrows, columns = x.shape\na, b = ops.split(x, 2)\n"),
         Example(USE + "x = ops.ones(3)\ni = 0\nwhile i < len(x):\n    i += 1\n"),
         Example(USE + "layers = [ops.ones(3) for _ in range(2)]\nshapes = [w.shape for w in layers]\n"),
@@ -49,6 +55,7 @@ class TensorLoop(Rule):
     INVALID = (
         Example(USE + "for row in ops.ones((2, 3)):\n    print(row)\n"),
         Example(USE + "def f(n):\n    x = ops.ones(n)\n    return [ops.exp(v) for v in x]\n"),
+        Example("import torch\n\nfor v in torch.ones(3):\n    v.requires_grad = True\n"),
         Example(USE + "x = ops.ones(3)\nfor i, v in enumerate(x):\n    print(i, v)\n"),
         Example(USE + "x = ops.ones(3)\nfor a, b in zip(x, [1, 2, 3]):\n    print(a, b)\n"),
         Example(USE + "x = ops.ones(3)\nfor i in range(len(x)):\n    print(x[i])\n"),
@@ -116,12 +123,29 @@ class TensorLoop(Rule):
 
 
 def _holds_objects(values: ast.expr, target: ast.expr, body: list[ast.AST]) -> bool:
-    """Returns whether a loop calls methods of the elements of `a.flat`, as of the axes of a figure."""
-    if not (isinstance(values, ast.Attribute) and values.attr == "flat" and isinstance(target, ast.Name)):
+    """Returns whether a loop uses its elements as no tensor can be used, so that the array holds objects.
+
+    It sets their attributes, reads private ones, or calls methods of the elements of `a.flat`, as of a figure's axes.
+    """
+    if not isinstance(target, ast.Name):
         return False
-    functions = (one.func for part in body for one in ast.walk(part) if isinstance(one, ast.Call))
-    receivers = (one.value for one in functions if isinstance(one, ast.Attribute))
-    return any(isinstance(one, ast.Name) and one.id == target.id for one in receivers)
+    nodes = [one for part in body for one in ast.walk(part)]
+    used = [one for one in nodes if isinstance(one, ast.Attribute) and _is_named(one.value, target.id)]
+    if any(
+        (one.attr.startswith("_") and not one.attr.startswith("__")) or (_is_stored(one) and one.attr not in SETTABLE)
+        for one in used
+    ):
+        return True
+    is_flat = isinstance(values, ast.Attribute) and values.attr == "flat"
+    return is_flat and any(isinstance(one, ast.Call) and one.func in used for one in nodes)
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_stored(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _unpacked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
