@@ -14,7 +14,8 @@ from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
 from emberlint.port.conditions import HOST, Terms
 from emberlint.port.steps import Step, steps
-from emberlint.source.notebooks.notebook import Notebook, Place
+from emberlint.source.notebooks.joined import Place
+from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.source_file import SourceFile
 
 MARK = "# emberlint: port:"
