@@ -337,6 +337,18 @@ class Backend(Probes):
         """
         return None
 
+    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
+        """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
+
+        Args:
+            op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rules`.
+            arguments: native tensors and options in the declared order.
+
+        Returns:
+            None if the op and its rule have to be called, as for all arguments that are wrong.
+        """
+        return None
+
     def likeness(self, tensors: Sequence[Any], seen: bool) -> Callable[..., bool] | None:
         """Returns a function that says whether as many tensors are like these, each like the one at its place.
 

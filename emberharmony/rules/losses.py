@@ -16,6 +16,7 @@ from emberharmony.ops.normalization import widened
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, reshape
 from emberharmony.ops.tensor import cast
+from emberharmony.transforms.rules import SLOPES
 
 T = Any
 
@@ -102,6 +103,7 @@ def _by_class_weight(
     return sum_(each, tuple(i for i in range(len(x.shape)) if i != along))
 
 
+SLOPES.add(_by_logits)
 RULES: dict[str, Any] = {
     "sparse_categorical_crossentropy": (None, _sparse),
     "cross_entropy": (_by_logits, None, _by_class_weight),

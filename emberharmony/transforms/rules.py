@@ -5,6 +5,9 @@ from typing import Any
 RULES: dict[str, Any] = {}
 """The rule of each op: one function, or a tuple with one function or None for each argument."""
 
+SLOPES: set[Any] = set()
+"""The functions of rules that a backend may compute together with the op, by `Backend.with_slope`."""
+
 BATCHING: dict[str, Any] = {}
 """The batching rule of each op that has one; `emberharmony.rules.batching` fills it at the first `vmap`."""
 

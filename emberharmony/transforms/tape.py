@@ -28,7 +28,7 @@ from emberharmony.core.errors import BackendMismatchError, TracedTensorError, Un
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES, same
+from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES, SLOPES, same
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -99,7 +99,7 @@ class Tape:
         plan = _PLANS.get(key)
         if plan is None or plan[0] is not rule:
             plan = _PLANS[key] = _planned(rule, *key)
-        _, usual, traced, options, unread = plan
+        _, usual, traced, options, unread, sloped = plan
         for place in options:
             usual = usual and _is_option(op, place, arguments[place])
         values, parents = [*arguments], []
@@ -110,6 +110,10 @@ class Tape:
             parents.append((place, -1, argument.node, argument.key))
         if not usual:
             return self._found(backend, op, rule, arguments)
+        pair = backend.with_slope(op, values) if sloped and backend.unwatched is backend else None
+        if pair is not None:
+            number = next(self.numbers)
+            return TracedTensor(pair[0], self, (number, _BY_SLOPE, [pair[1]], _Shape(pair[0]), parents), number)
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
         result = call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
@@ -206,6 +210,7 @@ class _Plan(NamedTuple):
         options: the places of tuples, which may hold tensors.
         unread: the places of the arguments, and -1 for the result, that the rule does not read; it says so by a name
             that begins with an underscore.
+        sloped: whether `Backend.with_slope` may compute the op; the first argument alone is traced.
     """
 
     rule: Any
@@ -213,6 +218,7 @@ class _Plan(NamedTuple):
     traced: tuple[int, ...] = ()
     options: tuple[int, ...] = ()
     unread: tuple[int, ...] = ()
+    sloped: bool = False
 
 
 _PLANS: dict[tuple[str, type, tuple[type, ...]], _Plan] = {}
@@ -226,7 +232,12 @@ def _planned(rule: Any, op: str, tensor_type: type, kinds: tuple[type, ...]) -> 
         return _Plan(rule, False)
     functions = [rule[i] for i in traced if rule[i] is not None]
     unread = [i for i in range(-1, len(kinds)) if all(_ignores(function, i + 2) for function in functions)]
-    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread))
+    sloped = traced == [0] and rule[0] in SLOPES
+    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), sloped)
+
+
+_BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
+"""The rule of an op that `Backend.with_slope` has computed."""
 
 
 def _ignores(function: Any, place: int) -> bool:

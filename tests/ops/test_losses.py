@@ -1,10 +1,12 @@
 """Edge cases of losses."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core import errors
+from emberharmony.core import errors, selection
 
 X = np.sin(np.arange(24.0)).astype(np.float32)
 
@@ -128,6 +130,59 @@ def test_cross_entropy_is_that_of_torch(hidden: bool, backend: str) -> None:
             assert np.allclose(ops.to_numpy(loss(given)), wanted.detach(), rtol=1e-12, equal_nan=True), options
             slope = ops.to_numpy(ops.grad(lambda x: ops.sum(loss(x)))(given))  # noqa: B023
             assert np.allclose(slope, leaf.grad if axis == 1 else leaf.grad.movedim(1, -1), atol=1e-12), options
+
+
+@pytest.mark.parametrize("shape", [(32, 10), (5,), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cross_entropy_with_its_derivative_is_that_of_the_op_and_its_rule(
+    shape: tuple[int, ...], dtype: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend != "numpy":
+        pytest.skip("computed together on NumPy only")
+    kind, rng, pairs = type(selection.current()), np.random.default_rng(0), []
+    native = kind.with_slope
+
+    def counted(self: Any, op: str, arguments: Any) -> Any:
+        pairs.append(native(self, op, arguments))
+        return pairs[-1]
+
+    monkeypatch.setattr(kind, "with_slope", counted)
+    x = (rng.normal(size=shape[::-1]).T * 20).astype(dtype)  # in the order of Fortran
+    ids = rng.integers(0, shape[-1], shape[:-1])
+    compute = ops.value_and_grad(lambda x: ops.multiply(ops.nn.cross_entropy(x, ids), 3.0))
+    loss, slope = compute(x)
+    assert [pair is not None for pair in pairs] == [True]
+    monkeypatch.setattr(kind, "with_slope", lambda self, op, arguments: None)
+    wanted, by_rule = compute(x)
+    assert loss.tobytes() == wanted.tobytes()
+    np.testing.assert_allclose(slope, by_rule, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight": [1.0, 2.0, 0.5]},
+        {"reduction": "none"},
+        {"ignore_index": 1},
+        {"label_smoothing": 0.5},
+        {"axis": 0},
+    ],
+    ids=str,
+)
+def test_cross_entropy_with_options_is_left_to_the_rule(options: dict[str, Any], backend: str) -> None:
+    x, ids = np.sin(np.arange(9.0)).reshape(3, 3), [0, 1, 2]
+    loss = lambda x: ops.sum(ops.nn.cross_entropy(x, ids, **options))
+    x = ops.convert_to_tensor(x, "float32")
+    slope, step = ops.to_numpy(ops.grad(loss)(x)), 1e-2 * np.eye(9).reshape(9, 3, 3)
+    wanted = [float(loss(ops.add(x, s)) - loss(ops.subtract(x, s))) / 2e-2 for s in step.astype(np.float32)]
+    np.testing.assert_allclose(slope.ravel(), wanted, atol=1e-3)
+
+
+def test_a_wrong_id_is_named_while_the_loss_is_differentiated(backend: str) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX checks a tensor of ids in checked mode only")
+    with pytest.raises(errors.IndexOutOfBoundsError, match=r"cross_entropy\(\).*class 3 in target"):
+        ops.grad(lambda x: ops.nn.cross_entropy(x, [0, 3]))(ops.ones((2, 3)))
 
 
 def test_cross_entropy_has_derivatives_of_higher_order_by_logits_and_weights(backend: str) -> None:

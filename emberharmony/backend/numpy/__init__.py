@@ -25,7 +25,7 @@ from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.likeness import Likeness
-from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
+from emberharmony.backend.numpy.losses_ops import NumpyLossesOps, cross_entropy_with_slope
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
@@ -211,6 +211,10 @@ class NumpyBackend(
         if not (_alike([given]) and parameter.ndim and len({x.shape for x in given}) == 1):
             return None
         return optimizers.adam(gradient, parameter, averages, step, hyper)
+
+    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+        """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
+        return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
     def computes_together(self, program: Program, like: np.ndarray) -> bool:
         """Returns whether the results between need no memory but that of one array."""

@@ -8,6 +8,46 @@ from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
 
 
+def cross_entropy_with_slope(
+    input: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+    axis: int,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Returns a mean of cross-entropies and its derivative by the logits; see `Backend.with_slope`."""
+    kinds = reduction.__class__, ignore_index.__class__, label_smoothing.__class__, axis.__class__
+    if kinds != (str, int, float, int) or weight is not None or reduction != "mean" or label_smoothing:
+        return None
+    if not (input.__class__ is target.__class__ is np.ndarray and input.size):
+        return None
+    if input.dtype.char not in "fd" or target.dtype.char not in "lq" or target.shape != input.shape[:-1]:
+        return None
+    count = input.shape[-1]
+    if (
+        axis not in (-1, target.ndim)
+        or 0 <= ignore_index < count
+        or np.maximum.reduce(target.view(np.uint64), None) >= count
+    ):
+        return None  # as unsigned integers, negative ids are too large
+    rows = input.reshape(-1, count)
+    rows = rows - np.maximum.reduce(rows, -1, keepdims=True)
+    chosen = np.arange(len(rows)), target.reshape(-1)
+    shifted = rows[chosen]
+    np.exp(rows, rows)
+    sums = np.add.reduce(rows, -1, keepdims=True)
+    rows /= sums
+    rows[chosen] -= 1.0
+    rows *= np.divide(1.0, len(rows), dtype=rows.dtype)
+    lost = np.log(sums, sums).reshape(-1)
+    lost -= shifted
+    loss = np.add.reduce(lost, keepdims=True)
+    loss /= len(rows)
+    return loss.reshape(()), rows.reshape(input.shape)
+
+
 class NumpyLossesOps:
     """Holds the ops of `ops/losses.py`."""
 
