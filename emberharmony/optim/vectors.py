@@ -271,9 +271,11 @@ def arranged(
             way = "list" if few_steps or sizes[place] > small else "vector"
         groups.setdefault((way, dtype, device, entry is None, *looks), []).append(place)
     for key, places in list(groups.items()):
-        few = sum(sizes[i] for i in places) < WORTH
-        if key[0] == "blocks" and few and few_steps:
-            groups["list", *key[1:]] = sorted([*groups.get(("list", *key[1:]), []), *groups.pop(key)])
+        if key[0] == "blocks" and sum(sizes[i] for i in places) < WORTH:
+            other = "list" if few_steps else "vector", *key[1:]
+            fitting = {i for i in places if few_steps or sizes[i] <= small}
+            groups[key] = [i for i in places if i not in fitting]
+            groups[other] = sorted([*groups.get(other, []), *fitting])
     batches: list[Batch] = []
     rows: list[Rows] = []
     begun: list[Any] = []

@@ -95,7 +95,7 @@ class NumpyBackend(
     name = "numpy"
     tensor_type = np.ndarray
     dtypes = DTYPES
-    listed, blocked = 2, 2**14
+    listed, blocked = 2, 2**12
     overwrites = True
     wraps = True
     errors = (

@@ -1,10 +1,11 @@
 """Runs programs of elementwise ops on NumPy."""
 
 import functools
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat, starmap
+from operator import attrgetter, call
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _NATIVES = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out: np.maximum(x, y, out=out),
     "minimum": lambda x, y, out: np.minimum(x, y, out=out),
 }
+_SHAPE = attrgetter("shape")
 _NAMED = ("maximum", "minimum")
 """The functions that write into the array that is their last argument, which NumPy 2.4 wants by name for two."""
 
@@ -51,8 +53,7 @@ def blocked(program: Program, columns: Sequence[Sequence[np.ndarray]]) -> list[S
     """Runs a program over large arrays in blocks; see `Backend.evaluated`."""
     blocks = in_blocks(program, _NATIVES, _number(columns))
     made = [[np.empty(x.shape, x.dtype) for x in columns[0]] for _ in blocks.written]
-    for native, *arrays in _calls(program, blocks, columns, made):
-        native(*arrays)
+    deque(starmap(call, _calls(program, blocks, list(map(_in_blocks, columns)), list(map(_in_blocks, made)))), 0)
     return [columns[x] if x < program.inputs else made[blocks.written[x]] for x in program.outputs]
 
 
@@ -65,11 +66,12 @@ def overwriting(
         return None
     chained = alike is not None and program.is_chain()
     if large and not chained:
-        blocks = in_blocks(program, _NATIVES, _number(columns))
-        return Written([list(_calls(program, blocks, columns, [columns[places[x]] for x in blocks.written]))])
+        blocks, parts = in_blocks(program, _NATIVES, _number(columns)), list(map(_in_blocks, columns))
+        return Written([_calls(program, blocks, parts, [parts[places[x]] for x in blocks.written])])
     if alike is not None and chained and not large and len(columns) == 2 and alike.may_join:
         return _overwriting_joined(program, columns, alike)
-    columns = list(map(_in_blocks, columns)) if large else columns
+    # A chain needs memory for one result between, so its blocks may be twice as long.
+    columns = [_in_blocks(column, 2) for column in columns] if large else columns
     number, natives = _number(columns), _makers(columns)
     registers: list[Any] = list(columns)
     calls: list[Iterable[tuple[Any, ...]]] = []
@@ -111,10 +113,10 @@ def _overwriting_joined(program: Program, columns: Sequence[Sequence[np.ndarray]
     return Written([calls], parts)
 
 
-def _in_blocks(arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Returns arrays, with blocks in the place of those that are longer; twice as long as those of several ops."""
+def _in_blocks(arrays: Iterable[np.ndarray], length: int = 1) -> list[np.ndarray]:
+    """Returns arrays, with blocks in the place of those that are longer; `length` is a multiple of `BLOCK`."""
     found: list[np.ndarray] = []
-    length = 2 * BLOCK
+    length *= BLOCK
     for array in arrays:
         if array.size <= length:
             found.append(array)
@@ -137,29 +139,18 @@ def _number(columns: Sequence[Sequence[np.ndarray]]) -> Callable[[Step], np.ndar
 
 def _calls(
     program: Program, blocks: Blocks, columns: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]
-) -> Iterator[tuple[Any, ...]]:
-    """Yields the calls that run a program over arrays in blocks, and write into the outputs that steps compute."""
-    memory = [np.empty(BLOCK, columns[0][0].dtype) for _ in {*blocks.scratch.values()}]
-    shaped: dict[tuple[int, ...], list[np.ndarray]] = {}
-    registers: list[Any] = [None] * (program.inputs + len(program.steps))
-    registers += blocks.numbers.values()
-    for arrays in zip(*columns, *outputs, strict=True):
-        size = arrays[0].size
-        flat = arrays if size <= BLOCK else [array.reshape(-1) for array in arrays]
-        for start in range(0, size, BLOCK):
-            block = slice(start, start + BLOCK)
-            parts = flat if size <= BLOCK else [array[block] for array in flat]
-            shape = parts[0].shape
-            if shape not in shaped:
-                shaped[shape] = [x[: parts[0].size].reshape(shape) for x in memory]
-            scratch = shaped[shape]
-            registers[: program.inputs] = parts[: program.inputs]
-            for register, place in blocks.written.items():
-                registers[register] = parts[program.inputs + place]
-            for register, place in blocks.scratch.items():
-                registers[register] = scratch[place]
-            for native, used in blocks.moves:
-                if len(used) == 3:
-                    yield native, registers[used[0]], registers[used[1]], registers[used[2]]
-                else:
-                    yield native, registers[used[0]], registers[used[1]]
+) -> Iterable[tuple[Any, ...]]:
+    """Returns the calls that run a program over blocks, one after the other, and write into those of the outputs.
+
+    Only C functions make these calls, so that nothing runs between them.
+    """
+    shapes = list(map(_SHAPE, columns[0]))
+    registers: list[Any] = [*columns, *repeat(None, len(program.steps)), *map(repeat, blocks.numbers.values())]
+    for register, place in blocks.written.items():
+        registers[register] = outputs[place]
+    memory = [np.empty(max(map(math.prod, shapes)), columns[0][0].dtype) for _ in {*blocks.scratch.values()}]
+    shaped = [{shape: x[: math.prod(shape)].reshape(shape) for shape in {*shapes}} for x in memory]
+    for register, place in blocks.scratch.items():
+        registers[register] = list(map(shaped[place].__getitem__, shapes))
+    steps = [zip(repeat(native), *[registers[x] for x in used], strict=False) for native, used in blocks.moves]
+    return chain.from_iterable(zip(*steps, strict=True))
