@@ -25,7 +25,7 @@ def _computed(function: _Function, usual: _Function | None, tensors: Sequence[np
     """
     result = np.empty(tensors[0].shape, tensors[0].dtype)
     double = result.dtype == np.float64
-    xp, flat, found = DOUBLE if double else SINGLE, [np.ravel(x) for x in tensors], result.reshape(-1)
+    xp, flat, found = DOUBLE if double else SINGLE, [x.reshape(-1) for x in tensors], result.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _BLOCK):
             part = slice(start, start + _BLOCK)

@@ -21,6 +21,8 @@ _ORDERS = 1e-6, 1e5
 """Between which numbers the first argument of an incomplete gamma function is usual."""
 _LARGEST = 1e3
 """Up to which sum of arguments the logarithms of gamma functions cancel no digits that a beta function needs."""
+_TERMS = 7
+"""How many terms of the asymptotic series at `x + 8` have all digits at the positive roots; elsewhere fewer suffice."""
 _EIGHT = np.arange(8.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
 
@@ -31,7 +33,7 @@ def _log_gamma(x: Vector) -> Vector:
         return mapped(math.lgamma, x)
     # The product may overflow for numbers whose result it does not change.
     product = np.minimum(np.multiply.reduce(_EIGHT + x, 0), 1e300)
-    return log_gamma_far(np, x + 8.0) - np.log(product, out=product)
+    return log_gamma_far(np, x + 8.0, _TERMS) - np.log(product, out=product)
 
 
 def _with_roots(result: Vector) -> Vector:
@@ -49,7 +51,7 @@ def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
     if not np.minimum.reduce(x) > 0.0:
         return None
-    return digamma_far(np, x + 8.0) - np.add.reduce(np.reciprocal(_EIGHT + x), 0)
+    return digamma_far(np, x + 8.0, _TERMS) - np.add.reduce(np.reciprocal(_EIGHT + x), 0)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:

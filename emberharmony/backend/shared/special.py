@@ -133,10 +133,10 @@ def _inside(xp: Any, mask: Any, x: Any, other: float) -> Any:
     return xp.where(mask, x, other)
 
 
-def stirling(x: Any) -> Any:
+def stirling(x: Any, terms: int = len(_STIRLING)) -> Any:
     """Returns `gammaln(x)` less its leading terms `(x - 1/2) log(x) - x + log(2 pi) / 2`, for x >= 8."""
     inverse = 1.0 / x
-    return polynomial(inverse * inverse, _STIRLING) * inverse
+    return polynomial(inverse * inverse, _STIRLING[-terms:]) * inverse
 
 
 def _sine(r: Any) -> Any:
@@ -208,9 +208,9 @@ def _log_gamma_near(xp: Any, x: Any) -> Any:
     return _core(from_one) + xp.where(tiny, -logarithm, logarithm)
 
 
-def log_gamma_far(xp: Any, x: Any) -> Any:
-    """Returns `gammaln(x)` for x >= 8."""
-    return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x))
+def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
+    """Returns `gammaln(x)` for x >= 8, by so many terms of Stirling's series."""
+    return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
 
 
 def _reflected(xp: Any, x: Any, right: Any) -> Any:
@@ -244,11 +244,11 @@ def _digamma_near(xp: Any, x: Any) -> Any:
     return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 
 
-def digamma_far(xp: Any, x: Any) -> Any:
-    """Returns `digamma(x)` for x >= 8."""
+def digamma_far(xp: Any, x: Any, terms: int = len(_DIGAMMA_FAR)) -> Any:
+    """Returns `digamma(x)` for x >= 8, by so many terms of its asymptotic series."""
     inverse = 1.0 / x
     square = inverse * inverse
-    return xp.log(x) - 0.5 * inverse - polynomial(square, _DIGAMMA_FAR) * square
+    return xp.log(x) - 0.5 * inverse - polynomial(square, _DIGAMMA_FAR[-terms:]) * square
 
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
