@@ -24,6 +24,9 @@ _LARGEST = 1e3
 _TERMS = 7
 """How many terms of the asymptotic series at `x + 8` have all digits at the positive roots; elsewhere fewer suffice."""
 _EIGHT = np.arange(8.0)[:, None]
+_SMALL = 30.0
+"""Up to this argument 80 terms of the series suffice for the lower incomplete gamma function of any parameter."""
+_ALL_STEPS = np.arange(1.0, 81.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
 
 
@@ -64,11 +67,14 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     density -= x
     density -= _log_gamma(a)
     np.exp(density, out=density)
+    if not upper and x.size <= FEW and np.maximum.reduce(x) <= _SMALL:
+        density *= _series(a, x, _ALL_STEPS)
+        return density
     close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
     places = close.nonzero()[0]
     if places.size:
-        near = _series(a[places], x[places])
+        near = _series(a[places], x[places], _STEPS)
         near *= density[places]
         result[places] = 1.0 - near if upper else near
     if places.size < x.size:
@@ -77,9 +83,9 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     return result
 
 
-def _series(a: Vector, x: Vector) -> Vector:
-    """Returns the sum of the powers of `x` from 0 on, each divided by the product a (a + 1) ... (a + k)."""
-    terms = _STEPS + a
+def _series(a: Vector, x: Vector, steps: Vector) -> Vector:
+    """Returns the sum of the powers of `x`, the k-th divided by a (a + 1) ... (a + k); k is 0 or one of the steps."""
+    terms = steps + a
     np.divide(x, terms, out=terms)
     np.multiply.accumulate(terms, 0, out=terms)
     total: Vector = np.add.reduce(terms, 0)
