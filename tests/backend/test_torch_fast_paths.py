@@ -46,6 +46,15 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             [(), (1,), (2,), (0,), (1, 2), (2, 2), (1, 0), (2, 3, 2)],
             ["set", "add", "max", "unknown"],
         )
+    ]
+    + [
+        (counted((3, 2)).to(own), ids(2, start=0).to(index), counted((2, 2)).to(kind), mode)
+        for own, index, kind, mode in product(
+            [torch.float32, torch.float16, torch.int64],
+            [torch.int32, torch.int64, torch.uint8, torch.bool],
+            [torch.float16, torch.float64, torch.int64, torch.complex64, torch.bool],
+            ["set", "add"],
+        )
     ],
     "put_along_axis": [
         (counted(shape), ids(*at, start=start), counted(given) * 10, axis, mode)

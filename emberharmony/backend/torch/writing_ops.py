@@ -20,13 +20,8 @@ from emberharmony.core.state.handlers import passing
 
 _REDUCTIONS = {"multiply": "mul", "min": "min", "max": "max"}
 
-_PLAIN = (
-    "{2}.__class__ is {1}.__class__ is native_type and {0}.dtype is {2}.dtype and {0}.dtype.is_floating_point "
-    f"and {{1}}.dtype is int64_of_torch and {HAS_VALUES}"
-)
-"""When values in a tensor of the dtype of `x` are written at a tensor of indices."""
-_PLAIN_ALONG = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {{0}}.dtype.is_floating_point and {HAS_VALUES}"
-"""When values in a tensor are written along an axis; the kernel checks the dtypes."""
+_PLAIN = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {{0}}.dtype.is_floating_point and {HAS_VALUES}"
+"""When tensors are written at a tensor of indices; the kernels raise for other dtypes than that of `x`."""
 
 
 def _quick_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
@@ -59,7 +54,11 @@ class TorchWritingOps:
     bound: Any
     composed: Any
 
-    @fast(_quick_item, f"{_PLAIN} and {{1}}.ndim == 1 and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()")
+    @fast(
+        _quick_item,
+        f"{_PLAIN} and {{1}}.dtype is int64_of_torch and {{1}}.ndim == 1 and {{2}}.ndim == {{0}}.ndim > 0 "
+        "and {0}.numel()",
+    )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):
             result = _by_tensors(self, x, key, value, mode)
@@ -69,7 +68,7 @@ class TorchWritingOps:
         result[key] = new if mode == "set" else combined(self, mode, old, new)
         return result
 
-    @fast(_quick_along, f"{_PLAIN_ALONG} and {{3}}.__class__ is int")
+    @fast(_quick_along, f"{_PLAIN} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
