@@ -23,12 +23,23 @@ SHORT = 1024
 """The sequential sum of up to this many terms loses no more than a few eps."""
 _FEW = 1024
 """Up to this many elements one call of mx.erf, 56 ns for each, takes less time than the calls of `ops.erf`."""
+_ROWS = (
+    "{1}.__class__ is int and {1} == -1 and {0}.dtype == native_float32 and {0}.ndim and {0}.size "
+    f"and {{0}}.shape[-1] <= {SHORT}"
+)
+"""When an op reads short rows of float32."""
 _HALVES = (mx.float16, mx.bfloat16)
 
 
 def is_single(x: mx.array) -> bool:
     """Returns whether a tensor is float32, float16 or bfloat16, all of which are computed in float32."""
     return x.dtype == mx.float32 or x.dtype in _HALVES
+
+
+def _log_softmax(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
+    # Subtract the maximum first. If it were added to the logarithm of the sum, that would lose its digits.
+    shifted = x - largest(x, axes)
+    return shifted - mx.logsumexp(shifted, axes, True)
 
 
 def _sigmoid_double(x: mx.array) -> mx.array:
@@ -106,11 +117,7 @@ class MLXActivationOps:
             return mx.maximum(x, x * negative_slope)
         return mx.maximum(x, 0) + mx.minimum(0, x) * negative_slope
 
-    @fast(
-        mx.softmax,
-        "{1}.__class__ is int and {1} == -1 and {0}.dtype == native_float32 and {0}.ndim and {0}.size "
-        f"and {{0}}.shape[-1] <= {SHORT}",
-    )
+    @fast(mx.softmax, _ROWS)
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
@@ -118,11 +125,10 @@ class MLXActivationOps:
             return self.composed("softmax")(x, axis)
         return mx.softmax(x, axes, precise=True)
 
+    @fast(_log_softmax, _ROWS)
     def log_softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
         if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("log_softmax")(x, axis)
-        # Subtract the maximum first. If it were added to the logarithm of the sum, that would lose its digits.
-        shifted = x - largest(x, axes)
-        return shifted - mx.logsumexp(shifted, axes, True)
+        return _log_softmax(x, axes)

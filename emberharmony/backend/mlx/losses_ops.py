@@ -70,5 +70,5 @@ class MLXLossesOps:
 
 def _lost(x: mx.array, place: mx.array) -> mx.array:
     """Returns the negative logarithm of the softmax at one place of each row."""
-    shifted = x - largest(x, (x.ndim - 1,))
+    shifted = x - largest(x, -1)
     return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)

@@ -90,9 +90,9 @@ def _of_blocks(x: mx.array, axes: tuple[int, ...]) -> mx.array:
     return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // size, size)), axis + 1) if size > 1 else x
 
 
-def largest(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
     """Returns the maximum over axes, which are kept, as a constant of derivatives."""
-    if axes == (x.ndim - 1,) and x.size > _FILL and not x.shape[-1] % _LANES:
+    if x.size > _FILL and axes in (-1, (x.ndim - 1,)) and not x.shape[-1] % _LANES:
         # Over an axis before the last mx.max (MLX 0.32) compares vectors, and takes a third of the time on a CPU.
         x = mx.max(mx.unflatten(x, -1, (-1, _LANES)), -2)
     return mx.stop_gradient(mx.max(x, axes, True))

@@ -28,6 +28,7 @@ from emberharmony.backend.shared.shape import (
     unstacked,
 )
 from emberharmony.core.axes import as_length
+from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ShapeError
 
 
@@ -51,6 +52,10 @@ def _inferred(size: int, shape: Any) -> tuple[int, ...]:
     if least < -1 or shape.count(-1) > 1 or rest == 0 or size % rest:
         raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
     return tuple(size // rest if n == -1 else n for n in shape)
+
+
+def _with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
+    return fitting(mx.pad(x, width))
 
 
 class MLXShapeOps:
@@ -166,6 +171,7 @@ class MLXShapeOps:
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
+    @fast(_with_zeros, "{1}.__class__ is int and {1} > -1 and {2} == 'constant' and {3} is None")
     def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)
