@@ -290,7 +290,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         return (wide - wide) / divisor
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
     off = wide - reduced(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
-    total = reduced(mx.sum, _of_blocks(off * off, axes), axes, keepdims, 0)
+    total = reduced(mx.sum, _of_blocks(mx.square(off), axes), axes, keepdims, 0)
     return total / divisor
 
 
