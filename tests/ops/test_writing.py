@@ -314,7 +314,7 @@ def test_a_tensor_of_indices_writes_into_a_large_tensor_like_numpy(
         np.testing.assert_array_equal(ops.to_numpy(got), _written(x, at, values, mode))
     for axis in range(len(shape)):
         at = np.argsort(random.normal(size=shape), axis)
-        (at,) = np.split(at, [shape[axis] // 2], axis)[:1]
+        at = np.take(at, range(shape[axis] // (2 if axis else 32) or 1), axis)
         values = random.normal(size=at.shape).astype(np.float32)
         grid = np.indices(at.shape, sparse=True)
         key = (*grid[:axis], at, *grid[axis + 1 :])

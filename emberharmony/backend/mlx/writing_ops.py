@@ -12,6 +12,8 @@ from emberharmony.backend.shared.writing import MODES, checked_pair, combined, h
 from emberharmony.core import op_globals
 from emberharmony.core.state.checked_mode import checking
 
+_FEW = 16
+"""Up to one index for so many elements, computing with the indices takes less time than copying the elements."""
 _REDUCTIONS = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 
 
@@ -72,7 +74,7 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
         return None
     new = new if new.shape == whole else mx.broadcast_to(new, whole)
     at = past_the_end(indices, length)
-    if mode == "set" and x.size <= 2 * LARGE and op_globals.untransformed:
+    if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, 1)
         return mx.put_along_axis(mx.pad(x, widths), at, new, axis)[(*(slice(None),) * axis, slice(length))]
