@@ -437,7 +437,7 @@ class Backend(Probes):
             return value
         if isinstance(value, Cell):
             return self.convert(value.on(self.bound))
-        if is_foreign(value):
+        if value.__class__ is not list and is_foreign(value):
             kind = type(value)
             raise BackendMismatchError(
                 f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; convert it with "

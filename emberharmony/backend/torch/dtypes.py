@@ -114,6 +114,13 @@ op_globals.publish(int64_of_torch=torch.int64)
 class _Promotion(Promotion):
     """The promotion rule of PyTorch's ops, with the wide unsigned dtypes that PyTorch has no kernels for."""
 
+    def floats(self, x: Any) -> Any:
+        """Returns `x` if it is floating or complex, else cast to the default float.
+
+        A dtype that is looked up in a table gives a compiled function guards of the whole table (PyTorch 2.13).
+        """
+        return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
+
     def binary(self, native: Native, *, ordered: bool = False, **options: Any) -> Native:
         """Returns a binary op over `native`; `ordered` means that its result depends on the order of the values."""
         options.setdefault("fast_native", native)

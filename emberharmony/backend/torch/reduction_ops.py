@@ -16,9 +16,10 @@ _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _WIDE = _UNSIGNED[1:]
 _HALVES = (torch.float16, torch.bfloat16)
 _COMPLEX = ("complex",)
-_PLAIN = "({1}.__class__ is int or {1} is None) and {0}.dtype.is_floating_point and {0}.ndim"
+_FLOATS = "{0}.dtype.is_floating_point and {0}.ndim"
+_PLAIN = f"({{1}}.__class__ is int or {{1}} is None) and {_FLOATS}"
 """When the native reductions are right by themselves: they read `()` as all axes, and accept axis 0 of a 0-d tensor."""
-_AXIS = "{1}.__class__ is int and {0}.dtype.is_floating_point and {0}.ndim"
+_AXIS = f"{{1}}.__class__ is int and {_FLOATS}"
 """The same for native functions that do not read None as all axes."""
 _SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
 """When the native variance is right by itself: it warns if the count of elements is not larger than `correction`."""
@@ -81,7 +82,7 @@ def _extreme(native: Any, pair: Any) -> Any:
 
 
 def _arg(native: Any) -> Any:
-    @fast(native, _AXIS)
+    @fast(native, f"({{1}} is None and not {{2}} or {{1}}.__class__ is int) and {_FLOATS}")
     def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)
