@@ -15,15 +15,20 @@ from emberharmony.backend.shared import optimizers
 Number: TypeAlias = Any
 """A Python number, or a tensor without axes."""
 
+_PYTHON = (int, float)
+
 
 def is_python(number: Number) -> bool:
     """Returns whether a number is one of Python rather than a tensor."""
-    return isinstance(number, (int, float))
+    return isinstance(number, _PYTHON)
 
 
 def _either(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
     def called(*numbers: Number) -> Number:
-        return (host if all(map(is_python, numbers)) else op)(*numbers)
+        for number in numbers:  # `all` takes twice as long, which each step of an optimizer would pay
+            if not isinstance(number, _PYTHON):
+                return op(*numbers)
+        return host(*numbers)
 
     return called
 
