@@ -139,6 +139,7 @@ SAMPLES |= {
     "has_aux": (True, False),
     "in_axes": ((0, None), 1, (1, 0)),
     "out_axes": (1, 0, -1),
+    "copy": (True, None, False),
 }
 # What native parameters may be where the op's parameter of another library takes more or less.
 NATIVE_SAMPLES: dict[str, tuple[Any, ...]] = {

@@ -50,6 +50,8 @@ def ported(text: str) -> Ported:
         ("np.zeros((2, 3),)", 'ops.zeros((2, 3), dtype="float64")'),
         ("np.zeros(3, dtype=float)", "ops.zeros(3, dtype=ops.float64)"),
         ("np.array([1.0], dtype=np.float64)", "ops.array([1.0], dtype=ops.float64)"),
+        ("np.array(x, np.float64, copy=False)", "ops.convert_to_tensor(x, ops.float64, copy=False)"),
+        ("np.empty(3)", 'ops.empty(3, dtype="float64")'),
         ("np.zeros(3, dtype=y)", "ops.zeros(3, dtype=y)"),
         ("np.where(x > 0)", "ops.nonzero(x > 0)"),
         ("a.flatten()", "ops.reshape(a, shape=(-1,), copy=True)"),
