@@ -257,6 +257,9 @@ def test_a_type_that_may_be_one_of_tensors_or_a_dtype_is_left() -> None:
     source = "import torch\n\n\ndef f(x: torch.Tensor, y):\n    return x.type(y)\n"
     assert "x.type(y)" in ported(source).after
     assert "ops.cast(x, y.dtype)" in ported(source.replace("(y)", "(y.dtype)")).after
+    assert "ops.cast(x, dtype)" in ported(source.replace("(y)", "(dtype)").replace("y)", "dtype=None)")).after
+    tensors = source.replace("(y)", "(dtype)").replace("\n\n\ndef", "\n\ndtype = torch.cuda.FloatTensor\n\n\ndef")
+    assert "x.type(dtype)" in ported(tensors).after
 
 
 def test_only_functions_are_compiled_that_are_no_modules() -> None:

@@ -138,6 +138,9 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
         return node.id in BUILTINS
     if not is_certain:
         return True
+    if isinstance(node, ast.Name) and node.id == "dtype":  # by its name, unless it is bound to a type of tensors
+        values = [one.value for one in file.names.bindings(node) if isinstance(one.value, ast.expr)]
+        return all(file.native(one) is None or neutral_dtype(f"{file.native(one)}") is not None for one in values)
     is_own = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
     return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_own)
 
