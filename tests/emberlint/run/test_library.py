@@ -121,6 +121,15 @@ def test_the_order_of_a_circle_does_not_depend_on_the_first_file() -> None:
         assert groups[-1] == ["e"]
 
 
+def test_a_circle_that_comes_and_goes_outdates_the_files_in_it(tree: Path) -> None:
+    write(tree, "library/b.py", "from library.a import f\n\ny = f(3) + 1\n")
+    for _ in range(2):
+        write(tree, "library/a.py", TENSOR)
+        assert places(run(tree, "library/b.py")) == ["library/b.py:3"]
+        write(tree, "library/a.py", f"import library.b\n{TENSOR}")  # which comes after `library.b` then
+        assert places(run(tree, "library/b.py")) == []
+
+
 def test_imports_inside_functions_decide_the_order_of_a_circle_last() -> None:
     imported = {"a": "bd", "b": "c", "c": "a", "d": "c"}
     at_once = {"a": "b", "b": "c", "c": "", "d": ""}

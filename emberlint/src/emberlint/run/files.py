@@ -43,7 +43,26 @@ class Files:
         self.entries: dict[str, FileResult] = {}
         self.results: dict[str, FileResult] = {}
         self.near: dict[str, tuple[str, ...]] = {}
+        self.at_once: dict[str, list[str]] = {}
         self.hidden: dict[str, frozenset[str]] = {}
+        self._before: Files | None = None
+        self._is_same = True  # whether all results so far are those of the earlier run
+
+    def follow(self, before: "Files") -> None:
+        """Takes over what an earlier run with the same library has read, and the results that are still true.
+
+        None of the files that it read besides those to check has changed since, and none was added.
+        """
+        self._before = before
+        self.contents = {**before.contents, **self.contents}
+        self.keys, self.entries = {**before.keys}, {**before.entries}
+        self.near, self.at_once = {**before.near}, {**before.at_once}
+        for path in before.checked | self.checked:
+            self.library.forget(path)
+            for known in (self.keys, self.entries, self.near, self.at_once):
+                known.pop(path, None)
+        for path in before.checked - self.checked:
+            self.contents.pop(path, None)
 
     @property
     def beyond(self) -> tuple[str, ...]:
@@ -70,7 +89,7 @@ class Files:
         groups = self._groups([path])
         groups[-1] = groups[-1][: groups[-1].index(path)]  # the last group is that of the file itself
         self._run(groups)
-        return Shelf(self.library, path, self.near[path], self.hidden.get(path, frozenset()))
+        return self._shelf(path)
 
     def _groups(self, paths: Iterable[str]) -> list[list[str]]:
         """Returns files and those that they import in the order of their checks, and notes what each may not see."""
@@ -93,6 +112,8 @@ class Files:
         """Looks up the cached result of a file with the same content."""
         self.keys[path] = digest(self.contents[path])
         entry = self.cache.get(self._name(path), self.keys[path])
+        if entry is None and path not in self.checked:
+            entry = self.cache.get(path, self.keys[path])  # of a run that checked it
         if entry is not None:
             self.entries[path] = decode(entry)
             self.near[path] = self.entries[path].near
@@ -125,14 +146,16 @@ class Files:
 
     def _imported(self, path: str) -> tuple[str, ...]:
         """Returns the files of the project that a file imports and that can be read."""
-        if path not in self.near or path not in self.entries:
+        if path not in self.near:
             self.near[path] = tuple(self.library.modules.imported(path, self._text(path)))
         found = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
         return tuple(found)
 
     def _imported_at_once(self, path: str) -> list[str]:
         """Returns the files of the project that a file imports when it is loaded."""
-        return self.library.modules.imported(path, self._text(path), at_once=True)
+        if path not in self.at_once:
+            self.at_once[path] = self.library.modules.imported(path, self._text(path), at_once=True)
+        return self.at_once[path]
 
     def _text(self, path: str) -> str:
         content = self.contents[path]
@@ -149,14 +172,34 @@ class Files:
         """Returns the tasks of some files; those whose cached result is still true need none."""
         tasks = []
         for path in paths:
-            entry = self.entries.get(path)
-            if entry is not None and is_current(entry.used, path, self.library):
-                self.results[path] = entry
+            known = self._result_before(path)
+            entry = self.entries.get(path) if known is None else None
+            if entry is not None and self._is_current(path, entry):
+                known = entry
+            self._is_same = self._is_same and known is not None and entry is None
+            if known is not None:
+                self.results[path] = known
+                if self.library.get(path) is not known.summary:  # it is that of a run with other circles
+                    self.library.put(path, known.summary)
                 continue
             codes = self.codes if path in self.checked else frozenset[str]()
             hidden = self.hidden.get(path, frozenset())
             tasks.append(Task(path, self.contents[path], self.near[path], hidden, codes))
         return tasks
+
+    def _result_before(self, path: str) -> FileResult | None:
+        """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
+        before = self._before
+        found = None if before is None or path in self.checked else before.results.get(path)
+        if before is None or found is None or before.hidden.get(path) != self.hidden.get(path):
+            return None
+        return found if self._is_same or self._is_current(path, found) else None
+
+    def _is_current(self, path: str, result: FileResult) -> bool:
+        return is_current(result.used, path, self.library, self._shelf(path))
+
+    def _shelf(self, path: str) -> Shelf:
+        return Shelf(self.library, path, self.near[path], self.hidden.get(path, frozenset()))
 
     def _finish(self, path: str, result: FileResult) -> None:
         self.cache.put(self._name(path), self.keys[path], [*result])

@@ -51,9 +51,9 @@ class Library:
 
     def put(self, path: str, summary: Any) -> None:
         """Stores the summary of a file, which may be None."""
-        text = "" if summary is None else json.dumps(summary, separators=(",", ":"))
+        text = _text(summary)
         self._encoded[path] = summary
-        self._digests[path] = blake2b(text.encode(), digest_size=8).hexdigest() if text else NO_SUMMARY
+        self._digests[path] = _digest(text)
         if self.spool is not None and text:
             self._place(path).write_text(text, encoding="utf-8")
 
@@ -66,15 +66,29 @@ class Library:
 
     def digest(self, path: str) -> str:
         """Returns the digest of the summary of a file."""
-        if path not in self._digests:
-            summary = self.get(path)
-            text = "" if summary is None else json.dumps(summary, separators=(",", ":"))
-            self._digests[path] = blake2b(text.encode(), digest_size=8).hexdigest() if text else NO_SUMMARY
-        return self._digests[path]
+        if path in self._digests:
+            return self._digests[path]
+        found = _digest(_text(self.get(path)))
+        if path in self._encoded:
+            self._digests[path] = found
+        return found
+
+    def forget(self, path: str) -> None:
+        """Drops the summary of a file."""
+        self._encoded.pop(path, None)
+        self._digests.pop(path, None)
 
     def _place(self, path: str) -> Path:
         assert self.spool is not None
         return self.spool / f"{blake2b(path.encode(errors='surrogatepass'), digest_size=12).hexdigest()}.json"
+
+
+def _text(summary: Any) -> str:
+    return "" if summary is None else json.dumps(summary, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest() if text else NO_SUMMARY
 
 
 class Shelf:
@@ -96,7 +110,7 @@ class Shelf:
         self._hidden = hidden
         self._seen = {place: place not in hidden for place in near}
 
-    def _is_seen(self, place: str) -> bool:
+    def is_seen(self, place: str) -> bool:
         """Returns whether imports lead from the file to a place that it may see."""
         if place not in self._seen:
             self._seen[place] = place not in self._hidden and place in self._reached()
@@ -116,27 +130,23 @@ class Shelf:
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
         place = self.library.modules.find(module, self._path)
-        if place is None or not self._is_seen(place):
-            if place is None:
-                self.used[module] = NO_FILE
-            return None
-        self.used[module] = self.library.digest(place)
-        return self.library.get(place)
+        self.used[module] = NO_FILE if place is None else self._digest(place)
+        return None if place is None or not self.is_seen(place) else self.library.get(place)
 
     def is_module(self, module: str) -> bool:
         """Returns whether the project has a module of that name."""
         place = self.library.modules.find(module, self._path)
-        if place is None:
-            self.used[module] = NO_FILE
-        else:
-            self.used[module] = self.library.digest(place) if self._is_seen(place) else UNSEEN
+        self.used[module] = NO_FILE if place is None else self._digest(place)
         return place is not None
+
+    def _digest(self, place: str) -> str:
+        return self.library.digest(place) if self.is_seen(place) else UNSEEN
 
     def any_telling(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
-        shown = [place for place in self.near if place not in self._hidden]
-        self.used.update({f"={place}": self.library.digest(place) for place in shown})
-        return any(self.library.digest(place) != NO_SUMMARY for place in shown)
+        found = {f"={place}": self._digest(place) for place in self.near}
+        self.used.update(found)
+        return not {*found.values()} <= {NO_SUMMARY, UNSEEN}
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
@@ -145,16 +155,22 @@ class Shelf:
         return found
 
 
-def is_current(used: Mapping[str, str], path: str, library: Library) -> bool:
-    """Returns whether what the check of a file has used is still the same."""
+def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
+    """Returns whether what the check of a file has used is still the same.
+
+    Args:
+        used: What it has used.
+        path: The file.
+        library: The summaries.
+        shelf: What the file may see now; None if it may see the same as then.
+    """
     for word, digest in used.items():
         if word.startswith("?"):
             now = str(int(library.modules.exists(word[1:])))
-        elif word.startswith("="):
-            now = library.digest(word[1:])
         else:
-            place = library.modules.find(word, path)
-            now = NO_FILE if place is None else digest if digest == UNSEEN else library.digest(place)
+            place = word[1:] if word.startswith("=") else library.modules.find(word, path)
+            is_seen = digest != UNSEEN if shelf is None or place is None else shelf.is_seen(place)
+            now = NO_FILE if place is None else library.digest(place) if is_seen else UNSEEN
         if now != digest:
             return False
     return True

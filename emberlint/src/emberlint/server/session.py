@@ -91,6 +91,7 @@ class Session:
         self._projects: dict[Path, Project] = {}
         self._found: dict[Path, tuple[list[str], list[Finding]]] = {}
         self._around: dict[Path, tuple[Project, Surroundings]] = {}
+        self._last: tuple[Project, Surroundings] | None = None
         self._baselines: dict[Path, tuple[Stamp, Mapping[baseline.Entry, int]]] = {}
 
     def check(self, file: Path, text: str, whole: bool = True) -> Checked:
@@ -131,7 +132,9 @@ class Session:
         """Returns what the check of a document may see of other files."""
         known = self._around.get(file)
         if known is None or known[0] is not project or not known[1].hold(text):
-            known = self._around[file] = project, Surroundings(path, text, project.settings, project.cache)
+            before = self._last[1] if self._last is not None and self._last[0] is project else None
+            known = project, Surroundings(path, text, project.settings, project.cache, before)
+            self._around[file] = self._last = known
         return known[1].shelf
 
     def _project(self, file: Path) -> Project:
@@ -143,7 +146,7 @@ class Session:
             check_ignores(settings)
             selected = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen(selected, settings.ignore)
-            known = Project(settings, codes, FileCache(settings, codes, enabled=False), stamp)
+            known = Project(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
             self._projects[root] = known
         return known
 

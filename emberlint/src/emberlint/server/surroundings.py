@@ -20,23 +20,41 @@ class Surroundings:
         text: Its text, of which only the imports count.
         settings: The settings of the project.
         cache: The results of earlier checks.
+        before: Those of the same project that were known before; unchanged files are not read again.
     """
 
-    def __init__(self, path: str, text: str, settings: Settings, cache: FileCache) -> None:
+    def __init__(
+        self, path: str, text: str, settings: Settings, cache: FileCache, before: "Surroundings | None" = None
+    ) -> None:
         start = time.time_ns()
+        if before is not None and not before._can_serve(path):
+            before = None
         self._path = path
-        self._modules = Modules(settings, [path])
+        library = Library(Modules(settings, [path])) if before is None else before._run.library
+        self._modules: Modules = library.modules
         self._imports = self._imported(text)
-        run = Files({path: text}, settings, frozenset(), cache, Library(self._modules))
-        self.shelf = run.shelf(path)
-        self._known = _all_times(settings.root / one for one in (*run.beyond, *self._modules.folders))
-        self._is_settled = self._known is not None and all(is_settled(one, start) for one in self._known.values())
+        self._run: Files = Files({path: text}, settings, frozenset(), cache, library)
+        if before is not None:
+            self._run.follow(before._run)
+        self.shelf = self._run.shelf(path)
+        own = settings.root / path  # may change at any time, because the document stands for it
+        known = {} if before is None else {file: one for file, one in before._known.items() if file != own}
+        read = (settings.root / one for one in (*self._run.beyond, *self._modules.folders))
+        found = _all_times(one for one in read if one not in known)
+        self._known: dict[Path, Times] = {**known, **(found or {})}
+        self._is_settled = found is not None and all(is_settled(one, start) for one in found.values())
 
     def hold(self, text: str) -> bool:
         """Returns whether the check of another text of the document may see the same."""
-        return (
-            self._is_settled and self._imported(text) == self._imports and _all_times(self._known or ()) == self._known
-        )
+        return self._is_settled and self._imported(text) == self._imports and self._are_unchanged()
+
+    def _are_unchanged(self) -> bool:
+        return _all_times(self._known) == self._known
+
+    def _can_serve(self, path: str) -> bool:
+        """Returns whether another document can follow: no file has changed, and it is on the disk or the same one."""
+        is_known = path == self._path or self._modules.exists(path)
+        return is_known and self._is_settled and self._are_unchanged()
 
     def _imported(self, text: str) -> tuple[list[str], list[str]]:
         find = self._modules.imported
