@@ -23,7 +23,11 @@ def everything(optimizer: Any) -> list[Any]:
     return [optimizer.count, shown, [(cell.value.tolist(), cell.grad is None) for cell in cells]]
 
 
-@cases_of(["first", "second", "second of many", "written into tensors"])
+_JOINED = ("joined into a vector", "written into tensors")
+"""The cases in which the step writes over parameters that are, or become, parts of one vector."""
+
+
+@cases_of(["first", "second", "second of many", *_JOINED])
 def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
     made: list[optim.Optimizer] = []
 
@@ -33,11 +37,10 @@ def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> C
         if which == "second of many":  # enough for a vector
             cells += [Parameter([4.0]), Parameter([5.0, 6.0]), Parameter([7.0])]
         made[:] = [optim.Adam(cells, lr=0.1)]
-        if which == "written into tensors":  # a rule of few ops, whose parameters are computed in a list
-            made[:] = [optim.SGD([*cells, Parameter(4.0), Parameter(5.0)], lr=0.1)]
-            for cell in made[0].param_groups[0]["params"]:
-                cell.grad = ops.ones_like(cell.value)
-        for _ in range(1 if which == "first" else 2):
+        if which in _JOINED:  # a rule whose parameters are computed in a list
+            cells += [Parameter(4.0), Parameter(5.0)]
+            made[:] = [optim.SGD(cells, lr=0.1)]
+        for _ in range({"first": 1, "written into tensors": 3}.get(which, 2)):
             if cells[0].grad is not None:
                 made[0].step()
             for cell in cells:
@@ -50,6 +53,8 @@ def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> C
     old = everything(made[0])
     run()
     new = everything(made[0])
+    joined = {cell.value.base is not None for cell in made[0].param_groups[0]["params"]}
+    assert joined == {which in _JOINED}
 
     def check() -> None:
         assert everything(made[0]) in (old, new)
