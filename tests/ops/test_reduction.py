@@ -328,3 +328,26 @@ def test_logsumexp_and_its_gradient_are_precise_in_short_and_long_rows(backend: 
     assert ops.to_numpy(ops.logsumexp(x, axis=-1)) == pytest.approx(wanted, rel=1e-6)
     assert value.tolist() == pytest.approx(wanted.sum(), rel=1e-6)
     assert ops.to_numpy(gradient) == pytest.approx(weights / weights.sum(-1, keepdims=True), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_derivatives_of_the_deviation_of_many_rows_are_those_of_each_row(name: str, backend: str) -> None:
+    op = getattr(ops, name)
+    random = np.random.default_rng(0)
+    x = random.normal(3, 1, (64, 256)).astype(np.float32)
+    x[5] = 2.0  # without deviation
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.power(op(x, 1, correction=1), 3))
+
+    def slope(x: Any) -> Any:
+        return ops.sum(ops.square(ops.grad(loss)(x)))
+
+    for f in (loss, slope):
+        whole = ops.to_numpy(ops.grad(f)(x))
+        for i in (0, 5, 63):
+            row = ops.to_numpy(ops.grad(f)(x[i : i + 1]))[0]
+            np.testing.assert_allclose(whole[i], row, rtol=1e-3, atol=1e-5 * np.abs(whole).max())
+    # The derivative along `x` itself, because the loss is a power of what is proportional to it.
+    power = 3 if name == "std" else 6
+    assert np.isclose(float(ops.jvp(loss, (x,), (x,))[1]), power * float(loss(x)), rtol=1e-4)
