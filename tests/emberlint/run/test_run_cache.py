@@ -121,10 +121,13 @@ def test_times_in_whole_seconds_count_as_a_coarse_clock(tree: Path) -> None:
 def test_a_damaged_run_cache_is_ignored(tree: Path) -> None:
     run(tree).keep(Report(FOUND, ()))
     (kept,) = (tree / FOLDER).glob("*.run")
-    first, second = kept.read_text().split("\n")
-    for text in (first[:20], f"{first}\n{second[:20]}"):
+    head, entries, findings = kept.read_text().split("\n")
+    for text in (head[:20], head, f"{head}\n{entries[:20]}", f"{head}\n{entries}\n{findings[:20]}"):
         kept.write_text(text)
         assert run(tree).recall() is None
+    assert run(tree).entries() is not None
+    kept.write_text(f"{head}\n{entries[:20]}")
+    assert run(tree).entries() is None
 
 
 def test_a_file_deleted_meanwhile_disables_the_run_cache(tree: Path) -> None:

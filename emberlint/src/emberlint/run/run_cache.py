@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from os import stat_result
 from pathlib import Path
+from typing import Any
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report, decode_finding, encode_finding
@@ -37,16 +38,19 @@ class RunCache:
 
     def recall(self) -> list[Finding] | None:
         """Returns the findings of that run, or None if it is not cached or a file beyond the checked ones differs."""
-        found = None if self.entries() is None else read_json(self._file, line=1)
+        found = self._line(2)
         return None if found is None else [decode_finding(one) for one in found]
 
     def entries(self) -> Entries | None:
         """Returns the lines of the report on what `recall` finds, in a small part of its time."""
-        kept = read_json(self._file) if self._is_settled else None
-        if not isinstance(kept, dict) or not self._is_same(kept["beyond"], kept["absent"]):
-            return None
-        entries: Entries = kept["entries"]
+        entries: Entries | None = self._line(1)
         return entries
+
+    def _line(self, number: int) -> Any:
+        """Returns the data on a line of the cache file, or None if the run is not cached or something differs."""
+        kept = read_json(self._file) if self._is_settled else None
+        is_same = isinstance(kept, dict) and self._is_same(kept["beyond"], kept["absent"])
+        return read_json(self._file, number) if is_same else None
 
     def _is_same(self, beyond: Mapping[str, Times], absent: Mapping[str, list[str]]) -> bool:
         try:
@@ -67,8 +71,9 @@ class RunCache:
         except OSError:
             return
         if all(is_settled(one, now) for one in beyond.values()):
-            known = {"entries": _entries(report.findings), "beyond": beyond, "absent": self._lacking(report.absent)}
-            write_json(self._file, known, [encode_finding(one) for one in report.findings])
+            known = {"beyond": beyond, "absent": self._lacking(report.absent)}
+            findings = [encode_finding(one) for one in report.findings]
+            write_json(self._file, known, _entries(report.findings), findings)
 
     def _lacking(self, absent: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
