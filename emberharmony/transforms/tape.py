@@ -61,13 +61,14 @@ class Tape:
     arguments, so what no result depends on is freed at once.
     """
 
-    __slots__ = ("backend", "kinds", "level", "numbers", "tensor_type")
+    __slots__ = ("backend", "kinds", "level", "numbers", "plans", "tensor_type")
     differentiates = True
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
         self.kinds, self.tensor_type = backend.kinds, backend.tensor_type
+        self.plans = _PLANS.setdefault(self.tensor_type, {})
 
     def read(self, what: str) -> None:
         """Is told that the function reads a value, such as that of a condition, which a derivative may depend on."""
@@ -95,10 +96,10 @@ class Tape:
         # The usual case: tensors, numbers, options, and traced tensors of this tape alone.
         rule: Any = RULES.get(op)
         tensor_type = self.tensor_type
-        key = op, tensor_type, tuple(map(type, arguments))
-        plan = _PLANS.get(key)
+        key: tuple[Any, ...] = (op, *map(type, arguments))
+        plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
-            plan = _PLANS[key] = _planned(rule, *key)
+            plan = self.plans[key] = _planned(rule, tensor_type, key[1:])
         _, usual, traced, options, unread, sloped = plan
         for place in options:
             usual = usual and _is_option(op, place, arguments[place])
@@ -221,11 +222,11 @@ class _Plan(NamedTuple):
     sloped: bool = False
 
 
-_PLANS: dict[tuple[str, type, tuple[type, ...]], _Plan] = {}
-"""By op, class of native tensors and classes of arguments, how a tape records them."""
+_PLANS: dict[type, dict[Any, _Plan]] = {}
+"""By class of native tensors, and then by op and classes of arguments, how a tape records them."""
 
 
-def _planned(rule: Any, op: str, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
+def _planned(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     traced, options = ([i for i, kind in enumerate(kinds) if kind is wanted] for wanted in (TracedTensor, tuple))
     known = _PLAIN | {TracedTensor, tensor_type, tuple}
     if rule.__class__ is not tuple or not known.issuperset(kinds) or max(traced, default=0) >= len(rule):
