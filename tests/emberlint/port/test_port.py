@@ -100,6 +100,7 @@ def test_what_is_exact_is_rewritten(before: str, after: str) -> None:
     [
         ("np.sum(x, out=y)", "no argument like `out=`"),
         ("np.sum(*x)", "known only at run time"),
+        ("np.sum(x, **y)", "known only at run time"),
         ("np.sqrt(2.0)", "float32 for Python numbers"),
         ("np.mean([1.0, 2.0])", "float32 for Python numbers"),
         ("np.arange(0.0, 1.0, 0.1)", "name the dtype"),

@@ -44,6 +44,7 @@ OF_TORCH = frozenset(
     | {"ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile", "tril", "triu"}
     | {"unsqueeze"}
 )
+UNKNOWN = "the arguments of `*` and `**` are known only at run time"
 OF_BUILTINS = frozenset(name for kind in (str, list, dict, set, complex, float, int) for name in dir(kind))
 ARRAYS = frozenset({"numpy", "torch", "mlx", "jax", "emberharmony"})
 # how the reason for a tensor names the library that it comes from
@@ -244,14 +245,16 @@ def _translated(
     Raises:
         UntranslatableError: if no call of the op equals it.
     """
+    if any(one.arg is None for one in call.keywords):
+        raise UntranslatableError(UNKNOWN)
     arguments = [*before, *call.args]
     plan = translated(found, len(arguments), [one.arg or "" for one in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
     last = len(found.places) - 1 if parameters()[found.op].variadic else plan.packed
     several = arguments[last:] if last >= 0 else []
     starred = any(isinstance(one, ast.Starred) and one not in several for one in arguments)
-    if starred or any(one.arg is None for one in call.keywords):
-        raise UntranslatableError("the arguments of `*` and `**` are known only at run time")
+    if starred:
+        raise UntranslatableError(UNKNOWN)
     if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
     values = [*arguments, *(one.value for one in call.keywords)]
