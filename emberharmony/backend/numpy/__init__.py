@@ -1,6 +1,7 @@
 """The NumPy backend."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -284,8 +285,8 @@ class NumpyBackend(
 
 def _alike(columns: Sequence[Sequence[np.ndarray]]) -> bool:
     """Returns whether all are arrays of one floating dtype, and none is traced."""
-    kinds = {(x.__class__, x.dtype.char) for column in columns for x in column}
-    return len(kinds) == 1 and kinds <= {(np.ndarray, "e"), (np.ndarray, "f"), (np.ndarray, "d")}
+    kinds, chars = (map(found, chain.from_iterable(columns)) for found in (type, attrgetter("dtype.char")))
+    return {*kinds} == {np.ndarray} and {*chars} in ({"e"}, {"f"}, {"d"})
 
 
 BACKEND = NumpyBackend

@@ -19,7 +19,7 @@ from emberharmony.core.options import dense
 UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+_BITS: dict[int, Any] = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 """By the bytes of an element, the dtype that holds its bits."""
 _MANY = 2048
 """From this number of elements on, `chosen` is faster than `np.where`, unless the processor foresees the branches."""
@@ -32,16 +32,16 @@ def chosen(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """
     if condition.size < _MANY or a.itemsize not in _BITS:
         return np.where(condition, a, b)
-    bits: Any = _BITS[a.itemsize]
-    other = b.view(bits)
-    result = np.bitwise_xor(a.view(bits), other)
-    result = np.multiply(result, condition, result if result.shape == condition.shape else None)
-    result = np.bitwise_xor(result, other, result if result.shape == other.shape or not other.ndim else None)
-    return result.view(a.dtype)
+    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
+    other, found = b.view(bits), result.view(bits)
+    np.bitwise_xor(a.view(bits), other, found)
+    np.multiply(found, condition, found)
+    np.bitwise_xor(found, other, found)
+    return result
 
 
-def _where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
-    """Returns the same for arrays of one dtype, or one array and a number."""
+def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
+    """Returns the same for arrays of one dtype, or an array and a number."""
     if condition.size < _MANY or condition.dtype.char != "?":
         return np.where(condition, a, b)
     if b.__class__ is np.ndarray:
@@ -49,8 +49,9 @@ def _where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     if b or a.itemsize not in _BITS or math.copysign(1.0, b) < 0.0:
         return chosen(condition, a, np.asarray(b, a.dtype))
     # The bits of 0 are 0.
-    found: np.ndarray = np.multiply(a.view(_BITS[a.itemsize]), condition)
-    return found.view(a.dtype)
+    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
+    np.multiply(a.view(bits), condition, result.view(bits))
+    return result
 
 
 def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
@@ -66,7 +67,7 @@ class NumpyIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
     @staticmethod
-    @fast(_where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
+    @fast(where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: np.ndarray, x1: Any, x2: Any) -> np.ndarray:
         return chosen(condition.astype(bool, copy=False), *promotion.common(x1, x2))
 

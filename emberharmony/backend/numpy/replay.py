@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
 from emberharmony.transforms.replay import Call, Recorder, Register
 
@@ -23,7 +24,7 @@ _WEAK = frozenset((np.add, np.subtract, np.multiply, np.divide))
 _NAMED = frozenset((np.maximum, np.minimum))
 """The ufuncs that take the array to write into by name only (NumPy 2.4)."""
 
-_KNOWN = frozenset((np.matmul, np.where, *REDUCTIONS.values(), *METHODS))
+_KNOWN = frozenset((np.matmul, np.where, where, *REDUCTIONS.values(), *METHODS))
 """Functions, besides ufuncs, whose results have a shape that the shapes of the operands determine.
 
 They return either a view in all calls with such shapes and layouts, or in none.
