@@ -47,7 +47,7 @@ from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import constant
 from emberharmony.core.state.draws import drawn
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import greater_equal, less, logical_and
+from emberharmony.ops.comparison import less, less_equal, logical_and
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import take, where
@@ -379,9 +379,10 @@ def _between(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     own = dtype_of(values)
     low, high = (parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))
     limits = FloatInfo.of(own)
-    # The width of a range may overflow the dtype; half of the width never does.
-    half = subtract(multiply(high, 0.5), multiply(low, 0.5))
-    step = multiply(to_device(values, get_device(half)), half)
+    largest = maximum(absolute(low), absolute(high))
+    share = to_device(values, get_device(largest))
+    # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.
+    mixed = add(multiply(low, subtract(1.0, share)), multiply(high, share))
     under = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
-    inside = minimum(add(add(low, step), step), maximum(low, under))
-    return where(logical_and(greater_equal(half, 0.0), less(half, math.inf)), inside, math.nan)
+    inside = minimum(maximum(mixed, low), maximum(low, under))
+    return where(logical_and(less_equal(low, high), less(largest, math.inf)), inside, math.nan)
