@@ -30,32 +30,37 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout(0.5)).eval()
 
 
-def compiled(fn: Any) -> tuple[Any, list[tuple[str, str]], list[tuple[str, str]]]:
-    """Returns a function that PyTorch compiles, and its guards that are kept and left out, once it was called."""
-    kept: list[tuple[str, str]] = []
-    dropped: list[tuple[str, str]] = []
+class Guards:
+    """The kinds and names of the guards of what is compiled, those that are kept and those that are left out."""
 
-    def judged(guards: Any) -> list[bool]:
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str]] = []
+        self.dropped: list[tuple[str, str]] = []
+
+    def judged(self, guards: Any) -> list[bool]:
         found = changing(guards)
         for guard, needed in zip(guards, found, strict=True):
-            (kept if needed else dropped).append((guard.guard_type, guard.name))
+            (self.kept if needed else self.dropped).append((guard.guard_type, guard.name))
         return found
 
-    return torch.compile(fn, fullgraph=True, options={"guard_filter_fn": judged}), kept, dropped
+
+@pytest.fixture
+def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
+    found = Guards()
+    monkeypatch.setattr("emberharmony.backend.torch.compilation.changing", found.judged)
+    return found
 
 
-def test_definitions_of_the_package_are_not_guarded(model: nn.Module) -> None:
-    call, kept, dropped = compiled(lambda x: model(x))
-    call(ops.ones((2, 3)))
-    assert len(dropped) > len(kept) / 2
-    own = [(kind, name) for kind, name in kept if "__import_emberharmony" in name]
+def test_definitions_of_the_package_are_not_guarded(model: nn.Module, guards: Guards) -> None:
+    ops.compile(lambda x: model(x))(ops.ones((2, 3)))
+    assert len(guards.dropped) > len(guards.kept) / 2
+    own = [(kind, name) for kind, name in guards.kept if "__import_emberharmony" in name]
     assert not [each for each in own if each[0] in ("CLOSURE_MATCH", "MODULE_MATCH", "CLASS_MATCH")]
 
 
-def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module) -> None:
-    call, kept, _ = compiled(lambda x: model(x))
-    call(ops.ones((2, 3)))
-    names = [name for _, name in kept]
+def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module, guards: Guards) -> None:
+    ops.compile(lambda x: model(x))(ops.ones((2, 3)))
+    names = [name for _, name in guards.kept]
     assert sum(name.endswith("._held[0]") for name in names) == 4
     assert any(name.endswith(".training") for name in names)
     assert any(name.endswith(".eps") for name in names)

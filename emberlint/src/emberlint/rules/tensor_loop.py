@@ -55,7 +55,7 @@ class TensorLoop(Rule):
     INVALID = (
         Example(USE + "for row in ops.ones((2, 3)):\n    print(row)\n"),
         Example(USE + "def f(n):\n    x = ops.ones(n)\n    return [ops.exp(v) for v in x]\n"),
-        Example("import torch\n\nfor v in torch.ones(3):\n    v.requires_grad = True\n"),
+        Example(USE + "for v in ops.ones(3):\n    v.requires_grad = True\n"),
         Example(USE + "x = ops.ones(3)\nfor i, v in enumerate(x):\n    print(i, v)\n"),
         Example(USE + "x = ops.ones(3)\nfor a, b in zip(x, [1, 2, 3]):\n    print(a, b)\n"),
         Example(USE + "x = ops.ones(3)\nfor i in range(len(x)):\n    print(x[i])\n"),
