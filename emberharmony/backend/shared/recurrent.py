@@ -22,18 +22,19 @@ def check_recurrent(
     Raises:
         ShapeError: if the shapes do not fit together, or if the sequences have no element.
     """
-    if len(x.shape) != 3:
+    shape = tuple(x.shape)
+    if len(shape) != 3:
         order = "(time, batch, features)" if time_major else "(batch, time, features)"
-        raise ShapeError(f"expected sequences of shape {order}, got {tuple(x.shape)}")
+        raise ShapeError(f"expected sequences of shape {order}, got {shape}")
     weight_ih, weight_hh, bias_ih, bias_hh = weights
-    time, batch = (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])
+    time, batch, features = shape if time_major else (shape[1], shape[0], shape[2])
     if not time:
         raise ShapeError("expected sequences of at least one element, got length 0")
-    rows = weight_ih.shape[0] if len(weight_ih.shape) == 2 else -1
-    if rows < 0 or rows % gates or weight_ih.shape[1] != x.shape[2]:
+    shape = tuple(weight_ih.shape)
+    rows = shape[0] if len(shape) == 2 else -1
+    if rows < 0 or rows % gates or shape[1] != features:
         raise ShapeError(
-            f"expected weight_ih of shape ({gates} * hidden, {x.shape[2]}) for {x.shape[2]} features, got "
-            f"{tuple(weight_ih.shape)}"
+            f"expected weight_ih of shape ({gates} * hidden, {features}) for {features} features, got {shape}"
         )
     hidden = outputs = rows // gates
     if weight_hr is not None:

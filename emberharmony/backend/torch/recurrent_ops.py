@@ -69,8 +69,9 @@ def _run(
     biased = weights[2] is not None or weights[3] is not None
     given = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
     axis, batch = (0, x.shape[1]) if time_major else (1, x.shape[0])
-    first = [x.new_zeros((1, batch, n)) if state is None else state.unsqueeze(0) for state, n in states]
-    start: Any = first[0] if len(first) == 1 else tuple(first)
+    zeros = {n: x.new_zeros((1, batch, n)) for n in {n for state, n in states if state is None}}
+    first = tuple(zeros[n] if state is None else state.unsqueeze(0) for state, n in states)
+    start: Any = first[0] if len(first) == 1 else first
     x = x.flip(axis) if reverse else x
     result, *last = native(x, start, given, biased, 1, 0.0, train, False, not time_major)
     result = result.flip(axis) if reverse else result

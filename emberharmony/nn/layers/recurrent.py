@@ -68,16 +68,20 @@ class _Recurrent(Module):
     def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
         x = spatial.tensor(x)
-        if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
+        shape = x.shape
+        if len(shape) not in (2, 3) or shape[-1] != self.input_size:
             axes = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
             raise fault(
                 ShapeError(
                     f"expected an input of shape {axes.format(self.input_size)} or (time, {self.input_size}), got "
-                    f"{tuple(x.shape)}"
+                    f"{tuple(shape)}"
                 )
             )
-        single = len(x.shape) == 2
+        single = len(shape) == 2
         time_major = single or not self.batch_first
+        if given is None and not single and len(self._names) == 1:
+            x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
+            return x, tuple([ops.expand_dims(state, 0) for state in last])
         x = ops.expand_dims(x, 1) if single else x
         before = self._initial(x.shape[1] if time_major else x.shape[0], single, given)
         after: list[States] = []
