@@ -26,6 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 CACHED = [["good"], ["check", "good"], ["good", "--exit-zero"], ["-v", "good"], ["./rules"], ["bad", "--exit-zero"]]
+CACHED += [["-j", "1", "good"], ["good", "-j2"], ["--jobs", "3", "good"], ["check", "--jobs=1", "good"]]
 
 
 @pytest.mark.parametrize("folder", ["good", "..", "."])
@@ -34,7 +35,7 @@ def test_a_repeated_check_is_answered_from_the_cache(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], folder: str
 ) -> None:
     monkeypatch.chdir(folder)
-    words = [word if word.startswith("-") or word == "check" else str(Path(project, word)) for word in words]
+    words = [str(Path(project, word)) if word.strip("./") in ("good", "bad", "rules") else word for word in words]
     capsys.readouterr()
     status = answer(words)
     quick = capsys.readouterr()
@@ -64,6 +65,10 @@ def test_a_reader_that_ends_early_stops_the_report(project: Path, monkeypatch: p
         ["good", "--format", "json"],
         ["good", "--min-tier", "C"],
         ["good", "--fix"],
+        ["good", "-j"],
+        ["good", "-j", "0"],
+        ["good", "-j", "many"],
+        ["good", "--jobs=-1"],
         ["-"],
         ["--help"],
         [],

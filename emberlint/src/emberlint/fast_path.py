@@ -3,6 +3,7 @@
 Importing the command-line options takes longer than that check.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,12 +17,14 @@ from emberlint.run.run_cache import Entries, RunCache
 
 EXIT_ZERO = "--exit-zero"
 VERBOSE = {"--verbose", "-v"}  # it changes nothing if there are no findings
+JOBS = re.compile(r"\0(?:-j\0?|--jobs[\0=])0*[1-9]\d*(?=\0)")  # nothing is left to do for any number of processes
 
 
 def answer(words: Sequence[str]) -> int | None:
     """Prints the report on files that an earlier run has checked and returns the exit status; None for other calls."""
     if words and words[0] in COMMANDS and words[0] != "check":
         return None
+    words = JOBS.sub("", "\0".join(["", *words, ""])).split("\0")[1:-1]
     paths = [word for word in words[words[:1] == ["check"] :] if word not in VERBOSE and word != EXIT_ZERO]
     if any(word.startswith("-") for word in paths):
         return None
