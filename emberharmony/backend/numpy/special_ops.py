@@ -1,16 +1,14 @@
 """Special functions, on NumPy."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy import special_single
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.elementary_ops import FEW, mapped
-from emberharmony.backend.numpy.special_space import DOUBLE, SINGLE
-from emberharmony.backend.shared import special, special_integrals
 from emberharmony.core.dispatch import fast
 
 _BLOCK = 8192
@@ -18,14 +16,28 @@ _BLOCK = 8192
 _Function = Callable[..., Any]
 
 
-def _computed(function: _Function, usual: _Function | None, tensors: Sequence[np.ndarray]) -> np.ndarray:
+@functools.cache
+def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
+    """Returns a function of `backend.shared`, that of `special_single` or None, and the namespaces of 64 and 32 bits.
+
+    They are imported on first use, because few programs call them: they take a seventh of the import of the backend.
+    """
+    from emberharmony.backend.numpy import special_single, special_space
+    from emberharmony.backend.shared import special, special_integrals
+
+    function = getattr(special, name, None) or getattr(special_integrals, name)
+    return function, getattr(special_single, name, None), special_space.DOUBLE, special_space.SINGLE
+
+
+def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a function of `backend.shared` of tensors of one shape and dtype, computed in float64, block by block.
 
-    If all elements of a block are usual, `usual` computes them for a result of less than 64 bits.
+    If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
+    function, usual, of_double, of_single = _functions(name)
     result = np.empty(tensors[0].shape, tensors[0].dtype)
     double = result.dtype == np.float64
-    xp, flat, found = DOUBLE if double else SINGLE, [x.reshape(-1) for x in tensors], result.reshape(-1)
+    xp, flat, found = of_double if double else of_single, [x.reshape(-1) for x in tensors], result.reshape(-1)
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -41,7 +53,7 @@ def _quick_gammaln(x: np.ndarray) -> np.ndarray:
             return mapped(math.lgamma, x)
         except ValueError:  # a pole
             pass
-    return _computed(special.gammaln, special_single.gammaln, [x])
+    return _computed("gammaln", [x])
 
 
 _ONE = "{0}.dtype is native_float32"
@@ -49,26 +61,23 @@ _TWO = f"{_ONE} and {{1}}.__class__ is native_type and {{1}}.dtype is native_flo
 _THREE = f"{_TWO} and {{2}}.__class__ is native_type and {{2}}.dtype is native_float32 and {{0}}.shape == {{2}}.shape"
 
 
-def _special(
-    function: _Function, usual: _Function | None = None, plain: str = _ONE, quick: _Function | None = None
-) -> Any:
+def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> Any:
     """Returns an op that computes a function of `backend.shared` of tensors and numbers.
 
     Args:
-        function: takes a namespace and tensors of float64.
-        usual: the function of `special_single`.
+        name: the name of the function, which takes a namespace and tensors of float64.
         plain: the condition under which the tensors have one shape, and their dtype is float32.
-        quick: what then runs, by default `function` and `usual`.
+        quick: what then runs, by default the function.
     """
 
     def shared(*tensors: np.ndarray) -> np.ndarray:
-        return _computed(function, usual, tensors)
+        return _computed(name, tensors)
 
     @fast(quick or shared, plain)
     def called(*arguments: Any) -> np.ndarray:
         tensors = promotion.common(*arguments, inexact=True)
         promotion.refuse(tensors[0], ("complex",))
-        return _computed(function, usual, np.broadcast_arrays(*tensors))
+        return _computed(name, np.broadcast_arrays(*tensors))
 
     return staticmethod(called)
 
@@ -76,21 +85,21 @@ def _special(
 class NumpySpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = _special(special.gammaln, special_single.gammaln, quick=_quick_gammaln)
-    digamma = _special(special.digamma, special_single.digamma)
-    polygamma = _special(special.polygamma, None, _TWO)
-    zeta = _special(special.zeta, None, _TWO)
-    gammainc = _special(special_integrals.gammainc, special_single.gammainc, _TWO)
-    gammaincc = _special(special_integrals.gammaincc, special_single.gammaincc, _TWO)
-    beta = _special(special.beta, special_single.beta, _TWO)
-    betaln = _special(special.betaln, special_single.betaln, _TWO)
-    betainc = _special(special_integrals.betainc, special_single.betainc, _THREE)
-    xlogy = _special(special.xlogy, None, _TWO)
-    xlog1py = _special(special.xlog1py, None, _TWO)
-    erfcx = _special(special.erfcx)
-    ndtr = _special(special.ndtr)
-    log_ndtr = _special(special.log_ndtr)
-    ndtri = _special(special.ndtri)
-    i0e = _special(special.i0e)
-    i1 = _special(special.i1)
-    i1e = _special(special.i1e)
+    gammaln = _special("gammaln", quick=_quick_gammaln)
+    digamma = _special("digamma")
+    polygamma = _special("polygamma", _TWO)
+    zeta = _special("zeta", _TWO)
+    gammainc = _special("gammainc", _TWO)
+    gammaincc = _special("gammaincc", _TWO)
+    beta = _special("beta", _TWO)
+    betaln = _special("betaln", _TWO)
+    betainc = _special("betainc", _THREE)
+    xlogy = _special("xlogy", _TWO)
+    xlog1py = _special("xlog1py", _TWO)
+    erfcx = _special("erfcx")
+    ndtr = _special("ndtr")
+    log_ndtr = _special("log_ndtr")
+    ndtri = _special("ndtri")
+    i0e = _special("i0e")
+    i1 = _special("i1")
+    i1e = _special("i1e")

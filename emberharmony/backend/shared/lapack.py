@@ -4,7 +4,7 @@ The NumPy backend uses these functions directly, the MLX backend on memory that 
 float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
 """
 
-import cmath
+import math
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def _finite(x: np.ndarray) -> np.ndarray:
         LinAlgError: if a matrix has infinities or NaN.
     """
     flat = x.ravel("K")
-    if not cmath.isfinite(np.vdot(flat, flat)) and not np.isfinite(x).all():
+    if not math.isfinite(np.vdot(flat, flat).real) and not np.isfinite(x).all():
         raise not_finite(x.shape)
     return x
 
