@@ -12,7 +12,7 @@ import numpy as np
 
 from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain, unpacked
-from emberharmony.backend.host import are_numbers, holds_tensors, is_foreign, to_host
+from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import processor
@@ -444,8 +444,7 @@ class Backend(Probes):
                 f"ops.convert_to_tensor(ops.to_numpy(x)), run the call under `with ops.use_backend(like=x):`, or take "
                 f"the function from ops.array_namespace(x)"
             )
-        kinds = (self.tensor_type, Substitute)
-        if isinstance(value, (list, tuple)) and not are_numbers(value) and holds_tensors(value, kinds):
+        if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Substitute)):
             return self.wrap(self.stack(self.as_tensors(value)))
         return self._import(to_host(value, None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]))
 

@@ -158,8 +158,6 @@ def as_dtype(dtype: object) -> DType:
     """
     if isinstance(dtype, DType):
         return dtype
-    if dtype.__class__ is str and dtype in _BY_NAME:
-        return _BY_NAME[dtype]
     if isinstance(dtype, type) and dtype in _PYTHON:
         return python_dtype(dtype)
     name = native_name(dtype)
