@@ -738,7 +738,7 @@ class TensorBackend(Protocol):
         """Returns `x` with each group of channels scaled to mean 0 and variance 1, times `scale` plus `offset`."""
         ...
 
-    def gru(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor]:
+    def gru(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, time_major: bool = False, reverse: bool = False, layer_axis: bool = False) -> tuple[Tensor, Tensor]:
         """Returns the states of a layer of gated recurrent units."""
         ...
 
@@ -1082,7 +1082,7 @@ class TensorBackend(Protocol):
         """Returns `sum(x ** p) ** (1 / p)` of each window; windows are adjacent unless `strides` is given."""
         ...
 
-    def lstm(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, c: TensorLike | None = None, weight_hr: TensorLike | None = None, time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    def lstm(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, c: TensorLike | None = None, weight_hr: TensorLike | None = None, time_major: bool = False, reverse: bool = False, layer_axis: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the outputs of a layer of long short-term memory."""
         ...
 
@@ -1538,7 +1538,7 @@ class TensorBackend(Protocol):
         """Returns `x` divided by its root mean square over axes, times `scale`."""
         ...
 
-    def rnn(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, activation: Literal['tanh', 'relu'] = 'tanh', time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor]:
+    def rnn(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, activation: Literal['tanh', 'relu'] = 'tanh', time_major: bool = False, reverse: bool = False, layer_axis: bool = False) -> tuple[Tensor, Tensor]:
         """Returns the states of a plain recurrent layer, `h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh)`."""
         ...
 

@@ -2,8 +2,9 @@
 
 Sequences are (batch, time, features); with `time_major=True` (time, batch, features). The weights are those of PyTorch:
 `weight_ih` (gates * hidden, features) for the input and `weight_hh` (gates * hidden, hidden) for the state, with a bias
-for each. A state is (batch, hidden), and zero if it is None. With `reverse=True` the layer reads the sequences from
-their ends; each output stays at the place of its input.
+for each. A state is (batch, hidden), and zero if it is None. With `layer_axis=True` the given and the returned states
+are (1, batch, hidden), as those of `torch.nn`, which have an axis of layers. With `reverse=True` the layer reads the
+sequences from their ends; each output stays at the place of its input.
 
 Dtype: the promoted dtype of the tensors, integers become the default float; half precision is computed in float32.
 """
@@ -24,7 +25,7 @@ from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.elementary import tanh
 from emberharmony.ops.math import add, multiply, subtract
 from emberharmony.ops.products import matmul
-from emberharmony.ops.shape import matrix_transpose, reshape, split, stack, unstack
+from emberharmony.ops.shape import expand_dims, matrix_transpose, reshape, split, squeeze, stack, unstack
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def rnn(
     activation: Literal["tanh", "relu"] = "tanh",
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Returns the states of a plain recurrent layer, `h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh)`.
 
@@ -68,17 +70,17 @@ def rnn(
     """
     shared_recurrent.check_activation(activation)
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
-    shared_recurrent.check_state("h", h, batch, hidden)
+    shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
     across = matrix_transpose(_in(weight_hh, wide))
-    state = _first(h, batch, hidden, wide, x)
+    state = _first(h, batch, hidden, wide, x, layer_axis)
     function = tanh if activation == "tanh" else relu
     states = []
     for given in inputs[::-1] if reverse else inputs:
         state = function(add(given, matmul(state, across)))
         states.append(state)
-    return _joined(states, kind, time_major, reverse), _in(state, kind)
+    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
 @op
@@ -91,6 +93,7 @@ def gru(
     h: TensorLike | None = None,
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Returns the states of a layer of gated recurrent units.
 
@@ -114,11 +117,11 @@ def gru(
     Source: `torch.nn.GRU`, after Cho et al., Learning phrase representations using RNN encoder-decoder, 2014.
     """
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
-    shared_recurrent.check_state("h", h, batch, hidden)
+    shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih,), wide, time_major)
     across, offset = matrix_transpose(_in(weight_hh, wide)), None if bias_hh is None else _in(bias_hh, wide)
-    state = _first(h, batch, hidden, wide, x)
+    state = _first(h, batch, hidden, wide, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
         own = matmul(state, across)
@@ -128,7 +131,7 @@ def gru(
         new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
         state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
         states.append(state)
-    return _joined(states, kind, time_major, reverse), _in(state, kind)
+    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
 @op
@@ -143,6 +146,7 @@ def lstm(
     weight_hr: TensorLike | None = None,
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the outputs of a layer of long short-term memory.
 
@@ -171,13 +175,14 @@ def lstm(
     batch, hidden, outputs = shared_recurrent.check_recurrent(
         4, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major, weight_hr
     )
-    shared_recurrent.check_state("h", h, batch, outputs)
-    shared_recurrent.check_state("c", c, batch, hidden)
+    shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
+    shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
     across = matrix_transpose(_in(weight_hh, wide))
     projection = None if weight_hr is None else matrix_transpose(_in(weight_hr, wide))
-    state, cell = _first(h, batch, outputs, wide, x), _first(c, batch, hidden, wide, x)
+    state = _first(h, batch, outputs, wide, x, layer_axis)
+    cell = _first(c, batch, hidden, wide, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
         enter, forget, new, leave = split(add(given, matmul(state, across)), 4, -1)
@@ -185,7 +190,8 @@ def lstm(
         state = multiply(sigmoid(leave), tanh(cell))
         state = state if projection is None else matmul(state, projection)
         states.append(state)
-    return _joined(states, kind, time_major, reverse), _in(state, kind), _in(cell, kind)
+    outputs_of_all = _joined(states, kind, time_major, reverse)
+    return outputs_of_all, _last(state, kind, layer_axis), _last(cell, kind, layer_axis)
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
@@ -207,8 +213,15 @@ def _in(x: Tensor, wanted: DType | str) -> Tensor:
     return x if dtype(x) == wanted else cast(x, wanted)
 
 
-def _first(state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor) -> Tensor:
-    return zeros((batch, length), wanted, get_device(x)) if state is None else _in(state, wanted)
+def _first(state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool) -> Tensor:
+    if state is None:
+        return zeros((batch, length), wanted, get_device(x))
+    return _in(squeeze(state, 0) if layer_axis else state, wanted)
+
+
+def _last(state: Tensor, wanted: DType | str, layer_axis: bool) -> Tensor:
+    state = _in(state, wanted)
+    return expand_dims(state, 0) if layer_axis else state
 
 
 def _inputs(

@@ -23,6 +23,7 @@ from emberharmony.ops.shape import (
     matrix_transpose,
     reshape,
     split,
+    squeeze,
     stack,
     swapaxes,
     unstack,
@@ -30,6 +31,11 @@ from emberharmony.ops.shape import (
 from emberharmony.ops.tensor import cast
 
 T = Any
+
+
+def _one(states: T) -> T:
+    """Returns the states of one layer without the axis of layers; None is none."""
+    return None if states is None else squeeze(states, 0)
 
 
 def _before(first: T, following: T) -> T:
@@ -57,7 +63,10 @@ def _lstm(
     weight_hr: T = None,
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> list[T]:
+    if layer_axis:
+        g, h, c = [g[0], _one(g[1]), _one(g[2])], _one(h), _one(c)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     given = [
         t if t is None or dtype(t) == wide else cast(t, wide)
@@ -112,6 +121,8 @@ def _lstm(
     of_x = flip(of_x, 0) if reverse else of_x
     of_bias = sum_(backward, (0, 1))
     of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(leave, shown))
+    if layer_axis:
+        of_h, of_c = expand_dims(of_h, 0), expand_dims(of_c, 0)
     return [
         of_x if time_major else swapaxes(of_x, 0, 1),
         _product(backward, x),

@@ -115,6 +115,35 @@ def test_the_gradient_reaches_what_a_loss_reads_alone(name: str, backend: str) -
 
 
 @pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_axis_of_layers_changes_the_shapes_of_states_alone(name: str, reverse: bool, backend: str) -> None:
+    layer = getattr(ops, name)
+    x, *weights = (ops.convert_to_tensor(a) for a in (X, *weights_of(name)))
+    states = [ops.convert_to_tensor(np.cos(np.arange(10.0) + i).reshape(2, 5)) for i in range(1 + (name == "lstm"))]
+    count = len(states)
+
+    def total(layer_axis: bool, x: Any, *given: Any) -> Any:
+        outputs, *last = layer(x, *given[count:], *given[:count], reverse=reverse, layer_axis=layer_axis)
+        return sum(ops.sum(t**3) for t in (outputs, *last))
+
+    for given in (states, [None] * count):
+        layered = [None if state is None else ops.expand_dims(state, 0) for state in given]
+        wanted = layer(x, *weights, *given, reverse=reverse)
+        found = layer(x, *weights, *layered, reverse=reverse, layer_axis=True)
+        assert [ops.shape(t) for t in found] == [(2, 4, 5)] + [(1, 2, 5)] * count
+        for got, right in zip(found, wanted, strict=True):
+            assert np.array_equal(ops.to_numpy(got).reshape(right.shape), ops.to_numpy(right))
+    places = tuple(range(2, 3 + count))
+    gradients = [
+        ops.grad(total, places)(layer_axis, x, *given, *weights)
+        for layer_axis, given in ((False, states), (True, [ops.expand_dims(state, 0) for state in states]))
+    ]
+    for plain, layered in zip(*gradients, strict=True):
+        assert np.allclose(ops.to_numpy(layered).reshape(plain.shape), ops.to_numpy(plain), rtol=1e-5, atol=1e-5)
+    assert ops.shape(gradients[1][0]) == (1, 2, 5)
+
+
+@pytest.mark.parametrize("name", GATES)
 def test_half_precision_is_computed_in_float32(name: str, backend: str) -> None:
     x, weights = X.astype(np.float16), [w.astype(np.float16) for w in weights_of(name)]
     found = getattr(ops, name)(x, *weights)[0]
@@ -145,6 +174,8 @@ def test_shapes_that_do_not_fit_are_refused(name: str, backend: str) -> None:
     ):
         with pytest.raises(ShapeError, match=message):
             layer(*arguments)
+    with pytest.raises(ShapeError, match=r"h of shape \(1, 2, 5\), \(1, batch, length\), got \(2, 5\)"):
+        layer(X, wi, wh, h=np.ones((2, 5)), layer_axis=True)
     if name == "rnn":
         with pytest.raises(ArgumentError, match="activation is 'tanh' or 'relu', not 'gelu'"):
             ops.rnn(X, wi, wh, activation="gelu")

@@ -34,14 +34,15 @@ class NumpyRecurrentOps:
         weight_hr: np.ndarray | None = None,
         time_major: bool = False,
         reverse: bool = False,
+        layer_axis: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         weights = (weight_ih, weight_hh, bias_ih, bias_hh)
         given = [t for t in (*weights, h, c, weight_hr) if t is not None]
         if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in given):
-            return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse)
+            return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
-        check_state("h", h, batch, outputs)
-        check_state("c", c, batch, hidden)
+        check_state("h", h, batch, outputs, layer_axis)
+        check_state("c", c, batch, hidden, layer_axis)
         rows = x if time_major else x.swapaxes(0, 1)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
         gates = (rows.reshape(len(rows) * batch, x.shape[-1]) @ weight_ih.T).reshape(*rows.shape[:2], len(weight_ih))
@@ -49,8 +50,8 @@ class NumpyRecurrentOps:
             if bias is not None:
                 gates += bias
         states = np.empty((len(rows), batch, outputs), x.dtype)
-        state = np.zeros((batch, outputs), x.dtype) if h is None else h
-        cell = np.zeros((batch, hidden), x.dtype) if c is None else c.copy()
+        state = np.zeros((batch, outputs), x.dtype) if h is None else h.reshape(batch, outputs)
+        cell = np.zeros((batch, hidden), x.dtype) if c is None else c.reshape(batch, hidden).copy()
         across = np.ascontiguousarray(weight_hh.T)
         with np.errstate(over="ignore"):
             for t in reversed(range(len(rows))) if reverse else range(len(rows)):
@@ -63,4 +64,6 @@ class NumpyRecurrentOps:
                 leave *= np.tanh(cell)
                 states[t] = leave if weight_hr is None else leave @ weight_hr.T
                 state = states[t]
-        return (states if time_major else np.ascontiguousarray(states.swapaxes(0, 1))), state.copy(), cell
+        states = states if time_major else np.ascontiguousarray(states.swapaxes(0, 1))
+        state = state.copy()
+        return (states, state[np.newaxis], cell[np.newaxis]) if layer_axis else (states, state, cell)

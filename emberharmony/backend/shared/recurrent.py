@@ -49,14 +49,17 @@ def check_recurrent(
     return batch, hidden, outputs
 
 
-def check_state(name: str, state: Any, batch: int, length: int) -> None:
-    """Checks the first state of a recurrent layer.
+def check_state(name: str, state: Any, batch: int, length: int, layer_axis: bool) -> None:
+    """Checks the first state of a recurrent layer, or that it is None.
 
     Raises:
-        ShapeError: if its shape is not (batch, length).
+        ShapeError: if its shape is not (batch, length) or, if `layer_axis`, (1, batch, length).
     """
-    if state is not None and tuple(state.shape) != (batch, length):
-        raise ShapeError(f"expected {name} of shape {(batch, length)}, (batch, length), got {tuple(state.shape)}")
+    if state is None:
+        return
+    shape, axes = ((1, batch, length), "(1, batch, length)") if layer_axis else ((batch, length), "(batch, length)")
+    if tuple(state.shape) != shape:
+        raise ShapeError(f"expected {name} of shape {shape}, {axes}, got {tuple(state.shape)}")
 
 
 def check_activation(activation: str) -> None:

@@ -18,7 +18,9 @@ from emberharmony.backend.torch.tracing import is_watched
 Native = Callable[..., tuple[torch.Tensor, ...]]
 _VF: Any = torch._VF
 _DTYPE, _REQUIRES_GRAD = attrgetter("dtype"), attrgetter("requires_grad")
+_IS_COMPLEX, _NUMEL = torch.Tensor.is_complex, torch.Tensor.numel
 _PLAIN = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}
+_WIDE = frozenset((torch.float32, torch.float64))
 
 
 def _is_native(x: torch.Tensor, *tensors: torch.Tensor | None) -> bool:
@@ -28,7 +30,7 @@ def _is_native(x: torch.Tensor, *tensors: torch.Tensor | None) -> bool:
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     given = _given(x, *tensors)
-    if any(map(torch.Tensor.is_complex, given)) or not all(map(torch.Tensor.numel, given)):
+    if not all(map(_NUMEL, given)) or any(map(_IS_COMPLEX, given)):
         return False
     return x.is_cpu or not is_watched(2)
 
@@ -41,9 +43,11 @@ def _run(
     native: Native,
     x: torch.Tensor,
     weights: list[Any],
-    states: list[tuple[Any, int]],
+    states: list[Any],
+    shapes: list[tuple[int, int, int]],
     time_major: bool,
     reverse: bool,
+    layer_axis: bool,
 ) -> tuple[torch.Tensor, ...]:
     """Returns the outputs of a layer and its last states.
 
@@ -51,32 +55,37 @@ def _run(
         native: the kernel.
         x: the sequences.
         weights: two matrices, two biases or None, and further matrices.
-        states: each first state or None, and its length.
+        states: the first states, each a tensor or None.
+        shapes: the shapes of the states, with the axis of layers that the kernel expects.
         time_major: whether the first axis of `x` is the time.
         reverse: whether to begin at the end.
+        layer_axis: whether the given and the returned states have an axis of layers.
     """
-    known = _given(x, *weights, *[state for state, _ in states])
+    known = _given(x, *weights, *states)
     # On a CPU a layer that needs no gradients is faster if it is not in training.
     train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, known))
     kind = wide = x.dtype
-    if kind not in (torch.float32, torch.float64) or {*map(_DTYPE, known)} != {kind}:
+    if kind not in _WIDE or {*map(_DTYPE, known)} != {kind}:
         x, *known = promotion.common(*known, inexact=True)
         kind = x.dtype
         wide = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
         x, rest = x.to(wide), iter(known)
         weights = [None if w is None else next(rest).to(wide) for w in weights]
-        states = [(None if state is None else next(rest).to(wide), length) for state, length in states]
+        states = [None if state is None else next(rest).to(wide) for state in states]
     biased = weights[2] is not None or weights[3] is not None
-    given = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
-    axis, batch = (0, x.shape[1]) if time_major else (1, x.shape[0])
-    zeros = {n: x.new_zeros((1, batch, n)) for n in {n for state, n in states if state is None}}
-    first = tuple(zeros[n] if state is None else state.unsqueeze(0) for state, n in states)
-    start: Any = first[0] if len(first) == 1 else first
-    x = x.flip(axis) if reverse else x
-    result, *last = native(x, start, given, biased, 1, 0.0, train, False, not time_major)
-    result = result.flip(axis) if reverse else result
-    found = (result, *(state.squeeze(0) for state in last))
-    return found if wide is kind else tuple(t.to(kind) for t in found)
+    if weights[2] is None or weights[3] is None:
+        weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
+    first = []
+    for state, shape in zip(states, shapes, strict=True):
+        first.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
+    start: Any = first if len(first) > 1 else first[0]
+    x = x.flip(0 if time_major else 1) if reverse else x
+    found = native(x, start, weights, biased, 1, 0.0, train, False, not time_major)
+    if reverse or not layer_axis:
+        outputs, *last = found
+        outputs = outputs.flip(0 if time_major else 1) if reverse else outputs
+        found = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
+    return found if wide is kind else tuple([t.to(kind) for t in found])
 
 
 class TorchRecurrentOps:
@@ -95,14 +104,15 @@ class TorchRecurrentOps:
         activation: str = "tanh",
         time_major: bool = False,
         reverse: bool = False,
+        layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         if not _is_native(x, *weights, h):
-            return self.composed("rnn")(x, *weights, h, activation, time_major, reverse)
+            return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
         check_activation(activation)
         batch, hidden, _ = check_recurrent(1, x, weights, time_major)
-        check_state("h", h, batch, hidden)
-        return _run(_PLAIN[activation], x, weights, [(h, hidden)], time_major, reverse)
+        check_state("h", h, batch, hidden, layer_axis)
+        return _run(_PLAIN[activation], x, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def gru(
         self,
@@ -114,13 +124,14 @@ class TorchRecurrentOps:
         h: torch.Tensor | None = None,
         time_major: bool = False,
         reverse: bool = False,
+        layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         if not _is_native(x, *weights, h):
-            return self.composed("gru")(x, *weights, h, time_major, reverse)
+            return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
         batch, hidden, _ = check_recurrent(3, x, weights, time_major)
-        check_state("h", h, batch, hidden)
-        return _run(_VF.gru, x, weights, [(h, hidden)], time_major, reverse)
+        check_state("h", h, batch, hidden, layer_axis)
+        return _run(_VF.gru, x, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def lstm(
         self,
@@ -134,14 +145,17 @@ class TorchRecurrentOps:
         weight_hr: torch.Tensor | None = None,
         time_major: bool = False,
         reverse: bool = False,
+        layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         # On a CPU the kernel (PyTorch 2.13) warns that oneDNN has no projected outputs in float32.
         warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
         if warns or not _is_native(x, *weights, h, c, weight_hr):
-            return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse)
+            return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
-        check_state("h", h, batch, outputs)
-        check_state("c", c, batch, hidden)
-        further = [] if weight_hr is None else [weight_hr]
-        return _run(_VF.lstm, x, [*weights, *further], [(h, outputs), (c, hidden)], time_major, reverse)
+        check_state("h", h, batch, outputs, layer_axis)
+        check_state("c", c, batch, hidden, layer_axis)
+        if weight_hr is not None:
+            weights.append(weight_hr)
+        shapes = [(1, batch, outputs), (1, batch, hidden)]
+        return _run(_VF.lstm, x, weights, [h, c], shapes, time_major, reverse, layer_axis)

@@ -1,6 +1,7 @@
 """Recurrent layers."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from emberharmony import Parameter, ops
@@ -13,8 +14,8 @@ from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, share
 from emberharmony.types import Tensor, TensorLike
 
-States: TypeAlias = tuple[Any, ...]
-"""The state of a layer, and for an LSTM its cell state."""
+States: TypeAlias = Sequence[Any]
+"""The state of a layer, and for an LSTM its cell state, each (1, batch, hidden)."""
 
 
 class _Recurrent(Module):
@@ -81,7 +82,7 @@ class _Recurrent(Module):
         time_major = single or not self.batch_first
         if given is None and not single and len(self._names) == 1:
             x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
-            return x, tuple([ops.expand_dims(state, 0) for state in last])
+            return x, last
         x = ops.expand_dims(x, 1) if single else x
         before = self._initial(x.shape[1] if time_major else x.shape[0], single, given)
         after: list[States] = []
@@ -93,13 +94,10 @@ class _Recurrent(Module):
                 names = self._names[len(after)]
                 output, *last = self._direction(x, before[len(after)], names, time_major, reverse)
                 found.append(output)
-                after.append(tuple(last))
+                after.append(last)
             x = ops.concatenate(found, -1) if self.bidirectional else found[0]
-        if single:
-            return ops.squeeze(x, 1), tuple(ops.concatenate(parts) for parts in zip(*after, strict=True))
-        if len(after) == 1:
-            return x, tuple(ops.expand_dims(state, 0) for state in after[0])
-        return x, tuple(ops.stack(parts) for parts in zip(*after, strict=True))
+        states = after[0] if len(after) == 1 else [ops.concatenate(parts) for parts in zip(*after, strict=True)]
+        return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if single else (x, states)
 
     def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[Any]:
         """Returns the states with which each layer and direction begins; None stands for zeros.
@@ -121,7 +119,8 @@ class _Recurrent(Module):
                         f"{tuple(state.shape)}"
                     )
                 )
-            parts.append(ops.unstack(ops.expand_dims(state, 1) if single else state))
+            state = ops.expand_dims(state, 1) if single else state
+            parts.append(ops.split(state, count) if count > 1 else [state])
         return list(zip(*parts, strict=True))
 
 
@@ -182,7 +181,7 @@ class RNN(_Recurrent):
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         activation = cast("Literal['tanh', 'relu']", self.nonlinearity)
-        return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse)
+        return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run(x, None if hx is None else (hx,))
@@ -243,7 +242,7 @@ class GRU(_Recurrent):
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
-        return ops.gru(x, *self._weights(names), states[0], time_major, reverse)
+        return ops.gru(x, *self._weights(names), states[0], time_major, reverse, True)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run(x, None if hx is None else (hx,))
@@ -316,7 +315,7 @@ class LSTM(_Recurrent):
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         h, c = states
         weight_hr = getattr(self, names[-1]).value if self.proj_size else None
-        return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse)
+        return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse, True)
 
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None

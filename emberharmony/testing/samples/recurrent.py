@@ -23,8 +23,14 @@ def _joined(states: list[Any], time_major: bool, reverse: bool) -> Any:
     return np.stack(states[::-1] if reverse else states, 0 if time_major else 1)
 
 
-def _state(h: Any, x: Any, length: int, time_major: bool) -> Any:
-    return np.zeros((x.shape[1 if time_major else 0], length)) if h is None else h
+def _state(h: Any, x: Any, length: int, time_major: bool, layer_axis: bool) -> Any:
+    if h is None:
+        return np.zeros((x.shape[1 if time_major else 0], length))
+    return h[0] if layer_axis else h
+
+
+def _last(state: Any, layer_axis: bool) -> Any:
+    return state[np.newaxis] if layer_axis else state
 
 
 def _rnn(
@@ -37,13 +43,14 @@ def _rnn(
     activation: str = "tanh",
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> Any:
-    state, states = _state(h, x, wh.shape[1], time_major), []
+    state, states = _state(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _steps(x, time_major, reverse):
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
         states.append(state)
-    return _joined(states, time_major, reverse), state
+    return _joined(states, time_major, reverse), _last(state, layer_axis)
 
 
 def _gru(
@@ -55,8 +62,9 @@ def _gru(
     h: Any = None,
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> Any:
-    state, states = _state(h, x, wh.shape[1], time_major), []
+    state, states = _state(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _steps(x, time_major, reverse):
         given, own = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
         (r, z, n), (hr, hz, hn) = np.split(given, 3, -1), np.split(own, 3, -1)
@@ -64,7 +72,7 @@ def _gru(
         update = special.expit(z + hz)
         state = (1 - update) * new + update * state
         states.append(state)
-    return _joined(states, time_major, reverse), state
+    return _joined(states, time_major, reverse), _last(state, layer_axis)
 
 
 def _lstm(
@@ -78,8 +86,10 @@ def _lstm(
     weight_hr: Any = None,
     time_major: bool = False,
     reverse: bool = False,
+    layer_axis: bool = False,
 ) -> Any:
-    state, cell, states = _state(h, x, wh.shape[1], time_major), _state(c, x, len(wi) // 4, time_major), []
+    state, cell = (_state(t, x, n, time_major, layer_axis) for t, n in ((h, wh.shape[1]), (c, len(wi) // 4)))
+    states = []
     for row in _steps(x, time_major, reverse):
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         i, f, g, o = np.split(total, 4, -1)
@@ -87,7 +97,7 @@ def _lstm(
         state = special.expit(o) * np.tanh(cell)
         state = state if weight_hr is None else state @ weight_hr.T
         states.append(state)
-    return _joined(states, time_major, reverse), state, cell
+    return _joined(states, time_major, reverse), _last(state, layer_axis), _last(cell, layer_axis)
 
 
 _X, _H, _C = _tensor(2, 4, 3), _tensor(2, 5), _tensor(2, 5) + 0.5
@@ -101,6 +111,7 @@ SAMPLES = [
             case(_X, _tensor(5, 3), _tensor(5, 5) / 2, _tensor(5), None, _H, "tanh", False, True),
             case(_X.swapaxes(0, 1), _tensor(5, 3), _tensor(5, 5) / 2, _tensor(5), _H[0], time_major=True),
             case(_X, _tensor(5, 3), _tensor(5, 5) / 4, None, _H[0], activation="relu"),
+            case(_X, _tensor(5, 3), _tensor(5, 5) / 2, h=_H[np.newaxis], layer_axis=True),
         ),
         result=("promoted", "promoted"),
         **D,
@@ -112,6 +123,7 @@ SAMPLES = [
             case(_X, _tensor(15, 3), _tensor(15, 5) / 2),
             case(_X, _tensor(15, 3), _tensor(15, 5) / 2, _tensor(15), _tensor(15) / 3, _H, False, True),
             case(_X.swapaxes(0, 1), _tensor(15, 3), _tensor(15, 5) / 2, None, _tensor(15), time_major=True),
+            case(_X, _tensor(15, 3), _tensor(15, 5) / 2, h=_H[np.newaxis], reverse=True, layer_axis=True),
         ),
         result=("promoted", "promoted"),
         **D,
@@ -124,6 +136,7 @@ SAMPLES = [
             case(_X, _tensor(20, 3), _tensor(20, 5) / 2, _tensor(20), _tensor(20) / 3, _H, _C, None, False, True),
             case(_X.swapaxes(0, 1), _tensor(20, 3), _tensor(20, 5) / 2, None, _tensor(20), None, _C, time_major=True),
             case(_X, _tensor(20, 3), _tensor(20, 2), _tensor(20), weight_hr=_tensor(2, 5)),
+            case(_X, _tensor(20, 3), _tensor(20, 5) / 2, c=_C[np.newaxis], layer_axis=True),
         ),
         result=("promoted", "promoted", "promoted"),
         **D,
