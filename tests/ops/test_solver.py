@@ -221,6 +221,26 @@ def test_the_signs_of_factors_are_fixed_by_the_first_of_equal_components(backend
     assert np.allclose(u * s @ vh, [[2.0, 1.0], [2.0, -1.0]], atol=1e-6)
 
 
+@pytest.mark.parametrize("full_matrices", [False, True])
+@pytest.mark.parametrize("ratio", [0.5, 0.9985, 0.9995, 1.0])
+def test_the_first_component_of_nearly_the_largest_magnitude_is_positive(
+    backend: str, ratio: float, full_matrices: bool
+) -> None:
+    # The second component of the first column is the largest one, and of the other sign than the first.
+    column = np.array([ratio, -1.0, 0.1, 0.2])
+    left = np.linalg.qr(np.column_stack([column, np.eye(4)[:, 2:], np.ones(4)]))[0]
+    right = np.linalg.qr(np.arange(9.0).reshape(3, 3) + np.eye(3))[0]
+    x = ((left[:, :3] * [3.0, 2.0, 1.0]) @ right).astype(np.float32)
+    u, s, vh = (host(part) for part in ops.svd(x, full_matrices=full_matrices))
+    assert np.allclose(u[:, :3] * s @ vh, x, atol=1e-5)
+    vectors = host(ops.eigh(((left * [4.0, 3.0, 2.0, 1.0]) @ left.T).astype(np.float32)).eigenvectors)
+    for columns in (u[:, :3], vectors):
+        sizes = np.abs(columns)
+        first = (sizes >= 0.999 * sizes.max(0)).argmax(0)
+        assert (np.take_along_axis(columns, first[None], 0) > 0).all()
+    assert u[0, 0] * (0.999 - ratio) < 0  # the first component is positive only if it is nearly as large
+
+
 def test_hermitian_ops_read_only_one_triangle(backend: str) -> None:
     x = np.array([[4.0, 99.0], [2.0, 5.0]], np.float32)
     symmetric = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)

@@ -4,7 +4,7 @@ The NumPy backend uses these functions directly, the MLX backend on memory that 
 float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
 """
 
-import math
+import cmath
 
 import numpy as np
 
@@ -25,10 +25,23 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
     return np.conj(swapped) if x.dtype.kind == "c" else swapped
 
 
+def are_clear(sums: list[float]) -> bool:
+    """Returns whether the sign of each unit vector is that of its largest plus its smallest component, given here.
+
+    No component is above 1. So if the sum exceeds 1 - NEARLY in magnitude, no component of the other sign is nearly as
+    large as the largest one.
+    """
+    return min(map(abs, sums)) > 1 - NEARLY
+
+
 def _phases(columns: np.ndarray) -> np.ndarray:
-    """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
+    """Returns, for each unit vector, the factor of magnitude 1 that makes its largest component positive."""
     if not columns.size:
         return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
+    if columns.ndim == 2 and columns.dtype.kind != "c":  # the calls below take 2 µs more
+        sums = np.maximum.reduce(columns) + np.minimum.reduce(columns)
+        if are_clear(sums.tolist()):
+            return np.sign(sums)[None]
     sizes = np.abs(columns)
     first = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
     if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
@@ -47,14 +60,14 @@ def _signs(x: np.ndarray) -> np.ndarray:
 def _finite(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
-    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
+    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a fifth of the
     time for few elements. If it is not, it may have overflowed, so the elements are checked.
 
     Raises:
         LinAlgError: if a matrix has infinities or NaN.
     """
     flat = x.ravel("K")
-    if not math.isfinite(np.vdot(flat, flat).real) and not np.isfinite(x).all():
+    if not cmath.isfinite(flat.dot(flat)) and not np.isfinite(x).all():
         raise not_finite(x.shape)
     return x
 
@@ -152,11 +165,12 @@ def fix_signs(u: np.ndarray, vh: np.ndarray, full_matrices: bool) -> None:
         u, vh: the matrices of a singular value decomposition.
         full_matrices: whether they have more vectors than there are singular values.
     """
-    k = min(u.shape[-1], vh.shape[-2])
-    columns, rows = (u[..., :k], vh[..., :k, :]) if full_matrices else (u, vh)
-    phases = _phases(columns)
-    columns *= phases
-    rows *= _adjoint(phases)
+    if full_matrices:
+        k = min(u.shape[-1], vh.shape[-2])
+        u, vh = u[..., :k], vh[..., :k, :]
+    phases = _phases(u)
+    u *= phases
+    vh *= _adjoint(phases)
 
 
 def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:

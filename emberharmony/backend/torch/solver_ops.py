@@ -35,6 +35,28 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
     return chosen.sgn().conj() if columns.is_complex() else chosen.detach().sgn()
 
 
+def _fix_signs(columns: torch.Tensor, rows: torch.Tensor) -> bool:
+    """Writes singular vectors over themselves with the signs of `_phases`, if these are clear from few calls.
+
+    Args:
+        columns: the left singular vectors of real matrices, whose values can be read.
+        rows: as many right singular vectors.
+
+    Returns:
+        Whether it did.
+    """
+    if columns.ndim > 2 or not columns.numel():
+        return False
+    least, largest = columns.aminmax(dim=0)
+    sums = least.add_(largest)
+    if not lapack.are_clear(sums.tolist()):
+        return False
+    signs = sums.sgn_()
+    columns.mul_(signs)
+    rows.mul_(signs.unsqueeze(-1))
+    return True
+
+
 def _signs(x: torch.Tensor) -> torch.Tensor:
     """Returns the sign or phase of numbers, a factor of magnitude 1; 1 for zero."""
     signs = torch.sgn(x if x.is_complex() else x.detach())
@@ -274,10 +296,11 @@ class TorchSolverOps:
         if not compute_uv:
             return torch.linalg.svdvals(_finite(matrices(x)))
         u, s, vh = torch.linalg.svd(_finite(matrices(x)), full_matrices=full_matrices)
-        if x.__class__ is torch.Tensor and x.is_cpu and not x.is_complex() and is_unwatched(x):
-            lapack.fix_signs(u.numpy(), vh.numpy(), full_matrices)  # in half of the time for few elements
-            return SVDResult(u, s, vh)
         k = s.shape[-1]
+        if x.__class__ is torch.Tensor and x.is_cpu and not x.is_complex() and is_unwatched(x):
+            if not _fix_signs(*((u[..., :k], vh[..., :k, :]) if full_matrices else (u, vh))):
+                lapack.fix_signs(u.numpy(), vh.numpy(), full_matrices)  # in half of the time for few elements
+            return SVDResult(u, s, vh)
         # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
         phases = _phases(u[..., :k])
         if k == u.shape[-1] == vh.shape[-2]:
