@@ -20,7 +20,9 @@ from emberharmony.core.errors import (
 from emberharmony.core.numeric.promotion import check_fits
 
 _NUMBERS = frozenset((bool, int, float, complex))
-_SCALARS = _NUMBERS | {np.dtype(dtype.name).type for dtype in ALL if dtype is not bfloat16}
+NUMPY_SCALARS = frozenset(np.dtype(dtype.name).type for dtype in ALL if dtype is not bfloat16)
+"""The classes of the elements of NumPy's arrays."""
+_SCALARS = _NUMBERS | NUMPY_SCALARS
 """The classes of numbers of Python and NumPy, which are no tensors, and hold none."""
 _SEQUENCES = frozenset((list, tuple))
 _WEAK_KINDS = {"f": default_float, "c": default_complex}

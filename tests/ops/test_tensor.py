@@ -35,6 +35,26 @@ def test_copies_share_no_memory(backend: str, dtype: str) -> None:
         assert not np.shares_memory(ops.to_numpy(copied), ops.to_numpy(x))
 
 
+@pytest.mark.parametrize("dtype", [None, "float32", "int32", "bool"])
+@pytest.mark.parametrize("kind", ["float32", "int64", "complex64"])
+def test_an_array_of_elements_is_that_of_their_tensor(backend: str, kind: str, dtype: str | None) -> None:
+    x = ops.convert_to_tensor(np.array([1.5, 0, 3]).astype(kind))
+    for elements in ([x[0], x[1], x[2]], list(ops.to_numpy(x))):
+        made, wanted = ops.array(elements, dtype), x if dtype is None else ops.cast(x, dtype)
+        assert ops.dtype(made) == ops.dtype(wanted)
+        assert ops.to_numpy(made).tolist() == ops.to_numpy(wanted).tolist()
+        assert not np.shares_memory(ops.to_numpy(made), ops.to_numpy(x))
+
+
+def test_an_array_of_elements_of_several_dtypes_has_their_common_dtype(backend: str) -> None:
+    elements = [np.float32(1.5), np.int32(2)]
+    assert ops.dtype(ops.array([ops.convert_to_tensor(element) for element in elements])) == ops.float32
+    assert ops.to_numpy(ops.array(elements, "float32")).tolist() == [1.5, 2.0]
+    with pytest.raises(errors.ShapeError):
+        ops.array([ops.zeros(2), ops.zeros(3)])
+    assert ops.array([]).dtype == ops.zeros(0).dtype
+
+
 def test_copy_false_raises_when_the_dtype_differs(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     with pytest.raises(errors.ArgumentError, match="copy=False"):

@@ -4,12 +4,22 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import to_host
+from emberharmony.backend.host import NUMPY_SCALARS, to_host
 from emberharmony.backend.numpy.device_ops import place
-from emberharmony.backend.numpy.dtypes import DTYPES, cast
+from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import TensorProxy
+
+op_globals.publish(scalars_of_numpy=NUMPY_SCALARS)
+
+
+def _array(x: Any, dtype: Any) -> np.ndarray:
+    """Returns a new array of the elements of an array, or of a list of NumPy's scalars."""
+    found = np.array(x)
+    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
 
 
 class NumpyTensorOps:
@@ -46,6 +56,11 @@ class NumpyTensorOps:
         refuse_copy(copy)
         # A cast from complex to real returns a view of the real part, which must be copied too.
         return result.copy() if np.may_share_memory(result, x) else result
+
+    @staticmethod
+    @fast(_array, promotion.inexact, "{0}.__class__ is list and {0} and scalars_of_numpy.issuperset(map(type, {0}))")
+    def array(x: np.ndarray, dtype: Any = None) -> np.ndarray:
+        return NumpyTensorOps.convert_to_tensor(x, dtype, copy=True)
 
     @staticmethod
     def view(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

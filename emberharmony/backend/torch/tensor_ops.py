@@ -6,13 +6,24 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from emberharmony.backend.shared.shape import joinable
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, shareable
+from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion, shareable
 from emberharmony.backend.torch.tracing import is_traced
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import LEAVES, TensorProxy
+
+op_globals.publish(tensors_of_torch=frozenset((torch.Tensor,)))
+
+
+def _array(x: Any, dtype: Any) -> torch.Tensor:
+    """Returns a new tensor of the elements of a tensor, or of a list of tensors."""
+    found = torch.stack(joinable(x, promotion)) if x.__class__ is list else torch.clone(x)
+    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
 
 
 class TorchTensorOps:
@@ -43,6 +54,11 @@ class TorchTensorOps:
         refuse_copy(copy)
         # `cast` makes a real tensor from a complex one as a view of its real part.
         return result.clone() if result is x or x.is_complex() else result
+
+    @staticmethod
+    @fast(_array, "True", "{0}.__class__ is list and {0} and tensors_of_torch.issuperset(map(type, {0}))")
+    def array(x: torch.Tensor, dtype: Any = None) -> torch.Tensor:
+        return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

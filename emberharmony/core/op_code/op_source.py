@@ -69,12 +69,13 @@ class Fast:
     """A native function that does all that the op's docstring says while `when` holds for native tensors.
 
     `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
-    under which the native function may also take a Python number as the last operand.
+    under which the native function may also take something else than a tensor as the last operand, such as a Python
+    number.
 
     Attributes:
         native: the native function.
         when: the condition, empty where the type of the tensors is enough.
-        weak: the condition for a Python number, empty where none is allowed.
+        weak: the condition for something else than a tensor, empty where none is allowed.
         plain: the name of a published type (`op_globals.publish_type`) that the last tensor has exactly only if `when`
             holds too, empty if there is none. One test then takes the place of the test of the class and of `when`.
         options: further arguments of the native call, with which it returns no scalar, empty if there are none.
@@ -185,7 +186,7 @@ def compiled_source(
     Args:
         shape: the shape of the signature.
         when: the condition of the fast path, empty where the type of the tensors is enough.
-        weak: the condition under which the last operand may be a Python number.
+        weak: the condition under which the last operand may be something else than a tensor.
         plain: the published type that the last tensor has exactly only if `when` holds, empty if there is none.
         options: further arguments of the native call, empty if there are none.
         exact: whether the tensor type has no subclasses.
