@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from emberharmony import Buffer, Parameter
-from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.shared.programs import Program, in_chunks
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Held, Journey
 from emberharmony.core.state.commits import Step, assigned
@@ -281,7 +281,7 @@ def arranged(
     begun: list[Any] = []
     longest = {"vector": LONGEST, "list": LISTED}
     for (way, *_), alike in groups.items():
-        for places in _chunks(alike, sizes, longest.get(way, math.inf)):
+        for places in in_chunks(alike, sizes, longest.get(way, math.inf)):
             chosen = [cells[i] for i in places]
             if way == "vector" and len(places) >= fewest:
                 batches.append(Batch(chosen, places, [shapes[i] for i in places]))
@@ -294,19 +294,6 @@ def arranged(
                 single += places
     found = [*begun, *(each.state(held) for each in rows)]
     return Layout(cells, kinds, batches, rows, sorted(single)), found
-
-
-def _chunks(places: list[int], sizes: Sequence[int], longest: float) -> Iterable[list[int]]:
-    """Yields places, in several lists if their tensors have too many elements together."""
-    chunk: list[int] = []
-    length = 0
-    for place in places:
-        if chunk and length + sizes[place] > longest:
-            yield chunk
-            chunk, length = [], 0
-        chunk.append(place)
-        length += sizes[place]
-    yield chunk
 
 
 def _joined(states: list[State]) -> State:

@@ -60,6 +60,8 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "WORTH", 0)
     monkeypatch.setattr(type(selection.current()), "blocked", min(1, type(selection.current()).blocked))
     monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+    if selection.current().name == "mlx":
+        monkeypatch.setattr("emberharmony.backend.mlx.programs.CHUNK", 1000)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", pytest.param("float64", marks=pytest.mark.slow)])

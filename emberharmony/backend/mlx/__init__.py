@@ -180,10 +180,14 @@ class MLXBackend(
     def evaluated(
         self, program: Program, columns: Sequence[Sequence[mx.array]], large: bool
     ) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors, however large; None for traced or several dtypes."""
+        """Returns what a program computes from lists of tensors; None for traced tensors or several dtypes."""
         first = columns[0][0].dtype
         alike = all(list(map(_DTYPE, column)).count(first) == len(column) for column in columns)
-        return programs.listed(program, columns) if alike and all(map(self.may_keep_all, columns)) else None
+        if not (alike and all(map(self.may_keep_all, columns))):
+            return None
+        # A GPU would wait for the calls between the chunks.
+        on_the_cpu = large and (place(None) or mx.default_device()).type == mx.cpu
+        return programs.chunked(program, columns, self.bound.eval) if on_the_cpu else programs.listed(program, columns)
 
     def computes_together(self, program: Program, like: mx.array) -> bool:
         """Returns True: each tensor is computed on its own, whatever its size."""

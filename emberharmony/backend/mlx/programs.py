@@ -7,7 +7,10 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.math_ops import MLXMathOps
-from emberharmony.backend.shared.programs import BINARY, Program, Step, run
+from emberharmony.backend.shared.programs import BINARY, Program, Step, in_chunks, run
+
+CHUNK = 2**20
+"""The most elements in the tensors of a list that are computed before the next ones."""
 
 _NATIVES: dict[str, Callable[..., mx.array]] = {
     **{op: getattr(mx, op) for op in (*BINARY, "negative", "square", "sqrt")},
@@ -29,3 +32,23 @@ def listed(program: Program, columns: Sequence[Sequence[mx.array]]) -> list[Sequ
         return list(map(_NATIVES[step.op], *operands))
 
     return run(program, columns, new, lambda step, registers, register: False)
+
+
+def chunked(
+    program: Program, columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]
+) -> list[Sequence[mx.array]]:
+    """Runs a program over lists of large tensors, a few of which MLX computes before the next; see `Backend.evaluated`.
+
+    The memory of their results between then serves the next ones, and the cache still has it.
+    """
+    chunks = list(in_chunks(list(range(len(columns[0]))), [x.size for x in columns[0]], CHUNK))
+    if len(chunks) == 1:
+        return listed(program, columns)
+    evaluate(columns[0])  # the gradients first: they end the backward pass, whose memory the step can use
+    found: list[list[mx.array]] = [[] for _ in program.outputs]
+    for chunk in chunks:
+        made = listed(program, [column[chunk[0] : chunk[-1] + 1] for column in columns])
+        evaluate(made)
+        for whole, part in zip(found, made, strict=True):
+            whole += part
+    return list(found)

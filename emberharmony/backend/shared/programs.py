@@ -225,6 +225,19 @@ def run(
     return [registers[register] for register in program.outputs]
 
 
+def in_chunks(places: list[int], sizes: Sequence[int], longest: float) -> Iterable[list[int]]:
+    """Yields places, in several lists if their tensors have too many elements together."""
+    chunk: list[int] = []
+    length = 0
+    for place in places:
+        if chunk and length + sizes[place] > longest:
+            yield chunk
+            chunk, length = [], 0
+        chunk.append(place)
+        length += sizes[place]
+    yield chunk
+
+
 class Blocks(NamedTuple):
     """How a program runs over the blocks of large tensors.
 
