@@ -4,14 +4,17 @@ The rows are training steps (`benchmarks/training.py`), and steps of optimizers 
 400 elements), mixed ones (up to 65,536) and large ones (4,096 to 262,144).
 The native call is the step of `torch.optim` with `foreach=True`, in the same process, and for MLX also that of
 `mlx.optimizers`, whose results are computed too. Gradients are the same in all steps. NumPy has no optimizers, so it is
-compared with PyTorch.
+compared with PyTorch. There SGD of large parameters is measured by hand too, with all blocks and calls made before.
 
 `benchmarks/pairs.py` explains the columns.
 """
 
 import importlib
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import starmap
+from operator import call
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,6 +93,20 @@ def mlx_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arra
     return step
 
 
+def numpy_step(rate: float, values: Arrays, gradients: Arrays, block: int = 2**17) -> Call:
+    """Returns the step of SGD by hand in NumPy, over blocks, with all calls made before."""
+    factor, memory = np.asarray(rate, np.float32), np.empty(block, np.float32)
+    calls: list[tuple[Any, ...]] = []
+    for value, gradient in zip(values, gradients, strict=True):
+        parameter, given = value.flatten(), gradient.flatten()
+        for start in range(0, value.size, block):
+            place = slice(start, start + block)
+            product = memory[: parameter[place].size]
+            calls.append((np.multiply, given[place], factor, product))
+            calls.append((np.subtract, parameter[place], product, parameter[place]))
+    return lambda: deque(starmap(call, calls), 0)
+
+
 def our_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arrays) -> Call:
     """Returns the step of an optimizer of ours on the active backend."""
     cells = [Parameter(value) for value in values]
@@ -110,6 +127,8 @@ def optimizer_rows(backend: str) -> Iterator[Row]:
             native = torch_step(kind, options, values, gradients) if installed(["torch"]) else None
             if native is not None:
                 yield Row(f"{title}, torch", native, ours)
+                if (backend, size, name) == ("numpy", "large", "SGD"):
+                    yield Row(f"the same by hand in NumPy, {size}", native, numpy_step(1e-3, values, gradients))
             if backend == "mlx":
                 yield Row(f"{title}, mlx", mlx_step(kind, options, values, gradients), ours)
 
