@@ -7,7 +7,8 @@ Each row has these times, measured in the same run in interleaved rounds:
 - the op as the backend runs it, by a kernel of the library if it has one;
 - the composite body of the op, which a backend without such a kernel runs;
 - a program by hand, where the native call cannot be the goal: SciPy's is one loop in C for which NumPy has no function,
-  PyTorch's has too few digits, and MLX's drops digits, differentiates wrongly, or writes outside of a tensor.
+  PyTorch's has too few digits or does not compare all lengths, and MLX's drops digits, differentiates wrongly, or
+  writes outside of a tensor.
 
 All of them have the same result, which is checked.
 
@@ -251,7 +252,8 @@ LIMITS: dict[str, dict[str, str]] = {
     "set_item(x, r, x)": {"mlx": "assigned(mx.pad(x, ((0, 1), (0, 0))), inside(r, len(x)), x)[:-1]"},
     "set_item(x, r, x, 'add')": {"mlx": "mx.pad(x, ((0, 1), (0, 0))).at[inside(r, len(x))].add(x)[:-1]"},
     "put_along_axis(x, p, y)": {
-        "mlx": "mx.put_along_axis(mx.pad(x, ((0, 0), (0, 1))), inside(p, x.shape[1]), y, 1)[:, :-1]"
+        "torch": "x.scatter(1, p, y) if p.shape == y.shape and p.shape[:-1] == x.shape[:-1] else None",
+        "mlx": "mx.put_along_axis(mx.pad(x, ((0, 0), (0, 1))), inside(p, x.shape[1]), y, 1)[:, :-1]",
     },
     "gammaln(u)": {"numpy": "each(math.lgamma, u)", "torch": "torch.lgamma(u.double()).float()"},
     "digamma(u)": {"numpy": "digamma(u)", "torch": "torch.digamma(u.double()).float()"},

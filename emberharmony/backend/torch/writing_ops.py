@@ -20,7 +20,7 @@ from emberharmony.core.state.handlers import passing
 
 _REDUCTIONS = {"multiply": "mul", "min": "min", "max": "max"}
 
-_PLAIN = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {{0}}.dtype.is_floating_point and {HAS_VALUES}"
+_TENSORS = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {HAS_VALUES}"
 """When tensors are written at a tensor of indices; the kernels raise for other dtypes than that of `x`."""
 
 
@@ -39,13 +39,13 @@ def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, a
     The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
     """
     count = indices.numel()
-    if count != values.numel() or count * x.shape[axis] != x.numel() * indices.shape[axis] or not count:
+    if not count or count != values.numel() or count * x.shape[axis] != x.numel() * indices.shape[axis]:
         raise NotImplementedError
-    if mode == "add":
-        return x.scatter_add(axis, indices, values)
-    if mode != "set" or values.requires_grad:
+    if mode == "set" and not values.requires_grad:
+        return x.scatter(axis, indices, values)
+    if mode != "add" or x.dtype is torch.bool:
         raise NotImplementedError
-    return x.scatter(axis, indices, values)
+    return x.scatter_add(axis, indices, values)
 
 
 class TorchWritingOps:
@@ -56,8 +56,8 @@ class TorchWritingOps:
 
     @fast(
         _quick_item,
-        f"{_PLAIN} and {{1}}.dtype is int64_of_torch and {{1}}.ndim == 1 and {{2}}.ndim == {{0}}.ndim > 0 "
-        "and {0}.numel()",
+        f"{_TENSORS} and {{0}}.dtype.is_floating_point and {{1}}.dtype is int64_of_torch and {{1}}.ndim == 1 "
+        "and {2}.ndim == {0}.ndim > 0 and {0}.numel()",
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):
@@ -68,7 +68,7 @@ class TorchWritingOps:
         result[key] = new if mode == "set" else combined(self, mode, old, new)
         return result
 
-    @fast(_quick_along, f"{_PLAIN} and {{3}}.__class__ is int")
+    @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
