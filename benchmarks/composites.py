@@ -231,9 +231,9 @@ ROWS: dict[str, Row] = {
 }
 LIMITS: dict[str, dict[str, str]] = {
     "log_softmax(x)": {"mlx": "(_c := x - mx.stop_gradient(mx.max(x, -1, True))) - mx.logsumexp(_c, -1, True)"},
-    "sigmoid(x)": {"numpy": "np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
-    "silu(x)": {"numpy": "x * np.where(x < 0, (z := np.exp(-np.abs(x))), 1) / (1 + z)"},
-    "gelu(x, False)": {"numpy": "0.5 * x * (1 + each(math.erf, x * 0.7071067811865476))"},
+    "sigmoid(x)": {"numpy": "(_z := np.exp(np.minimum(x, 80))) / (1 + _z)"},
+    "silu(x)": {"numpy": "x * (_z := np.exp(np.minimum(x, 80))) / (1 + _z)"},
+    "gelu(x, False)": {"numpy": "0.5 * x * each(math.erfc, x * -0.7071067811865476)"},
     "sparse_categorical_crossentropy(t, x, True)": {
         "mlx": "mx.where((_q := t.view(mx.uint64)) <= (_n := x.shape[-1] - 1), "
         "mx.logsumexp(_c := x - mx.stop_gradient(mx.max(x, -1, True)), -1)"

@@ -3,12 +3,13 @@
 To allocate a large array costs more than to compute with it, because the system provides new memory page by page.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.elementary_ops import FEW, erf
+from emberharmony.backend.numpy.elementary_ops import FEW, erf, mapped
 from emberharmony.backend.numpy.folding import fold
 from emberharmony.backend.numpy.indexing_ops import chosen
 from emberharmony.core.dispatch import fast
@@ -20,9 +21,13 @@ They also take tensors without axes, for which NumPy returns scalars, which cann
 """
 
 _FEW = 4096
-"""Up to this number of elements, `softmax` subtracts the maxima without a look at the values."""
+"""Up to this number of elements, a look at the values takes longer than the steps that it saves."""
 _LEAST = -80.0
 """The exponentials of numbers above are finite, and so are their inverses."""
+_ONE, _HALF, _ROOT, _MOST = (
+    {code: np.asarray(number, code) for code in "fd"} for number in (1.0, 0.5, -(0.5**0.5), -_LEAST)
+)
+"""Numbers as arrays, by the code of their dtype: with few elements, a number of Python takes twice as long."""
 _HIGHEST, _SMALLEST = 32.0, 1e-6
 """With elements below the first and sums of powers above the second, `softmax` need not subtract the maxima."""
 
@@ -35,15 +40,16 @@ def _decay(x: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    if x.size and np.minimum.reduce(x, None) > _LEAST:
+    code = x.dtype.char
+    if x.size > _FEW and np.minimum.reduce(x, None) > _LEAST:
         result = np.negative(x)
         np.exp(result, result)
-        result += 1.0
+        result += _ONE[code]
         return np.reciprocal(result, result)
-    small = _decay(x)
-    result = chosen(x < 0, small, np.ones((), x.dtype))
-    small += 1.0
-    result /= small
+    # The sigmoid of greater numbers is 1.
+    result = np.minimum(x, _MOST[code])
+    np.exp(result, result)
+    result /= result + _ONE[code]
     return result
 
 
@@ -70,6 +76,11 @@ def _log_sigmoid(x: np.ndarray) -> np.ndarray:
 
 def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
     if not approximate:
+        if x.size <= FEW and x.dtype.char == "f":
+            result = mapped(math.erfc, x * _ROOT["f"])
+            result *= _HALF["f"]
+            result *= x
+            return result
         result = erf(x * 0.7071067811865476)
         result += 1.0
         result *= x
@@ -96,7 +107,7 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     # For slopes up to 1, the larger one of both branches is the right one.
-    below = x * slope
+    below = x * np.array(slope, x.dtype)
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
