@@ -198,6 +198,14 @@ def test_the_variance_of_many_short_rows_is_precise(backend: str, dtype: str) ->
         assert np.isnan(ops.to_numpy(ops.std(rows, 1))).nonzero()[0].tolist() == [3, 4]
 
 
+def test_the_variance_of_rows_far_from_zero_has_the_digits_of_that_of_others(backend: str) -> None:
+    centers = np.array([0.0, 0.1, 30.0, 900.0, 1100.0, 1e5])
+    rows = (np.random.default_rng(0).normal(size=(600, 512)) + np.repeat(centers, 100)[:, None]).astype(np.float32)
+    for part in (rows, rows[:300], rows[-200:]):
+        assert np.allclose(ops.to_numpy(ops.var(part, 1)), part.var(1, dtype="f8"), rtol=1e-6, atol=0)
+    assert not ops.to_numpy(ops.std(np.full((600, 512), 1e5, np.float32), 1)).any()
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod", "nansum", "nanprod", "nancumsum", "nancumprod"])
 def test_elements_are_cast_to_dtype_before_the_reduction(name: str, backend: str) -> None:
     call, dtypes = getattr(ops, name), ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64")

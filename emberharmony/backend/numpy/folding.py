@@ -21,6 +21,8 @@ _WIDE_ROW = 512
 """Rows of this many elements are added fast without folding, and a block of them stays in the cache."""
 _BLOCK = 2**16
 """The number of float64 that stay in the cache."""
+_CANCELLED = 1e-6
+"""The difference of two float64 that is as small a part of the first has still more digits than float32."""
 _WIDER = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 
@@ -99,7 +101,10 @@ def squares(rows: np.ndarray) -> np.ndarray:
 
 
 def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
-    """Computes `squares` of several rows at a time; their means are the products with a vector of ones."""
+    """Computes `squares` of several rows at a time; their means are the products with a vector of ones.
+
+    The squares of the elements less those of the means suffice, unless a row varies little about a mean far from 0.
+    """
     length = rows.shape[1]
     count, ones = _BLOCK // length, np.ones(length)
     space = np.empty((min(count, len(rows)), length))
@@ -107,10 +112,15 @@ def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
         part = rows[start : start + count]
         block = space[: len(part)]
         block[...] = part
+        found = result[start : start + count]
         means = block @ ones
         means /= length
-        block -= means[:, None]
-        np.vecdot(block, block, out=result[start : start + count])
+        np.vecdot(block, block, out=found)
+        least = found * _CANCELLED
+        found -= means * means * length
+        if not (found > least).all():
+            block -= means[:, None]
+            np.vecdot(block, block, out=found)
 
 
 def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
