@@ -318,6 +318,34 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
     return total / mx.where(freedom > 0, freedom, math.nan)
 
 
+def _variance(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+    x = promotion.floats(x)
+    return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
+
+
+def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+    x = promotion.floats(x)
+    variance = _var(x, axis, keepdims, correction)
+    if op_globals.untransformed:
+        return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
+    # The derivative of the square root is infinite at 0, which would make the gradient NaN.
+    none = variance == 0
+    root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))
+    return root.astype(mx.float32 if is_complex(x) else x.dtype)
+
+
+def _of_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
+    """Returns an op that leaves few elements of float32 to MLX's `var` or `std`, in float64 on the CPU."""
+
+    def quick(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
+        few = 0 < x.size <= _FILL and x.dtype == _SINGLE
+        if not few or (correction and not 0 < correction < _count(x, axis)):
+            return general(x, axis, keepdims, correction)
+        return native(x.astype(mx.float64) if on_cpu() else x, axis, keepdims, correction).astype(_SINGLE)
+
+    return staticmethod(fast(quick, f"{_PLAIN} and {{3}}.__class__ is int and untransformed")(general))
+
+
 def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
     x = promotion.floats(x)
     promotion.refuse(x, _COMPLEX)
@@ -377,6 +405,8 @@ class MLXReductionOps:
 
     sum = staticmethod(fast(_quick_sum, f"{_PLAIN} and {{3}} is None")(_sum))
     mean = staticmethod(fast(_quick_mean, _PLAIN)(_mean))
+    var = _of_few(mx.var, _variance)
+    std = _of_few(mx.std, _deviation)
     logsumexp = staticmethod(fast(_quick_logsumexp, _PLAIN)(_logsumexp))
     max = staticmethod(_extreme(mx.max, where_transformed(mx.maximum, even_maximum)))
     min = staticmethod(_extreme(mx.min, where_transformed(mx.minimum, even_minimum)))
@@ -395,22 +425,6 @@ class MLXReductionOps:
             return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
         result = _product(axes)(wide)
         return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
-
-    @staticmethod
-    def var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
-        x = promotion.floats(x)
-        return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
-
-    @staticmethod
-    def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
-        x = promotion.floats(x)
-        variance = _var(x, axis, keepdims, correction)
-        if op_globals.untransformed:
-            return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
-        # The derivative of the square root is infinite at 0, which would make the gradient NaN.
-        none = variance == 0
-        root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))
-        return root.astype(mx.float32 if is_complex(x) else x.dtype)
 
     @staticmethod
     def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
