@@ -35,16 +35,24 @@ def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
     function, usual, of_double, of_single = _functions(name)
-    result = np.empty(tensors[0].shape, tensors[0].dtype)
-    double = result.dtype == np.float64
-    xp, flat, found = of_double if double else of_single, [x.reshape(-1) for x in tensors], result.reshape(-1)
+    shape, dtype = tensors[0].shape, tensors[0].dtype
+    double = dtype.char == "d"
+    xp, flat = of_double if double else of_single, [x.reshape(-1) for x in tensors]
+
+    def computed(vectors: Sequence[np.ndarray]) -> np.ndarray:
+        block = [x.astype(np.float64, copy=False) for x in vectors]
+        quick = None if usual is None or double else usual(*block)
+        return function(xp, *block) if quick is None else quick  # type: ignore[no-any-return]
+
+    count = flat[0].size
     with np.errstate(all="ignore"):
-        for start in range(0, result.size, _BLOCK):
+        if 0 < count <= _BLOCK:
+            return computed(flat).astype(dtype).reshape(shape)
+        result = np.empty(count, dtype)
+        for start in range(0, count, _BLOCK):
             part = slice(start, start + _BLOCK)
-            block = [x[part].astype(np.float64, copy=False) for x in flat]
-            quick = None if usual is None or double else usual(*block)
-            found[part] = function(xp, *block) if quick is None else quick
-    return result
+            result[part] = computed([x[part] for x in flat])
+    return result.reshape(shape)
 
 
 def _quick_gammaln(x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.elementary_ops import FEW, mapped
 from emberharmony.backend.numpy.special_space import SINGLE
-from emberharmony.backend.shared.special import digamma_far, log_gamma_far
+from emberharmony.backend.shared.special import DIGAMMA_FAR, log_gamma_far
 from emberharmony.backend.shared.special_integrals import beta_within, gamma_far
 
 Vector = np.ndarray
@@ -24,10 +24,23 @@ _LARGEST = 1e3
 _TERMS = 7
 """How many terms of the asymptotic series at `x + 8` have all digits at the positive roots; elsewhere fewer suffice."""
 _EIGHT = np.arange(8.0)[:, None]
+_SHIFT, _HALF = np.asarray(8.0), np.asarray(0.5)
+_SERIES = [np.asarray(coefficient) for coefficient in DIGAMMA_FAR[-_TERMS:]]
+"""Numbers as arrays: with few elements, a number of Python takes twice as long."""
 _SMALL = 30.0
 """Up to this argument 80 terms of the series suffice for the lower incomplete gamma function of any parameter."""
 _ALL_STEPS = np.arange(1.0, 81.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
+
+
+def _least(x: Vector) -> float:
+    """Returns the smallest element, or NaN if there is one; a reduction of few elements takes three times as long."""
+    return float(x[x.argmin()])
+
+
+def _greatest(x: Vector) -> float:
+    """Returns the largest element, or NaN if there is one."""
+    return float(x[x.argmax()])
 
 
 def _log_gamma(x: Vector) -> Vector:
@@ -47,19 +60,30 @@ def _with_roots(result: Vector) -> Vector:
 
 def gammaln(x: Vector) -> Vector | None:
     """Returns the logarithm of the gamma function of positive numbers."""
-    return _with_roots(_log_gamma(x)) if np.minimum.reduce(x) > 0.0 else None
+    return _with_roots(_log_gamma(x)) if _least(x) > 0.0 else None
 
 
 def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
-    if not np.minimum.reduce(x) > 0.0:
+    if not _least(x) > 0.0:
         return None
-    return digamma_far(np, x + 8.0, _TERMS) - np.add.reduce(np.reciprocal(_EIGHT + x), 0)
+    far = x + _SHIFT
+    inverse = np.reciprocal(far)
+    square = inverse * inverse
+    rest = square * _SERIES[0]
+    for coefficient in _SERIES[1:]:
+        rest += coefficient
+        rest *= square
+    inverse *= _HALF
+    rest += inverse
+    steps = _EIGHT + x
+    rest += np.add.reduce(np.reciprocal(steps, steps), 0)
+    return np.subtract(np.log(far, far), rest, rest)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     low, high = _ORDERS
-    if not (np.minimum.reduce(a) >= low and np.maximum.reduce(a) <= high):
+    if not (_least(a) >= low and _greatest(a) <= high):
         return None
     x = np.minimum(x, 1e30)
     density = np.log(x)
@@ -67,8 +91,9 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     density -= x
     density -= _log_gamma(a)
     np.exp(density, out=density)
-    if not upper and x.size <= FEW and np.maximum.reduce(x) <= _SMALL:
-        density *= _series(a, x, _ALL_STEPS)
+    if not upper and x.size <= FEW and 0.0 <= (top := _greatest(x)) <= _SMALL:
+        # The terms are smaller than those of exp(x), whose sum has a standard deviation of sqrt(x) terms.
+        density *= _series(a, x, _ALL_STEPS[: int(top + 6.0 * math.sqrt(top)) + 10])
         return density
     close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
@@ -107,7 +132,7 @@ def gammaincc(a: Vector, x: Vector) -> Vector | None:
 def _log_beta(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
     arguments = np.concatenate((a, b, a + b))
-    if not (np.minimum.reduce(arguments) > 0.0 and np.maximum.reduce(arguments) <= _LARGEST):
+    if not (_least(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
         return None
     first, second, both = _log_gamma(arguments).reshape(3, -1)
     first += second
@@ -129,7 +154,7 @@ def betaln(a: Vector, b: Vector) -> Vector | None:
 
 def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
     """Returns the regularized incomplete beta function of positive numbers that are not large, 0 < x < 1."""
-    logarithm = _log_beta(a, b) if np.minimum.reduce(x) > 0.0 and np.maximum.reduce(x) < 1.0 else None
+    logarithm = _log_beta(a, b) if _least(x) > 0.0 and _greatest(x) < 1.0 else None
     if logarithm is None:
         return None
     density = a * np.log(x)

@@ -114,7 +114,7 @@ _LANCZOS_BELOW = (
 )
 _LANCZOS = 6.0246800407767296
 _STIRLING = [b / ((2 * k) * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1)][::-1]
-_DIGAMMA_FAR = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)][::-1]
+DIGAMMA_FAR = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)][::-1]
 _SINE = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in reversed(range(12))]
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _DIRECT = 10
@@ -244,11 +244,11 @@ def _digamma_near(xp: Any, x: Any) -> Any:
     return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 
 
-def digamma_far(xp: Any, x: Any, terms: int = len(_DIGAMMA_FAR)) -> Any:
-    """Returns `digamma(x)` for x >= 8, by so many terms of its asymptotic series."""
+def digamma_far(xp: Any, x: Any) -> Any:
+    """Returns `digamma(x)` for x >= 8, by its asymptotic series."""
     inverse = 1.0 / x
     square = inverse * inverse
-    return xp.log(x) - 0.5 * inverse - polynomial(square, _DIGAMMA_FAR[-terms:]) * square
+    return xp.log(x) - 0.5 * inverse - polynomial(square, DIGAMMA_FAR) * square
 
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
