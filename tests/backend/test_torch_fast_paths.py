@@ -37,6 +37,16 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
             [False, True],
         )
     ],
+    "depthwise_conv": [
+        (counted((2, *lengths, channels)).cos(), counted((*size, channels, multiplier)).sin(), strides, padding)
+        for (lengths, size), channels, multiplier, strides, padding in product(
+            [((7,), (3,)), ((6, 5), (2, 3)), ((6, 5), (1, 1)), ((1, 5), (1, 3)), ((4, 3, 5), (2, 2, 2))],
+            [1, 2, 4],
+            [0, 1, 3],
+            [1, 2],
+            ["valid", "same"],
+        )
+    ],
     "set_item": [
         (counted(shape), ids(*at, start=start), counted(given) * 10, mode)
         for shape, at, start, given, mode in product(

@@ -42,7 +42,7 @@ def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     def computed(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]
         quick = None if usual is None or double else usual(*block)
-        return function(xp, *block) if quick is None else quick  # type: ignore[no-any-return]
+        return function(xp, *block) if quick is None else quick
 
     count = flat[0].size
     with np.errstate(all="ignore"):

@@ -138,21 +138,33 @@ def _cuts(
 
 @functools.lru_cache(maxsize=256)
 def _usual(
-    shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int
+    shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int, depthwise: bool = False
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Returns the convolution of tensors with channels last of these shapes, for which all options are known.
+
+    Args:
+        shape: the shape of the input.
+        size: the shape of the kernel.
+        strides: one for all axes.
+        padding: a word.
+        dilation: one for all axes.
+        depthwise: whether the kernel is that of `depthwise_conv`, (*spatial, channels, multiplier).
 
     Raises:
         NotImplementedError: if PyTorch has no kernel for such shapes.
     """
-    groups, n = check_channels(shape, size), len(size) - 2
+    n = len(size) - 2
     if n > len(_CONV) or 0 in shape or 0 in size:
         raise NotImplementedError
+    outputs_first, joined = (n + 1, n, *range(n)), depthwise and size[-1] > 1
+    if depthwise:
+        outputs_first, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
+    groups = check_channels(shape, size)
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
     even = all(before == after for before, after in plan.padding)
     around = tuple(before if even else 0 for before, _ in plan.padding)
-    zeros, native = flat(plan.padding), _CONV[n - 1]
-    second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
+    zeros, native, weights = flat(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
+    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
     odd, odd_result, odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolved(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
@@ -162,6 +174,8 @@ def _usual(
         if not even:
             x = functional.pad(x, zeros)
         weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
+        if joined:
+            weight = weight.view(weights)
         result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
         return (_plain(result) if odd_result else result).permute(*last)
 
@@ -172,6 +186,12 @@ def _quick_conv(
     x: torch.Tensor, kernel: torch.Tensor, strides: int, padding: str, _format: None, dilation: int, _bias: None
 ) -> torch.Tensor:
     return _usual(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
+
+
+def _quick_depthwise(
+    x: torch.Tensor, kernel: torch.Tensor, strides: int, padding: str, _format: None, dilation: int
+) -> torch.Tensor:
+    return _usual(x.shape, kernel.shape, strides, padding, dilation, True)(x, kernel)
 
 
 @functools.lru_cache(maxsize=256)
@@ -270,6 +290,18 @@ class TorchConvolutionOps:
             x, around = functional.pad(x, flat(plan.padding)), [0] * n
         result = _plain(_CONV[n - 1](x, w, added, plan.strides, around, plan.dilation, groups)).to(kind)
         return result.movedim(1, -1) if last else result
+
+    @fast(_quick_depthwise, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None")
+    def depthwise_conv(
+        self,
+        inputs: torch.Tensor,
+        kernel: torch.Tensor,
+        strides: Any = 1,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+    ) -> torch.Tensor:
+        return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
     @fast(
         _quick_transposed,
