@@ -23,8 +23,8 @@ DOCUMENTED = [
 ]
 
 
-def run(text: str, name: str) -> None:
-    example = doctest.DocTestParser().get_doctest(text, {"ops": ops, "__name__": "page"}, name, None, 0)
+def run(text: str, name: str, **names: object) -> None:
+    example = doctest.DocTestParser().get_doctest(text, {"__name__": "page", **names}, name, None, 0)
     lines: list[str] = []
     failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
     assert attempted
@@ -37,7 +37,7 @@ def test_the_examples_of_the_page_give_the_results_that_they_show(backend: str) 
 
 @pytest.mark.parametrize("documented", DOCUMENTED, ids=lambda each: each.__name__)
 def test_the_examples_of_a_docstring_give_the_results_that_they_show(documented: object, backend: str) -> None:
-    run(inspect.getdoc(documented) or "", documented.__name__)
+    run(inspect.getdoc(documented) or "", documented.__name__, ops=ops)
 
 
 def row(kind: type) -> str:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from emberharmony import ops
-
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
 SECTIONS = {section.partition("\n")[0]: section for section in re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]}
@@ -23,7 +21,7 @@ def test_the_examples_give_the_results_that_they_show(
         if package != "einops_backend":
             pytest.importorskip(package)
     monkeypatch.syspath_prepend(ROOT / "examples" / "adapters")
-    example = doctest.DocTestParser().get_doctest(section, {"ops": ops, "__name__": "page"}, title, None, 0)
+    example = doctest.DocTestParser().get_doctest(section, {"__name__": "page"}, title, None, 0)
     lines: list[str] = []
     failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
     assert attempted

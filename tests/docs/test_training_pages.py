@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from emberharmony import ops
 from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,7 +21,7 @@ def test_the_examples_give_the_results_that_they_show(page: str, backend: str, m
     for folder in ("models", "pretrained"):
         monkeypatch.syspath_prepend(DOCS.parent / "examples" / folder)
     text = (DOCS / page).read_text(encoding="utf-8")
-    names = {"ops": ops, "folder": str(FOLDER), "__name__": "page"}
+    names = {"folder": str(FOLDER), "__name__": "page"}
     example = doctest.DocTestParser().get_doctest(text, names, page, None, 0)
     lines: list[str] = []
     failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
