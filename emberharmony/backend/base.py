@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import itertools
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -16,7 +15,8 @@ from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import processor
-from emberharmony.backend.shared.programs import Program, Written
+from emberharmony.backend.steps import Steps
+from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
@@ -36,22 +36,11 @@ from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.state.locations import located
 from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
 
-TensorFunction = Callable[..., Sequence[Any]]
-Pullback = Callable[[Sequence[Any]], list[Any]]
-Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
 ErrorRule = tuple[type[BaseException], str, type[EmberError]]
 # The head of a message of this library: an error raised inside a composite has one already.
 _HEAD = r"(?P<op>\w+)\(\) on backend '[^']*': (?P<inner>in \w+\(\): )?"
 _PREFIXES = itertools.count(2)
 _TAKEN: set[str] = set()
-
-
-def _tape() -> Any:
-    """Returns the module that differentiates by recording ops."""
-    # Only programs that differentiate pay for importing the tape and its rules.
-    from emberharmony.transforms import tape
-
-    return tape
 
 
 def _bodies() -> Mapping[str, Callable[..., Any]]:
@@ -82,7 +71,7 @@ def unsupported(reason: str) -> Any:
     return Unsupported(reason)
 
 
-class Backend(Probes):
+class Backend(Steps, Transforms, Probes):
     """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
 
     Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is
@@ -99,14 +88,6 @@ class Backend(Probes):
     """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
     boolean_keys: ClassVar[bool] = True
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
-    joinable: ClassVar[int] = 2**13
-    """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
-    listed: ClassVar[int] = 0
-    """The most steps of a program that `evaluated` computes faster from lists of small tensors than from a vector."""
-    blocked: ClassVar[int] = 0
-    """The fewest elements of a tensor that `evaluated` computes faster than the ops; 0 if it computes nothing."""
-    overwrites: ClassVar[bool] = False
-    """Whether `overwriting` can write the results of a program over its inputs."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
@@ -138,16 +119,11 @@ class Backend(Probes):
         """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
         return self
 
-    @property
-    def runs_programs(self) -> bool:
-        """Whether `evaluated` and `applied` may stand for many ops; False while watchers want the calls of each."""
-        return True
-
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
         names = ("pullback", "gradients", "constant_gradients", "pushforward", "linearized", "transposed", "batched")
-        return {name: vars(Backend)[name] for name in (*names, "custom_vjp", "is_traced", "may_keep")}
+        return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
     def undefined_ops(cls) -> list[str]:
@@ -285,119 +261,6 @@ class Backend(Probes):
         """Returns the bytes in use now, and the most since the last restart of the count; None if not known."""
         return None
 
-    def joined(self, tensors: Sequence[Any]) -> Any:
-        """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
-        return self.bound.concatenate([self.bound.ravel(tensor) for tensor in tensors])
-
-    def parted(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
-        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(itertools.accumulate(math.prod(like.shape) for like in likes))
-        parts = zip([0, *ends], ends, likes, strict=False)
-        return [
-            self.bound.copy(self.bound.reshape(self.bound.get_item(vector, slice(start, end)), tuple(like.shape)))
-            for start, end, like in parts
-        ]
-
-    def evaluated(self, program: Program, columns: Sequence[Sequence[Any]], large: bool) -> list[Sequence[Any]] | None:
-        """Returns what a program of elementwise ops computes from lists of tensors, with the bits of the ops.
-
-        Args:
-            program: the program.
-            columns: a list of tensors for each input; tensors at the same place have the same shape, and all have the
-                same floating dtype.
-            large: whether the tensors are so large that blocks of them should be computed one after the other.
-
-        Returns:
-            A list of new tensors for each output, or None if the ops have to be called.
-        """
-        return None
-
-    def computes_together(self, program: Program, like: Any) -> bool:
-        """Returns whether `evaluated` computes large and small tensors like this one in the same way."""
-        return False
-
-    def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
-        """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
-        return rule(*arguments)
-
-    def adam(
-        self, gradient: Any, parameter: Any, averages: Sequence[Any], step: int, hyper: Mapping[str, Any]
-    ) -> list[Any] | None:
-        """Returns a parameter and its averages after a step of Adam, computed in one go.
-
-        Args:
-            gradient: the gradient.
-            parameter: the parameter.
-            averages: the averages of the gradients and of their squares, with `amsgrad` also the largest of these.
-            step: the count of steps with this one.
-            hyper: the options of `emberharmony.optim.Adam`.
-
-        Returns:
-            New tensors, or None if the ops have to be called.
-        """
-        return None
-
-    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
-        """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
-
-        Args:
-            op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rules`.
-            arguments: native tensors and options in the declared order.
-
-        Returns:
-            None if the op and its rule have to be called, as for all arguments that are wrong.
-        """
-        return None
-
-    def likeness(self, tensors: Sequence[Any], seen: bool) -> Callable[..., bool] | None:
-        """Returns a function that says whether as many tensors are like these, each like the one at its place.
-
-        Tensors are alike that have the same class, shape, dtype and device, and of which nothing is recorded that is
-        not recorded of the other.
-
-        Args:
-            tensors: gradients, and as many parameters.
-            seen: whether somebody has kept a parameter from before a step.
-
-        Returns:
-            A function with the tensors as its arguments; None if it would take as long as a look at each.
-        """
-        return None
-
-    def owns(self, tensors: Sequence[Any], alike: Any) -> bool:
-        """Returns whether the library has made the memory of these tensors, and nothing else refers to it.
-
-        References to the tensors themselves do not count.
-
-        Args:
-            tensors: parameters, and the tensors of their states.
-            alike: a function of `likeness` for the parameters, or None.
-        """
-        return False
-
-    def overwriting(
-        self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: Any
-    ) -> Written | None:
-        """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
-
-        The first output takes the place of the second input, the next one that of the third, and so on.
-
-        Args:
-            program: the program.
-            columns: the inputs; see `evaluated`.
-            large: as for `evaluated`.
-            alike: the function of `likeness` that has just said of the first two columns that they are as before, or
-                None if there is none.
-
-        Returns:
-            None if the program has to be evaluated.
-        """
-        return None
-
-    def writing(self) -> contextlib.AbstractContextManager[Any]:
-        """Returns the context manager in which the calls of `overwriting` are made."""
-        return contextlib.nullcontext()
-
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.
 
@@ -531,106 +394,6 @@ class Backend(Probes):
                 return spec.declared(*args, **kwargs)
 
         return composite
-
-    def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
-        """Returns the list of tensors `fn(*primals)`, and the pullback: the function from cotangents to gradients.
-
-        The pullback takes one cotangent per output, of its shape and dtype, or None for zero, and returns one gradient
-        per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
-        Calls may nest, for derivatives of higher order.
-        """
-        found: tuple[list[Any], Pullback] = _tape().pullback(self, fn, primals)
-        return found
-
-    def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
-        if type(self).pullback is Backend.pullback:
-            found: tuple[list[Any], list[Any]] = _tape().gradients(self, fn, primals)
-            return found
-        outputs, pull = self.pullback(fn, primals)
-        return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
-
-    def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
-        outputs, found = self.gradients(fn, primals)
-        if self.unwatched is self and self.may_keep_all([*outputs, *found]):
-            return outputs, found
-        constant = self.bound.stop_gradient
-        return [constant(y) for y in outputs], [constant(gradient) for gradient in found]
-
-    def pushforward(
-        self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
-        """Returns the list of tensors `fn(*primals)`, and their tangents; ignore the tangents of integer outputs."""
-        return self.linearized(fn, primals)(tangents)
-
-    def linearized(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns `pushforward` at fixed primals, as a function of the tangents; each call may run `fn` again."""
-        return self.transposed(fn, primals)
-
-    def transposed(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns the same as `linearized`, as the pullback of the pullback: a pullback is linear in its cotangents.
-
-        Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
-        """
-        outputs, pull = self.pullback(fn, primals)
-        zeros = [self.bound.zeros_like(output) for output in outputs]
-        places = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
-
-        def spread(*cotangents: Any) -> list[Any]:
-            given: list[Any] = [None] * len(outputs)
-            for i, cotangent in zip(places, cotangents, strict=True):
-                given[i] = cotangent
-            return pull(given)
-
-        _, transpose = self.pullback(spread, [zeros[i] for i in places])
-
-        def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            pushed = list(zeros)
-            for i, tangent in zip(places, transpose(list(tangents)), strict=True):
-                pushed[i] = tangent
-            return outputs, pushed
-
-        return push
-
-    def batched(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
-        """Applies `fn` to each slice of `tensors` along `axes`, and returns its list of results stacked along axis 0.
-
-        Args:
-            fn: takes one slice of each tensor and returns a list of tensors.
-            tensors: the tensors to slice.
-            axes: the axis to slice, one per tensor.
-            same: whether `fn` gives all slices the same random draws, also if it is called once per slice; by default
-                each slice has draws of its own.
-        """
-        return self.looped(fn, tensors, axes)
-
-    def looped(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-        """Returns the same as `batched`, but calls `fn` once per slice: for libraries and ops that do not vectorize."""
-        take, stack = self.bound.take, self.bound.stack
-        rows = [
-            fn(*(take(tensor, i, axis=axis) for tensor, axis in zip(tensors, axes, strict=True)))
-            for i in range(tensors[0].shape[axes[0]])
-        ]
-        return [stack(list(column)) for column in zip(*rows, strict=True)]
-
-    def cannot_transform(self, error: BaseException | None) -> bool:
-        """Returns whether an error, or one of its causes, says that the library cannot vectorize or compile a function.
-
-        The function may use an op without a rule, or read a value that is not computed yet.
-        """
-        return False
-
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler.
-
-        It is called with the kind of ops that is active now, such as those of an `autocast` block.
-        """
-        return fn
-
-    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Calls a function that a compiler does not trace, because it would have to compile it in each call."""
-        return function(*args)
 
     def plainly(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a function with the ops of this backend, whatever block it is in."""

@@ -1,0 +1,141 @@
+"""What transforms ask a backend, beside ops: to differentiate, to map and to compile a function.
+
+Here they are computed by recording ops, or by calling the function more often. Libraries that can do it themselves
+override this.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+TensorFunction = Callable[..., Sequence[Any]]
+Pullback = Callable[[Sequence[Any]], list[Any]]
+Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
+
+
+def _tape() -> Any:
+    """Returns the module that differentiates by recording ops."""
+    # Only programs that differentiate pay for importing the tape and its rules.
+    from emberharmony.transforms import tape
+
+    return tape
+
+
+class Transforms:
+    """The part of a backend that differentiates, maps and compiles functions."""
+
+    bound: Any
+    kind_of: Callable[[Any], str]
+    may_keep_all: Callable[[Sequence[Any]], bool]
+    unwatched: Any
+
+    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
+        """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
+
+        Args:
+            op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rules`.
+            arguments: native tensors and options in the declared order.
+
+        Returns:
+            None if the op and its rule have to be called, as for all arguments that are wrong.
+        """
+        return None
+
+    def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
+        """Returns the list of tensors `fn(*primals)`, and the pullback: the function from cotangents to gradients.
+
+        The pullback takes one cotangent per output, of its shape and dtype, or None for zero, and returns one gradient
+        per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
+        Calls may nest, for derivatives of higher order.
+        """
+        found: tuple[list[Any], Pullback] = _tape().pullback(self, fn, primals)
+        return found
+
+    def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
+        if type(self).pullback is Transforms.pullback:
+            found: tuple[list[Any], list[Any]] = _tape().gradients(self, fn, primals)
+            return found
+        outputs, pull = self.pullback(fn, primals)
+        return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
+
+    def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
+        outputs, found = self.gradients(fn, primals)
+        if self.unwatched is self and self.may_keep_all([*outputs, *found]):
+            return outputs, found
+        constant = self.bound.stop_gradient
+        return [constant(y) for y in outputs], [constant(gradient) for gradient in found]
+
+    def pushforward(
+        self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Returns the list of tensors `fn(*primals)`, and their tangents; ignore the tangents of integer outputs."""
+        return self.linearized(fn, primals)(tangents)
+
+    def linearized(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
+        """Returns `pushforward` at fixed primals, as a function of the tangents; each call may run `fn` again."""
+        return self.transposed(fn, primals)
+
+    def transposed(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
+        """Returns the same as `linearized`, as the pullback of the pullback: a pullback is linear in its cotangents.
+
+        Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
+        """
+        outputs, pull = self.pullback(fn, primals)
+        zeros = [self.bound.zeros_like(output) for output in outputs]
+        places = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
+
+        def spread(*cotangents: Any) -> list[Any]:
+            given: list[Any] = [None] * len(outputs)
+            for i, cotangent in zip(places, cotangents, strict=True):
+                given[i] = cotangent
+            return pull(given)
+
+        _, transpose = self.pullback(spread, [zeros[i] for i in places])
+
+        def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            pushed = list(zeros)
+            for i, tangent in zip(places, transpose(list(tangents)), strict=True):
+                pushed[i] = tangent
+            return outputs, pushed
+
+        return push
+
+    def batched(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
+        """Applies `fn` to each slice of `tensors` along `axes`, and returns its list of results stacked along axis 0.
+
+        Args:
+            fn: takes one slice of each tensor and returns a list of tensors.
+            tensors: the tensors to slice.
+            axes: the axis to slice, one per tensor.
+            same: whether `fn` gives all slices the same random draws, also if it is called once per slice; by default
+                each slice has draws of its own.
+        """
+        return self.looped(fn, tensors, axes)
+
+    def looped(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+        """Returns the same as `batched`, but calls `fn` once per slice: for libraries and ops that do not vectorize."""
+        take, stack = self.bound.take, self.bound.stack
+        rows = [
+            fn(*(take(tensor, i, axis=axis) for tensor, axis in zip(tensors, axes, strict=True)))
+            for i in range(tensors[0].shape[axes[0]])
+        ]
+        return [stack(list(column)) for column in zip(*rows, strict=True)]
+
+    def cannot_transform(self, error: BaseException | None) -> bool:
+        """Returns whether an error, or one of its causes, says that the library cannot vectorize or compile a function.
+
+        The function may use an op without a rule, or read a value that is not computed yet.
+        """
+        return False
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler.
+
+        It is called with the kind of ops that is active now, such as those of an `autocast` block.
+        """
+        return fn
+
+    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a function that a compiler does not trace, because it would have to compile it in each call."""
+        return function(*args)
