@@ -5,7 +5,12 @@ from typing import Any, ClassVar
 
 
 class Deferred:
-    """A stand-in for a module, which it imports when one of its attributes is first read."""
+    """A stand-in for a module, which it imports when one of its attributes is first read.
+
+    From then on its attributes are those of the module, in one dict, so that Python reads them without a call.
+    """
+
+    __slots__ = ("__dict__", "_module", "_name")
 
     made: "ClassVar[list[Deferred]]" = []  # noqa: RUF012  (ruff does not see ClassVar inside of quotes)
 
@@ -18,12 +23,17 @@ class Deferred:
         # Keep the module, because torch.compile can trace an attribute but not an import. Do not take it from
         # sys.modules, where another thread may have put a module whose import has not finished.
         if self._module is None:
-            self._module = importlib.import_module(self._name)
+            self.load()
         return getattr(self._module, name)
+
+    def load(self) -> None:
+        """Imports the module."""
+        self._module = importlib.import_module(self._name)
+        self.__dict__ = self._module.__dict__
 
 
 def import_now(package: str) -> None:
     """Imports the deferred modules of a package, so that `torch.compile` can trace their first use too."""
     for deferred in Deferred.made:
         if deferred._name.startswith(f"{package}."):
-            deferred._module = importlib.import_module(deferred._name)
+            deferred.load()
