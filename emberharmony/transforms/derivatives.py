@@ -13,6 +13,7 @@ from emberharmony.core.cells.cell import (
     differentiated,
     newly_held,
     values_of,
+    without_grads,
 )
 from emberharmony.core.cells.effects import accumulating
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
@@ -415,7 +416,9 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
             # an output is a plain tensor after the transform.
             found = newly_held(assigned, before, trained)
             changed[:] = found
-            return [*outputs, *(result_tree.tensor(tensor, "a parameter's value") for tensor in found.values())]
+            if found:
+                outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in found.values()]
+            return outputs
 
     outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)
     commit(accumulating(trained, gradients))
@@ -426,14 +429,15 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
 
 def parameters_of(params: Any) -> list[Cell]:
     """Returns the parameters and buffers in a tree, or in the attributes of objects in it, without duplicates."""
-    if isinstance(params, Iterator):  # such as `module.named_parameters()`
+    # Such as `module.named_parameters()`. The first test is a look-up; the second calls the machinery of `abc`.
+    if hasattr(params, "__next__") and isinstance(params, Iterator):
         params = list(params)
     return instances_in(params, Cell)
 
 
 def forget(params: Any) -> None:
     """Sets the gradients of all parameters in a tree to None."""
-    commit([parameter.without_grad() for parameter in parameters_of(params)])
+    commit(without_grads(parameters_of(params)))
 
 
 def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:

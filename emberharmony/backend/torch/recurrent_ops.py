@@ -19,29 +19,24 @@ Native = Callable[..., tuple[torch.Tensor, ...]]
 _VF: Any = torch._VF
 _DTYPE, _REQUIRES_GRAD = attrgetter("dtype"), attrgetter("requires_grad")
 _IS_COMPLEX, _NUMEL = torch.Tensor.is_complex, torch.Tensor.numel
-_PLAIN = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}
+_PLAIN, _GRU, _LSTM = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}, _VF.gru, _VF.lstm
 _WIDE = frozenset((torch.float32, torch.float64))
 
 
-def _is_native(x: torch.Tensor, *tensors: torch.Tensor | None) -> bool:
+def _is_native(given: list[torch.Tensor]) -> bool:
     """Returns whether PyTorch's kernels can compute a layer of these tensors, and what may be asked of its result."""
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
-    given = _given(x, *tensors)
     if not all(map(_NUMEL, given)) or any(map(_IS_COMPLEX, given)):
         return False
-    return x.is_cpu or not is_watched(2)
-
-
-def _given(*tensors: torch.Tensor | None) -> list[torch.Tensor]:
-    return [tensor for tensor in tensors if tensor is not None]
+    return given[0].is_cpu or not is_watched(2)
 
 
 def _run(
     native: Native,
-    x: torch.Tensor,
+    known: list[torch.Tensor],
     weights: list[Any],
     states: list[Any],
     shapes: list[tuple[int, int, int]],
@@ -53,17 +48,17 @@ def _run(
 
     Args:
         native: the kernel.
-        x: the sequences.
+        known: the sequences, then the weights and states that are not None.
         weights: two matrices, two biases or None, and further matrices.
         states: the first states, each a tensor or None.
         shapes: the shapes of the states, with the axis of layers that the kernel expects.
-        time_major: whether the first axis of `x` is the time.
+        time_major: whether the first axis of the sequences is the time.
         reverse: whether to begin at the end.
         layer_axis: whether the given and the returned states have an axis of layers.
     """
-    known = _given(x, *weights, *states)
     # On a CPU a layer that needs no gradients is faster if it is not in training.
     train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, known))
+    x = known[0]
     kind = wide = x.dtype
     if kind not in _WIDE or {*map(_DTYPE, known)} != {kind}:
         x, *known = promotion.common(*known, inexact=True)
@@ -107,12 +102,13 @@ class TorchRecurrentOps:
         layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
-        if not _is_native(x, *weights, h):
+        known = [t for t in (x, *weights, h) if t is not None]
+        if not _is_native(known):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
         check_activation(activation)
         batch, hidden, _ = check_recurrent(1, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(_PLAIN[activation], x, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        return _run(_PLAIN[activation], known, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def gru(
         self,
@@ -127,11 +123,12 @@ class TorchRecurrentOps:
         layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
-        if not _is_native(x, *weights, h):
+        known = [t for t in (x, *weights, h) if t is not None]
+        if not _is_native(known):
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
         batch, hidden, _ = check_recurrent(3, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(_VF.gru, x, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        return _run(_GRU, known, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def lstm(
         self,
@@ -150,12 +147,12 @@ class TorchRecurrentOps:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         # On a CPU the kernel (PyTorch 2.13) warns that oneDNN has no projected outputs in float32.
         warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
-        if warns or not _is_native(x, *weights, h, c, weight_hr):
+        matrices = weights if weight_hr is None else [*weights, weight_hr]
+        known = [t for t in (x, *matrices, h, c) if t is not None]
+        if warns or not _is_native(known):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs, layer_axis)
         check_state("c", c, batch, hidden, layer_axis)
-        if weight_hr is not None:
-            weights.append(weight_hr)
         shapes = [(1, batch, outputs), (1, batch, hidden)]
-        return _run(_VF.lstm, x, weights, [h, c], shapes, time_major, reverse, layer_axis)
+        return _run(_LSTM, known, matrices, [h, c], shapes, time_major, reverse, layer_axis)

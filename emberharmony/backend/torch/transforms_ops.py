@@ -1,6 +1,5 @@
 """Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`."""
 
-import contextlib
 import functools
 import operator
 import warnings
@@ -24,7 +23,8 @@ TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
 _ACCUMULATE: Any = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 """The class of the nodes of PyTorch's graph that belong to leaves."""
-_WITH_GRAD = contextlib.nullcontext()
+_IS_INFERENCE = torch.Tensor.is_inference
+_ENGINE: Any = torch.autograd.Variable._execution_engine
 _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
@@ -211,16 +211,21 @@ def _gradients_of_autograd(
     graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
     requires gradients.
     """
-    with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
-        asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+    if not torch.is_grad_enabled():
+        with torch.enable_grad():
+            return _gradients_of_autograd(fn, primals, constant)
+    asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+    if asked or any(map(_IS_INFERENCE, primals)):
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
-        with Watched(leaves):
-            outputs = list(fn(*leaves))
-        loss = outputs[0]
-        if not loss.requires_grad:
-            return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
-        inside = asked or (not constant and _has_other_leaves(loss, leaves))
-        found = _pulled(loss, leaves, inside)
+    else:
+        leaves = [x.detach().requires_grad_() for x in primals]
+    with Watched(leaves):
+        outputs = list(fn(*leaves))
+    loss = outputs[0]
+    if not loss.requires_grad:
+        return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
+    inside = asked or (not constant and _has_other_leaves(loss, leaves))
+    found = _pulled(loss, leaves, inside)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
@@ -241,8 +246,7 @@ def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bo
     """
     if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
         return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
-    engine: Any = torch.autograd.Variable._execution_engine
-    found: Sequence[torch.Tensor | None] = engine.run_backward(
+    found: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
         (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
     )
     return found

@@ -129,11 +129,12 @@ class Assignments(Scope):
         tensors: the tensors of the active backend, possibly traced, that cells hold at first.
     """
 
+    __slots__ = ("_tensors",)
+
     _stack: Any = _THREAD
 
     def __init__(self, tensors: "dict[Cell, Any]") -> None:
-        super().__init__()
-        self._tensors = tensors
+        self._watch, self._tensors = None, tensors  # what `Scope` does, without a further call
 
     def __enter__(self) -> "dict[Cell, Held]":
         home = selection.current().home
@@ -225,7 +226,10 @@ class Cell(Substitute):
         if _WATCHES and (block := recording()) is not None:
             return block.effects.gradient(self)
         held = self._grad
-        return None if held is None else self._following("_grad", held, selection.active())
+        if held is None:
+            return None
+        bound = selection.active()
+        return held[0] if held[1] is bound.backend.home else self._following("_grad", held, bound)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -454,6 +458,13 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     if OVERWRITINGS:
         await_end(cells)
     return found
+
+
+def without_grads(cells: "Iterable[Cell]") -> list[Step]:
+    """Returns the steps that set the gradient of each cell to None."""
+    if _WATCHES:
+        return [cell.exchanging_grad(None) for cell in cells]
+    return [(setattr, cell, "_grad", None) for cell in cells]
 
 
 def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:

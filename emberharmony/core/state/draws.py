@@ -158,7 +158,9 @@ class Recording(WithoutDraws):
 
 def recording() -> Recording | None:
     """Returns the innermost block of this thread or task, if it is a `Recording`."""
-    watcher = _watcher() if WithoutDraws.entered else None
+    if not WithoutDraws.entered:
+        return None
+    watcher = _watcher()
     return watcher if isinstance(watcher, Recording) else None
 
 
