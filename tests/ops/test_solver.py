@@ -241,6 +241,13 @@ def test_the_first_component_of_nearly_the_largest_magnitude_is_positive(
     assert u[0, 0] * (0.999 - ratio) < 0  # the first component is positive only if it is nearly as large
 
 
+def test_decompositions_take_matrices_whose_squares_overflow_without_a_warning(backend: str) -> None:
+    x = np.array([[1e30, 2e30], [-3e30, 1e30]], np.float32)
+    u, s, vh = (host(part) for part in ops.svd(x))
+    assert np.allclose(u * (s / 1e30) @ vh, x / 1e30, atol=1e-5)
+    assert np.allclose(host(ops.svdvals(x)) / 1e30, s / 1e30, atol=1e-5)
+
+
 def test_hermitian_ops_read_only_one_triangle(backend: str) -> None:
     x = np.array([[4.0, 99.0], [2.0, 5.0]], np.float32)
     symmetric = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)

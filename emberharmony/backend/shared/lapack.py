@@ -4,7 +4,7 @@ The NumPy backend uses these functions directly, the MLX backend on memory that 
 float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
 """
 
-import cmath
+import math
 
 import numpy as np
 
@@ -21,7 +21,7 @@ So rounding errors do not change which component that is.
 
 
 def _adjoint(x: np.ndarray) -> np.ndarray:
-    swapped = x.swapaxes(-1, -2)
+    swapped = x.mT
     return np.conj(swapped) if x.dtype.kind == "c" else swapped
 
 
@@ -60,14 +60,14 @@ def _signs(x: np.ndarray) -> np.ndarray:
 def _finite(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
-    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a fifth of the
-    time for few elements. If it is not, it may have overflowed, so the elements are checked.
+    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
+    time for few elements. If it is not, it may have overflowed, so the elements are checked. `flat.dot` would warn.
 
     Raises:
         LinAlgError: if a matrix has infinities or NaN.
     """
     flat = x.ravel("K")
-    if not cmath.isfinite(flat.dot(flat)) and not np.isfinite(x).all():
+    if not math.isfinite(np.vdot(flat, flat).real) and not np.isfinite(x).all():
         raise not_finite(x.shape)
     return x
 
