@@ -1,5 +1,6 @@
 """Norms, on NumPy: computed in float64, in which the square of a float32 cannot overflow."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,11 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonempty, normalized
-from emberharmony.backend.shared.norms import leaves_float64, order_of, range_of
+from emberharmony.backend.shared.norms import is_usual, leaves_float64, order_of, range_of
 from emberharmony.core.options import constant
+
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_LOW, _HIGH = range_of(2)
 
 
 def _norm(x: np.ndarray, axes: tuple[int, ...], keepdims: bool, ord: float) -> np.ndarray:
@@ -26,6 +30,11 @@ class NumpyNormsOps:
     composed: Callable[[str], Callable[..., np.ndarray]]
 
     def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
+        if is_usual(axis, keepdims, ord) and (x.dtype is _FLOAT32 or x.dtype is _FLOAT64):
+            flat = x.ravel("K").astype(_FLOAT64, copy=False)
+            length = math.sqrt(np.vdot(flat, flat))  # `flat.dot` would warn if it overflows
+            if _LOW < length < _HIGH:
+                return np.asarray(length, x.dtype)
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = normalized(axis, x.ndim)
         if ord == -np.inf:

@@ -29,3 +29,8 @@ def range_of(order: float) -> tuple[float, float]:
     """Returns the smallest and largest norm whose powers certainly fit into float64."""
     far = 10.0 ** (290 / abs(order))
     return 1 / far, far
+
+
+def is_usual(axis: Any, keepdims: Any, ord: Any) -> bool:
+    """Returns whether these arguments mean the Euclidean norm of all elements, as a tensor without axes."""
+    return axis is None and keepdims is False and (ord.__class__ is int or ord.__class__ is float) and ord == 2

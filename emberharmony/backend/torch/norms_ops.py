@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.promote import nonempty, normalized
-from emberharmony.backend.shared.norms import leaves_float64, order_of, range_of
+from emberharmony.backend.shared.norms import is_usual, leaves_float64, order_of, range_of
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import constant
 
@@ -47,6 +47,10 @@ class TorchNormsOps:
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
     def vector_norm(self, x: torch.Tensor, axis: Any = None, keepdims: bool = False, ord: float = 2) -> torch.Tensor:
+        if x.is_cpu and is_usual(axis, keepdims, ord) and (x.dtype is torch.float32 or x.dtype is torch.float64):
+            length = torch.linalg.vector_norm(x, dtype=torch.float64)
+            if _is_held(length.detach(), 2):
+                return length if x.dtype is torch.float64 else length.to(torch.float32)
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = normalized(axis, x.ndim)
         if ord == -torch.inf:
