@@ -69,7 +69,7 @@ SAME = "{0}.dtype is {1}.dtype"
 class Promotion:
     """The promotion rules of one backend: finds the common dtype of operands, and casts operands to it.
 
-    Four arguments are conditions: expressions that dispatch inlines, in which `{0}` and `{1}` stand for the
+    Five arguments are conditions: expressions that dispatch inlines, in which `{0}` and `{1}` stand for the
     operands (see `core.dispatch.fast`). While a condition holds, the native op follows the promotion table by itself.
 
     Args:
@@ -80,6 +80,7 @@ class Promotion:
         weak: the condition for native binary ops of a tensor and a Python number `{1}`.
         inexact: the condition for native float functions of one tensor `{0}`.
         weak_inexact: the condition for native float functions of a tensor and a Python number `{1}`.
+        element: the condition for native functions of one floating number `{0}` that is an element of a tensor.
         plain_same: the name of a published type that a tensor has only if `same` holds for it and any other one.
         plain_inexact: the name of a published type that a tensor has only if `inexact` holds for it.
     """
@@ -94,12 +95,13 @@ class Promotion:
         weak: str,
         inexact: str,
         weak_inexact: str,
+        element: str = "",
         plain_same: str = "",
         plain_inexact: str = "",
     ) -> None:
         self.dtypes, self.cast, self.scalar = dtypes, cast, scalar
         self.same, self.weak, self.inexact, self.weak_inexact = same, weak, inexact, weak_inexact
-        self.plain_same, self.plain_inexact = plain_same, plain_inexact
+        self.element, self.plain_same, self.plain_inexact = element, plain_same, plain_inexact
         self.table, self.kinds = _Table(dtypes), Kinds(dtypes)
 
     def native_result(self, *operands: Any) -> Any:
@@ -232,7 +234,7 @@ class Promotion:
     def unary(self, native: Native) -> Native:
         """Returns a float function that calls `native`; integers and booleans are cast to the default float first."""
 
-        @fast(native, self.inexact, plain=self.plain_inexact)
+        @fast(native, self.inexact, self.element, plain=self.plain_inexact)
         def floating(x: Any) -> Any:
             return native(self.floats(x))
 

@@ -101,3 +101,12 @@ def test_small_sigmoids_keep_their_digits(x: float) -> None:
         for count in (1, 1000):
             got = ops.sigmoid(np.full(count, x, np.float32))
             np.testing.assert_allclose(got, np.exp(x), rtol=3e-7, atol=1e-45)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
+def test_an_element_of_an_array_gives_the_result_of_a_tensor_without_axes(kind: type) -> None:
+    with use_backend("numpy"):
+        for called in (ops.sqrt, ops.exp, ops.absolute, ops.reciprocal):
+            found, wanted = called(kind(1)), called(np.asarray(kind(1)))
+            assert type(found) is np.ndarray
+            assert (found.dtype, found.shape, found.item()) == (wanted.dtype, (), wanted.item())

@@ -43,6 +43,7 @@ promotion = Promotion(
     f" or {_SCALAR})",
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
     weak_inexact=f"({_NUMBER} or {_SCALAR}) and ({_FLOAT})",
+    element="{0}.__class__ is native_float64.type or {0}.__class__ is native_float32.type",
 )
 
 ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"

@@ -49,10 +49,14 @@ class NumpyMathOps:
     heaviside = staticmethod(promotion.binary(np.heaviside, inexact=True))
     gcd = staticmethod(promotion.binary(np.gcd, kinds=_INEXACT, direct=False))
     negative = staticmethod(np.negative)
-    absolute = staticmethod(np.absolute)
     square = staticmethod(_square)
     reciprocal = staticmethod(promotion.unary(np.reciprocal))
     sqrt = staticmethod(promotion.unary(np.sqrt))
+
+    @staticmethod
+    @fast(np.absolute, "", promotion.element)
+    def absolute(x: np.ndarray) -> np.ndarray:
+        return np.absolute(x)
 
     @staticmethod
     def positive(x: np.ndarray) -> np.ndarray:

@@ -51,8 +51,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 """What the compiled ops read of a backend: `type` is published as `numpy_type`, and `native_type` stands for it."""
 
-NOT_TENSORS = frozenset(("tuple[int, ...]", "int", "bool", "DType"))
-"""The annotations of results that are no tensors, so that a backend does not have to wrap them."""
+NEVER_SCALARS = frozenset(("tuple[int, ...]", "int", "bool", "DType", "SVDResult | Any", "QRResult", "EigResult"))
+"""The annotations of results that are no tensors, or hold only tensors with axes, so that no backend wraps them."""
 
 OP_NAME = "<op>"
 """The string that stands for the name of the op."""
@@ -127,7 +127,7 @@ def variant_of(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
     shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
     quick = fast_of(spec, backend)
-    wraps = backend.wraps and not quick.options and spec.returns not in NOT_TENSORS
+    wraps = backend.wraps and not quick.options and spec.returns not in NEVER_SCALARS
     flags = backend.exact_type, wraps, spec.takes_callable
     return shape, quick.when, quick.weak, quick.plain, quick.options, *flags
 
