@@ -5,15 +5,14 @@ from tensorly.backend.core import Backend, backend_array, backend_basic_math, ba
 
 from emberharmony import ops
 
-SAME = "arange argmax argmin argsort concatenate conj copy diag dot eigh flip kron log log2 logsumexp max mean moveaxis"
-SAME += " nan ndim qr shape sign solve sort stack sum svd tensordot trace transpose"
+SAME = (
+    "arange argmax argmin argsort concatenate conj copy diag dot eigh finfo flip is_tensor kron log log2 logsumexp max"
+)
+SAME += " mean moveaxis nan ndim qr shape sign solve sort stack sum svd tensordot to_numpy trace transpose"
 
 
 class EmberBackend(Backend, backend_name="emberharmony"):
     """The functions of tensorly whose parameters differ from those of ops; the others are registered below."""
-
-    is_tensor = staticmethod(ops.is_tensor)
-    to_numpy = staticmethod(ops.to_numpy)
 
     @staticmethod
     def context(tensor):
@@ -26,6 +25,10 @@ class EmberBackend(Backend, backend_name="emberharmony"):
     @staticmethod
     def clip(tensor, a_min=None, a_max=None):
         return ops.clip(tensor, a_min, a_max)
+
+    @staticmethod
+    def norm(tensor, order=2, axis=None):
+        return ops.vector_norm(tensor, None if axis == () else axis, ord=float(order))  # order may be "inf"
 
     @staticmethod
     def where(condition, *values):

@@ -53,7 +53,7 @@ def _fix_signs(columns: torch.Tensor, rows: torch.Tensor) -> bool:
         return False
     signs = sums.sgn_()
     columns.mul_(signs)
-    rows.mul_(signs.unsqueeze(-1))
+    rows.mT.mul_(signs)
     return True
 
 
