@@ -11,7 +11,7 @@ import numpy as np
 
 from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain, unpacked
-from emberharmony.backend.host import holds_tensors, is_foreign, to_host
+from emberharmony.backend.host import holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import processor
@@ -298,6 +298,10 @@ class Backend(Steps, Transforms, Probes):
         """
         if isinstance(value, self.tensor_type):
             return value
+        neutral = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
+        numbers = numbers_to_host(value, neutral)
+        if numbers is not None:
+            return self._import(numbers)
         if isinstance(value, Cell):
             return self.convert(value.on(self.bound))
         if value.__class__ is not list and is_foreign(value):
@@ -309,7 +313,7 @@ class Backend(Steps, Transforms, Probes):
             )
         if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Substitute)):
             return self.wrap(self.stack(self.as_tensors(value)))
-        return self._import(to_host(value, None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]))
+        return self._import(to_host(value, neutral))
 
     def shared(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.

@@ -2,11 +2,12 @@
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from emberharmony.core.dtypes import ALL, DType, bfloat16, default_complex, default_float
+from emberharmony.core.dtypes import ALL, DType, bfloat16, default_complex, default_float, uint64
 from emberharmony.core.errors import (
     ArgumentTypeError,
     BackendMismatchError,
@@ -26,7 +27,10 @@ _SCALARS = _NUMBERS | NUMPY_SCALARS
 """The classes of numbers of Python and NumPy, which are no tensors, and hold none."""
 _SEQUENCES = frozenset((list, tuple))
 _WEAK_KINDS = {"f": default_float, "c": default_complex}
-_INT64 = np.dtype(np.int64)
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_INTEGERS, _WHOLE = {int}, {int, bool}
+_FOR_ALL_INTEGERS = frozenset(("float32", "float64"))
+"""The dtypes to which NumPy casts all integers of 64 bits with one rounding and without a warning."""
 _NAMES = frozenset(dtype.name for dtype in ALL)
 _DEEPEST = 64
 """The largest number of axes of a NumPy array, so lists nested deeper cannot become one."""
@@ -82,12 +86,20 @@ def dtype_or_number(operand: Any) -> Any:
     return plain(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
-def are_numbers(value: Any, depth: int = 1) -> bool:
-    """Returns whether a list or tuple holds only Python numbers and such lists."""
+def _kinds_of(value: Any, depth: int = 1) -> set[type] | None:
+    """Returns the classes of the Python numbers in a list or tuple; None if it holds more than these and such lists."""
     kinds = set(map(type, value))
     if kinds <= _NUMBERS:
-        return True
-    return kinds <= _SEQUENCES and depth < _DEEPEST and all(are_numbers(item, depth + 1) for item in value)
+        return kinds
+    if not kinds <= _SEQUENCES or depth >= _DEEPEST:
+        return None
+    found: set[type] = set()
+    for item in value:
+        inner = _kinds_of(item, depth + 1)
+        if inner is None:
+            return None
+        found |= inner
+    return found
 
 
 def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> bool:
@@ -108,6 +120,76 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
     )
 
 
+def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any] | None:
+    """Returns a Python number, or a list of nothing else, as `to_host` does; None for anything but these."""
+    kind = value.__class__
+    kinds = {kind} if kind in _NUMBERS else _kinds_of(value) if kind in _SEQUENCES else None
+    if kinds is None:
+        return None
+    if dtype is not None and kinds == _INTEGERS and dtype.is_integer:
+        found = _integers(value, dtype)
+        if found is not None:
+            return found
+    array = _as_array(value, np.asarray)
+    made = array.dtype
+    if dtype is None:
+        if made is _INT64 or made is _BOOL:
+            return array
+    elif made is _INT64 and dtype.name in _FOR_ALL_INTEGERS:
+        return array.astype(dtype.name)
+    _check_dtype(value, array, host=False)
+    if made.kind == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
+        # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
+        unsigned = _integers(value, uint64)
+        if unsigned is None:
+            raise RangeError(f"no integer dtype holds all integers in {brief(value)}; use floats or split it")
+        array = unsigned
+    return _weakened(value, array) if dtype is None else _read(array, dtype)
+
+
+def _integers(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
+    """Returns integers as an array of an integer dtype; None if one does not fit, or if a list is ragged."""
+    try:
+        return np.array(value, dtype.name)
+    except (OverflowError, ValueError):  # the complete conversion raises the error that names the integer or the list
+        return None
+
+
+def _as_array(value: Any, convert: Callable[[Any], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Returns a value converted by a function of NumPy.
+
+    Raises:
+        ArgumentTypeError: if it does not convert to an array.
+        ShapeError: if a nested list is ragged.
+    """
+    try:
+        return convert(value)
+    except EmberError:  # raised for a masked array or a traced tensor; its message is right already
+        raise
+    except (ValueError, TypeError) as error:
+        if "inhomogeneous" in str(error) or "sequence" in str(error):
+            raise ShapeError(f"a nested list must be rectangular to become a tensor: {error}") from error
+        raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
+
+
+def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
+    """Checks that some backend has the dtype of an array that was made from a value.
+
+    Args:
+        value: the value.
+        array: the array.
+        host: whether the value itself had a dtype.
+
+    Raises:
+        DTypeError: if none has it.
+        RangeError: if the value holds an integer that does not fit 64 bits.
+    """
+    if array.dtype.kind == "O" and not host and array.size and all(isinstance(item, int) for item in array.flat):
+        raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
+    if name_of(array.dtype) not in _NAMES:
+        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; give numbers or booleans")
+
+
 def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Returns host data as a NumPy array in native byte order.
 
@@ -120,22 +202,14 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         RangeError: if an integer does not fit the dtype, or 64 bits.
         ShapeError: if a nested list is ragged.
     """
-    numbers = value.__class__ in _SEQUENCES and are_numbers(value)
-    typed = not numbers and (isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__"))
-    try:
-        array = np.asarray(value) if numbers else plain(value)
-    except EmberError:  # raised for a masked array or a traced tensor; its message is right already
-        raise
-    except (ValueError, TypeError) as error:
-        if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ShapeError(f"a nested list must be rectangular to become a tensor: {error}") from error
-        raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
-    if array.dtype.kind == "O" and not typed and array.size and all(isinstance(item, int) for item in array.flat):
-        raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
-    if name_of(array.dtype) not in _NAMES:
-        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; give numbers or booleans")
-    if not typed:
-        of_numpy = not numbers and _holds_numpy(value)
+    numbers = numbers_to_host(value, dtype)
+    if numbers is not None:
+        return numbers
+    host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    array = _as_array(value, plain)
+    _check_dtype(value, array, host)
+    if not host:
+        of_numpy = _holds_numpy(value)
         if not (of_numpy and array.size):
             array = _weakened(value, array) if dtype is None or of_numpy else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -271,32 +271,37 @@ def converted(
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     operands: list[int] = []
-    dtype = None
-    for parameter, value in zip(parameters, arguments, strict=False):
-        if parameter.name == "dtype":
-            dtype = value
-        elif value is False and parameter.name == "copy" and parameter.optional:
-            backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
     for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.role == "Operand":
             operands.append(len(positional))
-        given = _convert(backend, parameter, value, dtype)
+        given = value
+        if value is not None or not parameter.optional:
+            dtype = _dtype_among(parameters, arguments) if parameter.cast else None
+            given = _convert(backend, parameter, value, dtype)
+            if value is False and parameter.name == "copy" and parameter.optional:
+                backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
             keywords[parameter.name] = given
         else:
             positional.append(given)
-    alone = operands[:1] == [0] and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters)
-    if alone and all(isinstance(positional[i], _NUMBERS) for i in operands):
-        positional[operands[0]] = backend.convert(positional[operands[0]])
+    alone = operands[:1] == [0] and all(isinstance(positional[i], _NUMBERS) for i in operands)
+    if alone and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
+        positional[0] = backend.convert(positional[0])
     return positional, keywords
+
+
+def _dtype_among(parameters: Sequence[OpParameter], arguments: tuple[Any, ...]) -> Any:
+    """Returns the argument `dtype` of an op, if it has one."""
+    for parameter, value in zip(parameters, arguments, strict=False):
+        if parameter.name == "dtype":
+            return value
+    return None
 
 
 def _convert(backend: Any, parameter: OpParameter, value: Any, dtype: Any) -> Any:
     role = parameter.role
-    if value is None and parameter.optional:
-        return None
     if role == "TensorLike":
-        return backend.convert(value, dtype) if parameter.cast and dtype is not None else backend.convert(value)
+        return backend.convert(value) if dtype is None else backend.convert(value, dtype)
     if role == "Operand":
         return value if type(value) in _NUMBERS or type(value) is bool else backend.convert(value)
     if role == "Tensors":

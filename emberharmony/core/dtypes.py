@@ -60,7 +60,8 @@ class DType(str):
             return True
         if isinstance(other, DType):
             return False
-        return native_name(other) == self.name
+        # Looking up a name in a table of dtypes compares it with the dtype of that name.
+        return (other.__class__ is str and other == self.name) or native_name(other) == self.name
 
     def __ne__(self, other: object) -> bool:
         return not self == other

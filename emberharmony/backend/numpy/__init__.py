@@ -168,7 +168,7 @@ class NumpyBackend(
             return value if known else self.from_numpy(to_host(value))
         if isinstance(value, _generic) and value.dtype in self.dtypes.neutral:
             return _asarray(value)
-        array: np.ndarray = super().convert(value, dtype)
+        array: np.ndarray = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return array
 
     def joined(self, tensors: Sequence[np.ndarray]) -> np.ndarray:

@@ -59,6 +59,8 @@ from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
 
 _GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
+_ACCEPTED = frozenset("?bBhilfd")
+"""The codes of the most common dtypes of NumPy that PyTorch has too."""
 TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
 """A private class: only the versions on which it was tested use it, because other arguments may end the process."""
 
@@ -173,15 +175,16 @@ class TorchBackend(
         """
         if isinstance(value, torch.Tensor):
             return value
-        if torch.compiler.is_compiling() and isinstance(value, np.ndarray):
-            return torch.from_numpy(value).to(place(None))
-        if torch.compiler.is_compiling() and isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
-            if dtype is None:
-                made = torch.tensor(value)
-                default = default_complex() if made.is_complex() else default_float()
-                dtype = default if made.is_complex() or made.is_floating_point() else made.dtype
-            return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
-        converted: torch.Tensor = super().convert(value, dtype)
+        if torch.compiler.is_compiling():
+            if isinstance(value, np.ndarray):
+                return torch.from_numpy(value).to(place(None))
+            if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
+                if dtype is None:
+                    made = torch.tensor(value)
+                    default = default_complex() if made.is_complex() else default_float()
+                    dtype = default if made.is_complex() or made.is_floating_point() else made.dtype
+                return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
+        converted: torch.Tensor = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return converted
 
     def may_write(self, *tensors: torch.Tensor) -> bool:
@@ -200,18 +203,19 @@ class TorchBackend(
         Raises:
             DTypeError: if PyTorch has no such dtype.
         """
-        name = name_of(array.dtype)
-        self.dtypes[name]
         if not shareable(array):
             array = array.copy()
-        if array.dtype.char in "qQ":
-            # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one.
-            array = array.view(name)
-        if name == "bfloat16":
-            # torch.from_numpy does not accept the bfloat16 of ml_dtypes, so pass its bits.
-            tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
-        else:
+        if array.dtype.char in _ACCEPTED:
             tensor = torch.from_numpy(array)
+        else:
+            name = name_of(array.dtype)
+            self.dtypes[name]
+            # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one; and of
+            # the bfloat16 of ml_dtypes, it accepts the bits.
+            if name == "bfloat16":
+                tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+            else:
+                tensor = torch.from_numpy(array.view(name) if array.dtype.char in "qQ" else array)
         device = place(None)
         return tensor if device is None else tensor.to(device)
 

@@ -61,7 +61,7 @@ def shareable(array: np.ndarray) -> bool:
     The array must be writable, because PyTorch has no read-only tensors and would write to memory that others expect
     to stay the same. Negative strides are not allowed: `torch.from_dlpack` (PyTorch 2.13) aborts the process.
     """
-    return array.flags.writeable and all(stride >= 0 for stride in array.strides)
+    return array.flags.writeable and min(array.strides, default=0) >= 0
 
 
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
