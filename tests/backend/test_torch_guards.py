@@ -58,6 +58,15 @@ def test_definitions_of_the_package_are_not_guarded(model: nn.Module, guards: Gu
     assert not [each for each in own if each[0] in ("CLOSURE_MATCH", "MODULE_MATCH", "CLASS_MATCH")]
 
 
+def test_declarations_and_classes_of_the_package_are_not_guarded(guards: Guards) -> None:
+    """Attention without a gradient converts its arguments by their declarations, and asks for ops of the backend."""
+    ops.compile(lambda x: ops.dot_product_attention(x, x, x, is_causal=True))(ops.ones((1, 3, 2, 4)))
+    assert any(".OPS[" in name for _, name in guards.dropped)
+    assert any("torch_backend).__mro__[" in name for _, name in guards.dropped)
+    own = [(kind, name) for kind, name in guards.kept if "OPS" in name or "torch_backend)." in name]
+    assert not [each for each in own if "__defaults__" not in each[1]]
+
+
 def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module, guards: Guards) -> None:
     ops.compile(lambda x: model(x))(ops.ones((2, 3)))
     names = [name for _, name in guards.kept]
@@ -85,6 +94,47 @@ def test_compiled_model_follows_its_changes(model: nn.Module, change: str) -> No
     got = call(x)
     assert got.dtype == x.dtype
     assert ops.allclose(got, model(x))
+
+
+class Mine(nn.Linear):
+    """A layer of the user's with an attribute in its class."""
+
+    factor = 2.0
+
+
+def test_classes_of_the_user_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = nn.Sequential(Mine(3, 4)), ops.ones((2, 3))
+    call = ops.compile(lambda x: layer(x) * layer[0].factor)
+    assert ops.allclose(call(x), layer(x) * 2.0)
+    monkeypatch.setattr(Mine, "factor", 5.0)
+    assert ops.allclose(call(x), layer(x) * 5.0)
+    monkeypatch.setattr(Mine, "__call__", lambda self, x: x)
+    assert ops.allclose(call(x), x * 5.0)
+
+
+def test_a_layer_in_the_place_of_another_is_followed(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    call(x)
+    model[2] = nn.ReLU()
+    assert ops.allclose(call(x), model(x))
+    model[0].bias = None
+    assert ops.allclose(call(x), model(x))
+
+
+def test_only_the_class_says_how_an_object_is_called(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    wanted = call(x)
+    object.__setattr__(model[0], "__call__", lambda x: x)
+    assert ops.allclose(model(x), wanted)
+    assert ops.allclose(call(x), wanted)
+
+
+def test_equal_numbers_are_followed_wherever_they_are(model: nn.Module) -> None:
+    """Dynamo guards a number once for each time that it reads it."""
+    call, x = ops.compile(lambda x: x * model[3].p + x * model[3].p), ops.ones((2, 3))
+    for p in (0.5, 0.25):
+        model[3].p = p
+        assert call(x).tolist() == (x * 2 * p).tolist()
 
 
 def test_another_function_in_a_variable_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The guards of compiled functions: what `torch.compile` looks at in each call to see whether its code still holds.
 
-Dynamo guards whatever it reads while it traces. In a model over ops, half of that is this package: its functions, the
-defaults of its ops, the constants of its modules. None of it changes, so looking at it in each call is only lost time.
+Dynamo guards whatever it reads while it traces. In a model over ops, two thirds of that are this package: its
+functions, its classes, the declarations of its ops, the constants of its modules. None of it changes, so looking at it
+in each call is only lost time.
 """
 
 import re
@@ -9,14 +10,20 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from emberharmony.core.registry import OPS
+
 _DEFINITIONS = frozenset({"BUILTIN_MATCH", "CLASS_MATCH", "CLOSURE_MATCH", "FUNCTION_MATCH", "MODULE_MATCH"})
 """The kinds of guards that hold while a function, class or module is the one that was traced."""
+_EQUAL = frozenset({"CONSTANT_MATCH", "EQUALS_MATCH"})
+"""The kinds of guards that hold while something is equal to what was traced."""
 _OWN = "__import_emberharmony_dot_"
 _VARIABLE = r"G\['__import_emberharmony_dot_(?:backend_dot_\w+|core_dot_op_globals)'\]"
 _CONSTANT = re.compile(_VARIABLE + r"\.(torch\.)?\w+(\[[^.]*\])?")
 """A variable of a module of the backends, or an item of it. An attribute may change, as in `_STATE.on`."""
-_TABLE = re.compile(r".*" + _VARIABLE + r"\.(promotion|DTYPES|torch_dtypes)\b.*")
+_TABLE = re.compile(r".*" + _VARIABLE + r"\.(promotion|DTYPES|SIGNED|torch_dtypes)\b.*")
 """A table of dtypes. It is a cache that grows, but what a key stands for stays the same."""
+_DECLARATION = re.compile(r"G\['__import_emberharmony_dot_core_dot_dispatch'\]\.OPS(?:\['(\w+)'\].*)?")
+"""The declaration of an op, which dispatch reads where it converts arguments."""
 _HELD = re.compile(r".*\._held")
 """The pair that a cell holds. It is replaced as a whole, and its items are guarded."""
 
@@ -24,27 +31,69 @@ _HELD = re.compile(r".*\._held")
 def changing(guards: Sequence[Any]) -> list[bool]:
     """Returns for each guard whether it is needed, as the option `guard_filter_fn` of `torch.compile` asks."""
     modules = {guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_own(guard.value.__name__)}
+    classes = {f"type({guard.name})" for guard in guards if guard.has_value and _is_own(type(guard.value).__module__)}
     functions = {
         guard.name
         for guard in guards
         if isinstance(guard.value, FunctionType)
         and _is_own(guard.value.__module__)
-        and (guard.name.rpartition(".")[0] in modules or guard.name.startswith("type("))
+        and guard.name.rpartition(".")[0] in modules | classes
     }
-    return [not _is_constant(guard, functions.__contains__) for guard in guards]
+    known = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
+    equal: set[str] = set()
+    needed = []
+    for guard in guards:
+        constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, known)
+        if guard.guard_type in _EQUAL:
+            constant = constant or guard.name in equal
+            equal.add(guard.name)
+        needed.append(not constant)
+    return needed
 
 
 def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
+    """Returns whether what is guarded never changes."""
     name, kind = guard.name, guard.guard_type
     if kind in _DEFINITIONS:
         return _OWN in name or is_own_function(name)
     if ".__defaults__" in name or ".__kwdefaults__" in name:
         return is_own_function(re.split(r"\.__(?:kw)?defaults__", name)[0])
-    if kind == "DUPLICATE_INPUT" and name.endswith(".__class__"):
-        return True  # two names of one class
+    if kind == "NOT_PRESENT_IN_GENERIC_DICT":
+        # Python looks for `__call__` in the class alone. No user gives an object a private method of this package.
+        attribute = _argument(guard, "attr")
+        if attribute == "__call__" or (attribute.startswith("_") and _is_own(type(guard.value).__module__)):
+            return True
+    if kind in ("DICT_CONTAINS", "DICT_NOT_CONTAINS") and name.startswith("dict(type("):
+        return _is_own(str(guard.value.get("__module__")))
+    if kind == "HASATTR" and isinstance(guard.value, type):
+        return _is_own(guard.value.__module__)
+    declared = _DECLARATION.fullmatch(name)
+    if declared is not None:
+        return declared[1] is None or _is_own(OPS[declared[1]].declared.__module__)
     if _TABLE.fullmatch(name) or _HELD.fullmatch(name):
         return True
     return _CONSTANT.fullmatch(name) is not None and not isinstance(guard.value, (list, dict, set))
+
+
+def _is_implied(guard: Any, known: set[str]) -> bool:
+    """Returns whether other guards, of modules and tensors of these names, tell what a guard tells."""
+    name = guard.name
+    if name.endswith("._held[1]"):
+        # A cell gives its tensor, which is guarded, to each backend of the library, whichever of them has made it.
+        return f"{name[:-3]}[0]" in known
+    if guard.guard_type != "DUPLICATE_INPUT":
+        return False
+    if name.endswith(".__class__"):
+        return True  # two names of one class
+    first = _argument(guard, "source_b").name
+    own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
+    return own and (first in known or first.startswith("G['" + _OWN))
+
+
+def _argument(guard: Any, name: str) -> Any:
+    """Returns an argument with which Dynamo makes a guard: an attribute's name, or the source of the same object."""
+    made = guard.orig_guard.create_fn
+    return made.keywords[name] if name in made.keywords else made.args[0]
 
 
 def _is_own(module: str) -> bool:
