@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.shared.random import (
+from emberharmony.backend.shared.random import Generator, generator_of
+from emberharmony.backend.shared.random_parameters import (
     CHANCE,
     FROM_ZERO,
     POSITIVE,
     Domain,
-    Generator,
     check_fits_shape,
     floating,
-    generator_of,
     number,
     on_host,
     trials,

@@ -21,23 +21,21 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.shared.random import (
+from emberharmony.backend.shared.random import Generator, generator_of
+from emberharmony.backend.shared.random_parameters import (
     CHANCE,
     FROM_ZERO,
-    HOST,
-    Generator,
     below,
     check_between,
     check_bounds,
     check_fits_shape,
     floating,
-    generator_of,
     integral,
     number,
     on_host,
     size_of,
-    start_streams,
 )
+from emberharmony.backend.shared.random_streams import HOST, start_streams
 from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64

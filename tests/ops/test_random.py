@@ -18,7 +18,7 @@ from scipy import stats
 from emberharmony import ops
 from emberharmony.backend import create_backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.backend.shared.random import below
+from emberharmony.backend.shared.random_parameters import below
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.random import floating
+from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief

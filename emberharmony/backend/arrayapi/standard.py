@@ -10,8 +10,8 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.fallback.random import stream_of
 from emberharmony.backend.fallback.tensor import native_device, placement_of
 from emberharmony.backend.promote import Promotion
-from emberharmony.backend.shared.random import checked_streams, restore_streams, saved_streams
 from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
 

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.fallback.tools import body, placed
-from emberharmony.backend.shared.random import DefaultStream, below, clone, floating
+from emberharmony.backend.shared.random import clone
+from emberharmony.backend.shared.random_parameters import below, floating
+from emberharmony.backend.shared.random_streams import DefaultStream
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 

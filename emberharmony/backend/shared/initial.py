@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from emberharmony.backend.shared import special
-from emberharmony.backend.shared.random import Array, Generator
+from emberharmony.backend.shared.random import Generator
+from emberharmony.backend.shared.random_parameters import Array
 from emberharmony.core.dtypes import float64
 
 

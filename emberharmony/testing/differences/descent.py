@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, NamedTuple
 
-from emberharmony.backend.shared.random import HOST
+from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import OPS

@@ -13,7 +13,9 @@ import numpy as np
 
 from emberharmony import ops
 from emberharmony.backend.discovery import load
-from emberharmony.backend.shared.random import HOST, Generator, floating
+from emberharmony.backend.shared.random import Generator
+from emberharmony.backend.shared.random_parameters import floating
+from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, brief

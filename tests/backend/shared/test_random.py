@@ -1,15 +1,13 @@
-"""The portable random generator and the default streams."""
+"""The portable random generator."""
 
-import math
 import pickle
 
 import numpy as np
 import pytest
 
 from emberharmony.backend.shared import random
-from emberharmony.core.dtypes import float16, float32, float64
 from emberharmony.core.state.commits import commit
-from emberharmony.errors import ArgumentError, DTypeError
+from emberharmony.errors import ArgumentError
 
 
 def test_equal_seeds_give_equal_draws() -> None:
@@ -46,32 +44,6 @@ def test_a_clone_draws_the_same() -> None:
     source = np.random.Generator(np.random.Philox(1))
     copy = random.clone(source)
     assert copy.random(3).tolist() == source.random(3).tolist()
-
-
-def test_a_default_stream_restarts_with_each_seed() -> None:
-    stream = random.DefaultStream(lambda seed: [seed])
-    random.start_streams(7)
-    first = stream.get()
-    assert first == [7]
-    assert stream.get() is first
-    random.start_streams(7)
-    assert stream.get() is not first
-
-
-def test_draws_have_floating_dtypes_only() -> None:
-    assert random.floating(None).name == "float32"
-    assert random.floating("float16") is float16
-    with pytest.raises(DTypeError):
-        random.floating("int32")
-
-
-@pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 0.0, 1e30, -1e-30])
-def test_below_gives_a_slightly_smaller_number(high: float) -> None:
-    for dtype, native in ((float32, np.float32), (float64, np.float64)):
-        high = float(native(high))
-        found = native(random.below(high, dtype))
-        assert found < high
-        assert high - found <= max(2 * np.spacing(native(abs(high))), math.ulp(0.0)) or high == 0.0
 
 
 def test_rewinding_goes_back_to_an_earlier_draw() -> None:
