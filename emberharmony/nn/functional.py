@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
-from emberharmony.core.cells.cell import Assignments, Cell, newly_held
+from emberharmony.core.cells.blocks import Assignments, newly_held
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
 from emberharmony.core.types import Tensor

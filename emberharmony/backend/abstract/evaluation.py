@@ -5,7 +5,8 @@ from typing import Any
 
 from emberharmony.backend.abstract import AbstractBackend
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Assignments, Cell
+from emberharmony.core.cells.blocks import Assignments
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import EmberError, brief
 from emberharmony.core.tensor_spec import TensorSpec
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten

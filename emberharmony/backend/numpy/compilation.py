@@ -14,7 +14,8 @@ import numpy as np
 from emberharmony.backend.numpy.lowering import LOWERED
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
 from emberharmony.backend.shared.compilation import constant_kind, hashable
-from emberharmony.core.cells.cell import Assignments, Cell, ReadFromOutside, differentiated, newly_held
+from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, differentiated, newly_held
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import Effects
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import TracedTensorError

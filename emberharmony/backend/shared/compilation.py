@@ -6,7 +6,8 @@ A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from emberharmony.core.cells.cell import Cell, ReadFromOutside, differentiated
+from emberharmony.core.cells.blocks import ReadFromOutside, differentiated
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy

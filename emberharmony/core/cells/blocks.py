@@ -1,0 +1,142 @@
+"""Blocks in which the cells that are read are collected, or cells hold other values for one thread.
+
+A transform that puts traced tensors into cells (`ops.backward`) does so in an `Assignments` block. Only the thread of
+the block sees them, and the cells keep their plain tensors.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core import selection
+from emberharmony.core.cells.overwriting import WATCHES
+from emberharmony.core.state.commits import Step
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws, recording
+from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
+
+if TYPE_CHECKING:
+    from emberharmony.core.cells.cell import Cell, Held
+
+OBSERVED: "list[ReadCells]" = []
+"""The `ReadCells` blocks that are open."""
+
+
+def refuse_changing(cell: "Cell") -> None:
+    """Checks that no step of an optimizer that a recorder has noted will change a cell.
+
+    Raises:
+        HostDrawError: if one will, because it has not been made yet.
+    """
+    block = recording()
+    if block is not None and cell in block.effects.changing:
+        raise HostDrawError(f"{cell!r} would be used before the step that changes it is made")
+
+
+class ReadCells:
+    """A context manager that collects the cells whose values are read in its block, each with its value.
+
+    `with ReadCells() as read:` gives the dict from cell to value. It also contains the cells that other threads read
+    meanwhile.
+    """
+
+    def __enter__(self) -> "dict[Cell, Any]":
+        self._read: dict[Cell, Any] = {}
+        OBSERVED.append(self)
+        WATCHES.append(self)
+        return self._read
+
+    def __exit__(self, *raised: object) -> None:
+        OBSERVED[:] = [block for block in OBSERVED if block is not self]
+        WATCHES.remove(self)
+
+    def made(self, cell: "Cell") -> None:
+        """Notes that a cell is made."""
+
+    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+        """Adds a cell that is read, with what an `Assignments` block makes it hold, and the tensor."""
+        self._read[cell] = tensor
+
+
+class ReadFromOutside(ReadCells):
+    """The same for values that are there before the block.
+
+    It leaves out cells that are made in the block, and what `Assignments` blocks inside of it make cells hold.
+    """
+
+    def __enter__(self) -> "dict[Cell, Any]":
+        self._before = dict(THREAD.values)
+        self._own: set[Cell] = set()
+        return super().__enter__()
+
+    def made(self, cell: "Cell") -> None:
+        """Notes that a cell is made."""
+        self._own.add(cell)
+
+    def has_made(self, cell: "Cell") -> bool:
+        """Returns whether a cell was made in the block."""
+        return cell in self._own
+
+    def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
+        """Adds a cell that is read, unless what it holds is of the block."""
+        refuse_changing(cell)
+        if cell not in self._own and (held is None or held is self._before.get(cell)):
+            super().add(cell, held, tensor)
+
+
+class _Thread(ThreadStack):
+    """The open `Assignments` blocks of this thread, and what the innermost one makes the cells hold.
+
+    `values` is the same dict as long as the thread lives, because `torch.compile` would compile a function that reads a
+    cell again for each other dict, and cannot trace the read of a `ContextVar` at all (PyTorch 2.13).
+    """
+
+    def __init__(self, opened: list[Any]) -> None:
+        super().__init__(opened)
+        self.values: dict[Cell, Held] = {}
+
+    def consequences(self, entry: Entry | None) -> Iterable[Step]:
+        """Returns the steps that make `values` those of the innermost block."""
+        values = self.values
+        return [(values.clear,)] if entry is None else [(values.clear,), (values.update, entry[0])]
+
+
+THREAD = _Thread(WATCHES)
+WithoutDraws.holder = staticmethod(THREAD.get)
+
+
+class Assignments(Scope):
+    """A block in which cells hold other values, for this thread only; the cells themselves do not change.
+
+    `with Assignments(tensors) as assigned:` gives the dict from cell to the pair of value and backend. It also gets the
+    assignments made in the block.
+
+    Args:
+        tensors: the tensors of the active backend, possibly traced, that cells hold at first.
+    """
+
+    __slots__ = ("_tensors",)
+
+    _stack: Any = THREAD
+
+    def __init__(self, tensors: "dict[Cell, Any]") -> None:
+        self._watch, self._tensors = None, tensors  # what `Scope` does, without a further call
+
+    def __enter__(self) -> "dict[Cell, Held]":
+        home = selection.current().home
+        outer = THREAD.entry
+        values = {} if outer is None else dict(outer[0])
+        for cell, tensor in self._tensors.items():
+            values[cell] = tensor, home
+        THREAD.set((values, outer, self, self._watch))
+        return values
+
+
+def newly_held(
+    assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own: "Collection[Cell]" = ()
+) -> "dict[Cell, Any]":
+    """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
+    return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in own}
+
+
+def differentiated() -> "list[Cell]":
+    """Returns the cells that the open `Assignments` blocks of this thread began with."""
+    return list({cell: None for block in blocks_of(THREAD.entry) for cell in block._tensors})
