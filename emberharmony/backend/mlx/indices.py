@@ -23,6 +23,8 @@ _MANY = 2**13
 """From this many elements on, an assignment takes longer than the calls that choose between rows."""
 LARGE = 2**18
 """From this many elements on, copying all of them takes longer than the calls that copy them as rows."""
+_FEW = 1024
+"""Up to this many elements, tensors of one number are kept."""
 _WIDE, _GROUP = 64, 2**12
 """The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
 
@@ -222,7 +224,7 @@ def led_aside(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `written` drops."""
     # Read as unsigned, negative numbers are the largest ones.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _known(mx.minimum(places, mx.array(length, mx.uint64)))
+    return _known(mx.minimum(places, _ends(indices, length)))
 
 
 def _known(places: mx.array) -> mx.array:
@@ -236,8 +238,21 @@ def past_the_end(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; those out of bounds become `length`, which `written` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
-    end = mx.broadcast_to(mx.array(length, mx.uint64), indices.shape)
+    end = _ends(indices, length)
     return _known(mx.minimum(mx.minimum(places, places + end), end))
+
+
+def _ends(indices: mx.array, length: int) -> mx.array:
+    """Returns the unsigned length for each index."""
+    if indices.size <= _FEW:
+        return _repeated(length, indices.shape)
+    return mx.broadcast_to(mx.array(length, mx.uint64), indices.shape)
+
+
+@functools.lru_cache(maxsize=128)
+def _repeated(number: int, shape: tuple[int, ...]) -> mx.array:
+    """Returns a tensor of one unsigned number, which is kept, because MLX takes 3 µs to broadcast it."""
+    return of_host(np.full(shape, number, np.uint64))
 
 
 def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
