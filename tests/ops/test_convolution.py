@@ -160,6 +160,9 @@ def _derivatives(backend: str, f: Callable[..., Any], *arrays: np.ndarray[Any, A
         ("conv", (2, 2), (1, "same", None, (2, 1))),
         ("conv_transpose", (3, 3), ((1, 2), "valid", None, None, (2, 1))),
         ("conv_transpose", (2, 3), (2, "same")),
+        ("depthwise_conv", (3, 2), (1,)),
+        ("depthwise_conv", (2, 3), (2, "same")),
+        ("depthwise_conv", (2, 2), (1, "valid", None, 2)),
     ],
 )
 def test_native_kernels_have_the_derivatives_of_the_composite(
@@ -168,7 +171,8 @@ def test_native_kernels_have_the_derivatives_of_the_composite(
     if backend == "numpy":
         pytest.skip("NumPy has no autograd of its own")
     x = np.sin(np.arange(56, dtype=np.float32)).reshape(1, 7, 4, 2)
-    w = np.cos(np.arange(size[0] * size[1] * 4, dtype=np.float32)).reshape(*size, 2, 2)
+    pairs = (2, 1) if op == "depthwise_conv" else (2, 2)
+    w = np.cos(np.arange(size[0] * size[1] * pairs[0] * pairs[1], dtype=np.float32)).reshape(*size, *pairs)
     native, composed = getattr(ops, op), OPS[op].declared
     got = _derivatives(backend, lambda x, w: native(x, w, *options), x, w)
     wanted = _derivatives(backend, lambda x, w: composed(x, w, *options), x, w)

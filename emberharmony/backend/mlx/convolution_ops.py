@@ -194,23 +194,23 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
 
     Args:
         composed: returns the composite of an op, whose derivatives and slices are right.
-        name: the op, "conv" or "conv_transpose".
+        name: the op, "conv", "conv_transpose", or "depthwise_conv" with one kernel for each channel.
         groups: the number of groups of channels.
         plan: the geometry.
         options: the arguments of the op after the kernel.
     """
-    ones = (1,) * len(plan.strides)
+    ones, outputs, turned = (1,) * len(plan.strides), -1 if name == "conv" else -2, isinstance(plan, Transposed)
     if isinstance(plan, Transposed):
-        outputs, pairs, strides, spread = -2, plan.around, ones, plan.strides
+        pairs, strides, spread = plan.around, ones, plan.strides
     else:
-        outputs, pairs, strides, spread = -1, plan.padding, plan.strides, ones
+        pairs, strides, spread = plan.padding, plan.strides, ones
     padding = [before for before, _ in pairs], [after for _, after in pairs]
 
     def native(x: mx.array, kernel: mx.array) -> mx.array:
         kernel = mx.moveaxis(kernel, outputs, 0)
-        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, outputs == -2)
+        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, turned)
 
-    if groups == 1 and isinstance(plan, Windows):
+    if groups == 1 and not turned:
         # The derivatives of the composite take three times as many calls.
         return differentiated_by(native, functools.partial(_unrolled, plan=plan))
     return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
@@ -230,6 +230,24 @@ def _quick_conv(
     groups = check_channels(shape, size)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
     return _chosen(composed, alone, shape[0], size, groups, plan)
+
+
+@functools.lru_cache(maxsize=256)
+def _quick_depthwise(
+    composed: Callable[..., Any],
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
+) -> Function | None:
+    """Returns MLX's kernel for the depthwise convolution of such tensors; None if another way may be faster."""
+    flat = *size[:-2], 1, size[-2] * size[-1]
+    groups = check_channels(shape, flat)
+    plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
+    if groups == 1 or size[-1] != 1 or not _best(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
+        return None
+    return _alone(composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
 
 
 def _chosen(
@@ -321,6 +339,23 @@ class MLXConvolutionOps:
             result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
         result = result + b[0] if b else result
         return fitting(result if last else mx.moveaxis(result, -1, 1))
+
+    def depthwise_conv(
+        self,
+        inputs: mx.array,
+        kernel: mx.array,
+        strides: Any = 1,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+    ) -> mx.array:
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
+            quick = _quick_depthwise(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                convolved: mx.array = quick(inputs, kernel)
+                return convolved
+        return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
     def conv_transpose(
         self,
