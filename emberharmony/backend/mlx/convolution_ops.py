@@ -210,7 +210,7 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
         kernel = mx.moveaxis(kernel, outputs, 0)
         return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, turned)
 
-    if groups == 1 and not turned:
+    if groups == 1 and isinstance(plan, Windows):
         # The derivatives of the composite take three times as many calls.
         return differentiated_by(native, functools.partial(_unrolled, plan=plan))
     return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
