@@ -60,9 +60,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     + [
         (counted((3, 2)).to(own), ids(2, start=0).to(index), counted((2, 2)).to(kind), mode)
         for own, index, kind, mode in product(
-            [torch.float32, torch.float16, torch.int64],
+            [torch.float32, torch.float16, torch.int64, torch.uint16, torch.complex64, torch.bool],
             [torch.int32, torch.int64, torch.uint8, torch.bool],
-            [torch.float16, torch.float64, torch.int64, torch.complex64, torch.bool],
+            [torch.float16, torch.float64, torch.int64, torch.uint16, torch.complex64, torch.bool],
             ["set", "add"],
         )
     ],

@@ -55,9 +55,7 @@ class TorchWritingOps:
     composed: Any
 
     @fast(
-        _quick_item,
-        f"{_TENSORS} and {{0}}.dtype.is_floating_point and {{1}}.dtype is int64_of_torch and {{1}}.ndim == 1 "
-        "and {2}.ndim == {0}.ndim > 0 and {0}.numel()",
+        _quick_item, f"{_TENSORS} and {{1}}.dtype is int64_of_torch and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()"
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):
