@@ -45,7 +45,9 @@ class _Namespace:
         return _column(numbers)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+        function = getattr(np, name)
+        setattr(self, name, function)
+        return function
 
 
 DOUBLE, SINGLE = _Namespace(special_integrals.DOUBLE), _Namespace(special_integrals.SINGLE)
