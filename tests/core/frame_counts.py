@@ -5,6 +5,7 @@ Run as a program it prints the counts of the installed backends as JSON; with `-
 neither the machine nor its load: `sys.monitoring` reports each instruction, or before CPython 3.12 `sys.settrace`.
 """
 
+import gc
 import importlib.util
 import json
 import sys
@@ -34,7 +35,14 @@ def counted(call: Callable[[], object]) -> Counts:
     """Returns how many frames a call enters, and how many bytecodes run in them; its own frame is left out."""
     call()
     call()
-    return (_monitored if sys.version_info >= (3, 12) else _traced)(call)
+    # A collection in the call would run finalizers and the callbacks of others, which would be counted.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return (_monitored if sys.version_info >= (3, 12) else _traced)(call)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _traced(call: Callable[[], object]) -> Counts:
