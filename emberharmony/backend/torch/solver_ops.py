@@ -1,6 +1,7 @@
 """Linear algebra, on PyTorch."""
 
 import cmath
+import math
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.state.handlers import passing
+
+_solve, _svd = torch.linalg.solve, torch.linalg.svd
+"""Names of this module, because attributes of the modules `torch` and `torch.linalg` cost more (CPython 3.11)."""
 
 _NEARLY = 0.999
 """A component of at least this fraction of the largest one counts as equal to it; the first such one is chosen.
@@ -35,28 +39,6 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
     return chosen.sgn().conj() if columns.is_complex() else chosen.detach().sgn()
 
 
-def _fix_signs(columns: torch.Tensor, rows: torch.Tensor) -> bool:
-    """Writes singular vectors over themselves with the signs of `_phases`, if these are clear from few calls.
-
-    Args:
-        columns: the left singular vectors of real matrices, whose values can be read.
-        rows: as many right singular vectors.
-
-    Returns:
-        Whether it did.
-    """
-    if columns.ndim > 2 or not columns.numel():
-        return False
-    least, largest = columns.aminmax(dim=0)
-    sums = least.add_(largest)
-    if not lapack.are_clear(sums.tolist()):
-        return False
-    signs = sums.sgn_()
-    columns.mul_(signs)
-    rows.mT.mul_(signs)
-    return True
-
-
 def _signs(x: torch.Tensor) -> torch.Tensor:
     """Returns the sign or phase of numbers, a factor of magnitude 1; 1 for zero."""
     signs = torch.sgn(x if x.is_complex() else x.detach())
@@ -68,6 +50,11 @@ def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     if a.ndim == b.ndim:
         return b
     return b.unsqueeze(-1) if b.ndim == 1 else b[(None,) * max(a.ndim - b.ndim, 0)]
+
+
+def _quick_solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    # PyTorch checks two matrices itself. If it raises an error, dispatch runs the complete implementation.
+    return _solve(a, b) if a.ndim == b.ndim == 2 else TorchSolverOps.solve(a, b)
 
 
 def _any(x: torch.Tensor, unread: bool = False) -> bool:
@@ -124,6 +111,27 @@ def _finite_below(x: torch.Tensor) -> torch.Tensor:
     if not _is_finite(square(x).detach()):
         _finite(x.tril())
     return x
+
+
+def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
+    """Returns the singular value decompositions of real matrices whose values can be read and need no derivatives.
+
+    The signs are those of `_phases`. For few elements this takes half of the time.
+    """
+    if not math.isfinite(matrices(x).sum().item()):
+        _finite(x)
+    u, s, vh = _svd(x, full_matrices=full_matrices)
+    columns, rows = (u[..., : s.shape[-1]], vh[..., : s.shape[-1], :]) if full_matrices else (u, vh)
+    if x.ndim == 2 and s.numel():
+        least, largest = columns.aminmax(dim=0)
+        sums = least.add_(largest)
+        if lapack.are_clear(sums.tolist()):
+            signs = sums.sgn_()
+            columns.mul_(signs)
+            rows.mT.mul_(signs)
+            return SVDResult(u, s, vh)
+    lapack.fix_signs(u.numpy(), vh.numpy(), full_matrices)
+    return SVDResult(u, s, vh)
 
 
 def _hermitian(x: torch.Tensor) -> torch.Tensor:
@@ -253,10 +261,10 @@ class TorchSolverOps:
         return torch.linalg.inv(square(x))
 
     @staticmethod
-    @inexact(promotion, 2)
+    @inexact(promotion, 2, _quick_solve)
     def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         check_sides(a, b)
-        result = torch.linalg.solve(a, _columns(a, b))
+        result = _solve(a, _columns(a, b))
         return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
@@ -295,12 +303,10 @@ class TorchSolverOps:
     def svd(x: torch.Tensor, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | torch.Tensor:
         if not compute_uv:
             return torch.linalg.svdvals(_finite(matrices(x)))
-        u, s, vh = torch.linalg.svd(_finite(matrices(x)), full_matrices=full_matrices)
+        if x.__class__ is torch.Tensor and x.is_cpu and x.dtype.is_floating_point and is_unwatched(x):
+            return _svd_in_place(x, full_matrices)
+        u, s, vh = _svd(_finite(matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
-        if x.__class__ is torch.Tensor and x.is_cpu and not x.is_complex() and is_unwatched(x):
-            if not _fix_signs(*((u[..., :k], vh[..., :k, :]) if full_matrices else (u, vh))):
-                lapack.fix_signs(u.numpy(), vh.numpy(), full_matrices)  # in half of the time for few elements
-            return SVDResult(u, s, vh)
         # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
         phases = _phases(u[..., :k])
         if k == u.shape[-1] == vh.shape[-2]:
