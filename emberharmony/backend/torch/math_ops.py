@@ -1,6 +1,7 @@
 """Elementwise arithmetic, on PyTorch."""
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
 """The largest number that every floating dtype can represent: the maximum of float16."""
 _FLOAT32 = "{0}.dtype is native_float32"
+_FLOAT64, _clamp = torch.float64, torch.clamp
 # `promotion.binary` computes wide unsigned dtypes as int64 modulo 2**64, which is wrong for ops that divide. These use
 # the method of the base class, and `unsigned.wide`.
 _binary = functools.partial(Promotion.binary, promotion)
@@ -100,6 +102,11 @@ def _heaviside(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return torch.where(x1.isnan(), x1, torch.where(x1 == 0, x2, (x1 > 0).to(x1.dtype)))
 
 
+def _sign(x: torch.Tensor) -> torch.Tensor:
+    # torch.sign gives 0 for NaN.
+    return torch.sign(x).masked_fill_(x.isnan(), math.nan)
+
+
 def _hypot(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     # Where both operands are zero, PyTorch's derivative is 0 / 0, which is NaN.
     none = (x1 == 0) & (x2 == 0)
@@ -117,11 +124,9 @@ def _square(x: torch.Tensor) -> torch.Tensor:
 
 
 def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
-    """Returns whether torch.clamp accepts a bound unchanged: it raises for numbers beyond the range of the dtype."""
-    if bound is None:
-        return True
-    known = type(bound) in (int, float) or (type(bound) is np.float64 and dtype is torch.float64)
-    return known and bool(-_HELD <= bound <= _HELD)
+    """Returns whether torch.clamp accepts a number unchanged: it raises for those beyond the range of the dtype."""
+    known = bound.__class__ is float or bound.__class__ is int or (bound.__class__ is np.float64 and dtype is _FLOAT64)
+    return known and -_HELD <= bound <= _HELD
 
 
 class TorchMathOps:
@@ -166,8 +171,9 @@ class TorchMathOps:
     ) -> torch.Tensor:
         low, high = min if x_min is None else x_min, max if x_max is None else x_max
         dtype = x.dtype
-        if dtype.is_floating_point and _is_plain(low, dtype) and _is_plain(high, dtype):
-            return x if low is None and high is None else torch.clamp(x, low, high)
+        plain = dtype.is_floating_point and (low is None or _is_plain(low, dtype))
+        if plain and (high is None or _is_plain(high, dtype)):
+            return x if low is None and high is None else _clamp(x, low, high)
         for bound, name, nearer in ((low, "min", self.maximum), (high, "max", self.minimum)):
             if bound is not None:
                 x, limit = promotion.common(x, bound if type(bound) in _NUMBERS else self.convert(bound))
@@ -194,10 +200,10 @@ class TorchMathOps:
         return x if x.dtype is torch.bool or not x.dtype.is_signed else torch.absolute(x)
 
     @staticmethod
+    @fast(_sign, "{0}.dtype.is_floating_point")
     def sign(x: torch.Tensor) -> torch.Tensor:
         if x.dtype.is_complex:
             return torch.sgn(x)
         if x.dtype.is_floating_point:
-            # torch.sign gives 0 for NaN.
-            return torch.where(x.isnan(), x, torch.sign(x))
+            return _sign(x)
         return torch.sign(x) if x.dtype.is_signed else (x != 0).to(x.dtype)

@@ -34,6 +34,7 @@ from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 
 roll = through_signed(torch.roll)
 repeat_interleave = through_signed(torch.repeat_interleave)
+_SEQUENCES = (tuple, list)
 _reshape, _moveaxis = torch.reshape, torch.moveaxis
 """Names of this module, because an attribute of the module `torch` costs 340 instructions more (CPython 3.11)."""
 
@@ -53,7 +54,9 @@ class TorchShapeOps:
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
-        lengths: Any = (shape,) if shape.__class__ is not tuple and isinstance(shape, (int, np.integer)) else shape
+        lengths: Any = shape
+        if shape.__class__ not in _SEQUENCES and isinstance(shape, (int, np.integer)):
+            lengths = (shape,)
         for n in lengths:
             if n.__class__ is bool:  # PyTorch 2.13 refuses it as the first length only
                 as_length(n)  # raises
