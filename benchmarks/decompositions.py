@@ -5,10 +5,13 @@ or PyTorch, and on `examples/adapters/tensorly_backend.py`, which calls ops. The
 mostly that of calls. Both sides must find the same tensor. `benchmarks/pairs.py` explains the columns; "native" is
 tensorly's own backend. tensorly has no backend of MLX.
 
-`--calls` prints which ops each decomposition calls, and how often, in place of times.
+`--calls` prints which ops each decomposition calls, and how often, in place of times. `--by-hand` measures, in place of
+the adapter, tensorly's own backend with an `svd` and a `sign` that have the results of ours, in native calls without
+dispatch: about the least that our semantics cost.
 """
 
 import importlib.util
+import math
 import re
 import sys
 from collections import Counter
@@ -52,8 +55,48 @@ def tensor() -> np.ndarray[Any, Any]:
     return np.asarray(np.einsum("ir,jr,kr->ijk", *factors) + 0.01 * random.random((SIDE,) * 3))
 
 
-def pairs(backend: str) -> dict[str, tuple[Call, Call]]:
-    """Returns each decomposition on tensorly's own backend and on ops, by title.
+def check(total: float, sums: list[float]) -> None:
+    """Checks that a matrix is finite, by a sum of its elements, and that few calls find the signs of its vectors."""
+    assert math.isfinite(total)
+    assert min(map(abs, sums)) > 0.001
+
+
+def numpy_svd(x: Any, full_matrices: bool = True) -> Any:
+    """Returns what `ops.svd` does on NumPy, for most matrices."""
+    flat = x.ravel("K")
+    total = np.vdot(flat, flat)
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    sums = np.maximum.reduce(u) + np.minimum.reduce(u)
+    check(total, sums.tolist())
+    signs = np.sign(sums)
+    u *= signs
+    vh *= signs[:, None]
+    return u, s, vh
+
+
+def by_hand(backend: str, own: Any) -> Any:
+    """Returns tensorly's own backend with the results of our `svd`, and on PyTorch of our `sign`."""
+    decompose = library(backend).linalg.svd
+
+    def torch_svd(x: Any, full_matrices: bool = True) -> Any:
+        total = x.sum().item()
+        u, s, vh = decompose(x, full_matrices=full_matrices)
+        least, largest = u.aminmax(dim=0)
+        signs = least.add_(largest)
+        check(total, signs.tolist())
+        signs.sgn_()
+        u.mul_(signs)
+        vh.mT.mul_(signs)
+        return u, s, vh
+
+    functions: dict[str, Any] = {"svd": staticmethod(numpy_svd if backend == "numpy" else torch_svd)}
+    if backend == "torch":
+        functions["sign"] = staticmethod(lambda x: x.sign().masked_fill_(x.isnan(), math.nan))
+    return type("ByHand", (type(own),), functions, backend_name="by hand")()
+
+
+def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
+    """Returns each decomposition on tensorly's own backend and on ops, or on the backend of `by_hand`, by title.
 
     Raises:
         AssertionError: if the two find different tensors.
@@ -67,11 +110,13 @@ def pairs(backend: str) -> dict[str, tuple[Call, Call]]:
 
         return call
 
-    adapter = example("adapters/tensorly_backend").EmberBackend()
+    tensorly.set_backend(OWN[backend])
+    own = tensorly.backend.BackendManager.current_backend()
+    adapter = by_hand(backend, own) if hand else example("adapters/tensorly_backend").EmberBackend()
     found = {}
     for title, (decompose, made) in decompositions().items():
         calls, results = [], []
-        for chosen in (OWN[backend], adapter):
+        for chosen in (own, adapter):
             tensorly.set_backend(chosen)
             calls.append(calling(chosen, decompose, tensorly.tensor(tensor())))
             results.append(tensorly.to_numpy(made(calls[-1]())))
@@ -105,6 +150,7 @@ def main() -> None:
     alone()
     options = parser(__doc__, 15)
     options.add_argument("--calls", action="store_true", help="print how often each function is called, and no times")
+    options.add_argument("--by-hand", action="store_true", help="measure our semantics in native calls in place of ops")
     options = options.parse_args()
     if importlib.util.find_spec("tensorly") is None:
         sys.exit("tensorly is not installed; `pip install tensorly` installs what this benchmark measures")
@@ -117,7 +163,7 @@ def main() -> None:
         ops.set_backend(backend)
         figures[backend] = {}
         print(f"\n{backend}" if options.calls else head(backend))
-        for title, (native, ours) in pairs(backend).items():
+        for title, (native, ours) in pairs(backend, options.by_hand).items():
             if not re.search(options.pattern, f"{backend} {title}"):
                 continue
             if options.calls:
