@@ -82,8 +82,8 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     if isinstance(indices, torch.Tensor):
         where = integers(indices, x.device)
         inside(x.shape[axis], where.numel())
-        if not x.is_cpu:
-            # On an accelerator index_select ends the process at a negative index.
+        if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
+            # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
             return x[(slice(None),) * axis + (where,)]
     else:
         where = indices_like(indices, x.shape[axis], x)
