@@ -197,6 +197,44 @@ def test_an_assertion_that_fails_in_a_compiled_function_runs_it_once(quick: str)
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_indices_in_tensors_may_be_negative_and_repeated(quick: str, axis: int, dtype: str) -> None:
+    x, indices = ops.reshape(ops.arange(6, dtype=dtype), (2, 3)), ops.array([[-1, 0], [-2, -1]], "int32")
+
+    def taken(x: Any) -> Any:
+        return ops.take(x, indices, axis=axis)
+
+    assert lists(ops.compile(taken)(x)) == lists(taken(x))
+    if dtype == "float32":
+        slope = ops.grad(lambda x: ops.sum(ops.multiply(taken(x), taken(x))))
+        assert lists(ops.compile(slope)(x)) == lists(slope(x))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+def test_a_call_that_cannot_be_compiled_may_follow_others_that_could(quick: str) -> None:
+    seen: list[str] = []
+
+    def fn(x: Any, way: str) -> Any:
+        if way == "number":
+            return ops.multiply(x, float(ops.to_numpy(ops.sum(x))))
+        if way == "error":
+            seen.append(way)
+            raise KeyError("of the function")
+        return ops.add(x, 1.0)
+
+    call, x = ops.compile(fn), ops.ones((3,))
+    for _ in range(3):
+        assert call(x, "plain").tolist() == [2.0] * 3
+    with pytest.raises(KeyError, match="of the function"):
+        call(x, "error")
+    assert seen == ["error"]
+    assert call(x, "plain").tolist() == [2.0] * 3
+    assert call(x, "number").tolist() == [3.0] * 3
+    for _ in range(2):
+        assert call(x, "plain").tolist() == [2.0] * 3
+
+
 def test_a_class_may_be_compiled_and_stays_as_it_is(quick: str) -> None:
     class Negative:
         def __new__(cls, x: Any) -> Any:

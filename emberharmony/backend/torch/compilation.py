@@ -163,10 +163,16 @@ def _compiled(entry: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def _is_compilers(error: AssertionError) -> bool:
-    """Returns whether an error was raised while Dynamo compiled a part, rather than while the function ran."""
-    compiler = torch._dynamo.convert_frame.__file__
-    return any(frame.f_code.co_filename == compiler for frame, _ in traceback.walk_tb(error.__traceback__))
+def _is_compilers(error: Exception, way: int) -> bool:
+    """Returns whether an error says that Dynamo cannot compile a function in this way, so that nothing has run yet."""
+    if isinstance(error, (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit)):
+        return True  # the bug may be in the function itself; running it eagerly gives the readable error
+    if isinstance(error, AssertionError):  # of Dynamo, or of the function, some of whose parts may have run already
+        compiler = torch._dynamo.convert_frame.__file__
+        found = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+        return way == _WHOLE or compiler in found
+    # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
+    return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
 
 
 class Compiled:
@@ -176,6 +182,8 @@ class Compiled:
         fn: the function.
         bound: the ops of the backend.
         in_transform: returns whether a transform of `torch.func` is running; `torch.compile` cannot run inside one.
+
+    Once it has been compiled as a whole, calls do without the frames that look for another way.
     """
 
     def __init__(self, fn: Callable[..., Any], bound: Any, in_transform: Callable[[], bool]) -> None:
@@ -183,10 +191,17 @@ class Compiled:
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
         self._whole, self._parts = _compiled(entry), torch.compile(_entry(fn))
-        self._way = _WHOLE
+        self._way, self._is_whole = _WHOLE, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
+        if self._is_whole and not (selection.is_overridden() or self._in_transform() or is_watched()):
+            STREAM.get()  # as below
+            try:
+                return self._whole(*args, **kwargs)
+            except Exception as error:
+                if not _is_compilers(error, _WHOLE):
+                    raise
         if self._in_transform():
             return self._fn(*args, **kwargs)
         if is_watched():
@@ -202,22 +217,14 @@ class Compiled:
         for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
             try:
                 result = self._run(way, *args, **kwargs)
-            except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit):
-                # The bug may be in `fn` itself; running it eagerly gives the readable error.
-                continue
-            except AssertionError as error:  # of Dynamo, or of `fn`, some of whose parts may have run already
-                if way == _IN_PARTS and not _is_compilers(error):
+            except Exception as error:
+                if not _is_compilers(error, way):
                     raise
                 continue
-            except RuntimeError as error:
-                # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
-                if way != _WHOLE or "no compiled frames" not in str(error):
-                    raise
-                continue
-            self._way = way
+            self._way, self._is_whole = way, way == _WHOLE
             return result
         result = self._fn(*args, **kwargs)
-        self._way = _NOT
+        self._way, self._is_whole = _NOT, False
         return result
 
     def _run(self, way: int, *args: Any, **kwargs: Any) -> Any:
