@@ -11,7 +11,7 @@ import numpy as np
 
 from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain, unpacked
-from emberharmony.backend.host import holds_tensors, is_foreign, numbers_to_host, to_host
+from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.backend.shared.device import processor
@@ -296,12 +296,13 @@ class Backend(Steps, Transforms, Probes):
             RangeError: if a Python integer does not fit the dtype.
             ShapeError: if a nested list is ragged.
         """
+        neutral = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
+        if value.__class__ in HOLD_NUMBERS:
+            numbers = numbers_to_host(value, neutral)
+            if numbers is not None:
+                return self._import(numbers)
         if isinstance(value, self.tensor_type):
             return value
-        neutral = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
-        numbers = numbers_to_host(value, neutral)
-        if numbers is not None:
-            return self._import(numbers)
         if isinstance(value, Cell):
             return self.convert(value.on(self.bound))
         if value.__class__ is not list and is_foreign(value):
@@ -360,7 +361,7 @@ class Backend(Steps, Transforms, Probes):
         Raises:
             BackendProtocolError: if the op is a primitive without a default body that the backend does not define.
         """
-        if self.defines(spec):
+        if getattr(type(self), spec.name, None) is not None:
             return getattr(self, spec.name)
         if spec.composite:
             return spec.body

@@ -26,6 +26,8 @@ NUMPY_SCALARS = frozenset(np.dtype(dtype.name).type for dtype in ALL if dtype is
 _SCALARS = _NUMBERS | NUMPY_SCALARS
 """The classes of numbers of Python and NumPy, which are no tensors, and hold none."""
 _SEQUENCES = frozenset((list, tuple))
+HOLD_NUMBERS = _NUMBERS | _SEQUENCES
+"""The classes of Python numbers, and of what may hold them alone."""
 _WEAK_KINDS = {"f": default_float, "c": default_complex}
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _INTEGERS, _WHOLE = {int}, {int, bool}

@@ -276,8 +276,11 @@ def converted(
             operands.append(len(positional))
         given = value
         if value is not None or not parameter.optional:
-            dtype = _dtype_among(parameters, arguments) if parameter.cast else None
-            given = _convert(backend, parameter, value, dtype)
+            if parameter.cast:
+                dtype = _dtype_among(parameters, arguments)
+                given = backend.convert(value) if dtype is None else backend.convert(value, dtype)
+            else:
+                given = _convert(backend, parameter, value)
             if value is False and parameter.name == "copy" and parameter.optional:
                 backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
@@ -298,10 +301,10 @@ def _dtype_among(parameters: Sequence[OpParameter], arguments: tuple[Any, ...]) 
     return None
 
 
-def _convert(backend: Any, parameter: OpParameter, value: Any, dtype: Any) -> Any:
+def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
     role = parameter.role
     if role == "TensorLike":
-        return backend.convert(value) if dtype is None else backend.convert(value, dtype)
+        return backend.convert(value)
     if role == "Operand":
         return value if type(value) in _NUMBERS or type(value) is bool else backend.convert(value)
     if role == "Tensors":

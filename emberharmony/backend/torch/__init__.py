@@ -173,9 +173,9 @@ class TorchBackend(
         torch.compile (PyTorch 2.13) cannot trace NumPy dtypes. While it traces, NumPy arrays are therefore converted by
         PyTorch alone, and Python numbers and lists of them without NumPy.
         """
-        if isinstance(value, torch.Tensor):
-            return value
         if torch.compiler.is_compiling():
+            if isinstance(value, torch.Tensor):
+                return value
             if isinstance(value, np.ndarray):
                 return torch.from_numpy(value).to(place(None))
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):

@@ -22,8 +22,12 @@ op_globals.publish(tensors_of_torch=frozenset((torch.Tensor,)))
 
 def _array(x: Any, dtype: Any) -> torch.Tensor:
     """Returns a new tensor of the elements of a tensor, or of a list of tensors."""
-    found = torch.stack(joinable(x, promotion)) if x.__class__ is list else torch.clone(x)
-    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
+    if x.__class__ is list:
+        x = torch.stack(joinable(x, promotion))
+        return x if dtype is None or dtype is x.dtype else cast(x, dtype)
+    if dtype is None or dtype is x.dtype:
+        return x.clone()
+    return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
 
 
 class TorchTensorOps:
@@ -58,7 +62,7 @@ class TorchTensorOps:
     @staticmethod
     @fast(_array, "True", "{0}.__class__ is list and {0} and tensors_of_torch.issuperset(map(type, {0}))")
     def array(x: torch.Tensor, dtype: Any = None) -> torch.Tensor:
-        return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
+        return _array(x, dtype)
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
