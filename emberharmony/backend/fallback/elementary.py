@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.fallback.tools import body, common, floats, placed, widest
-from emberharmony.backend.shared import elementary, special, special_integrals
+from emberharmony.backend.shared import elementary, special_integrals
+from emberharmony.backend.shared.special_binding import function as special_function
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
@@ -73,11 +74,9 @@ for _name in ("erf", "erfc", "erfinv", "i0"):
     _special(_name, getattr(elementary, _name))
 for _name in (
     *("gammaln", "digamma", "polygamma", "zeta", "beta", "betaln", "xlogy", "xlog1py", "erfcx", "ndtr", "log_ndtr"),
-    *("ndtri", "i0e", "i1", "i1e"),
+    *("ndtri", "i0e", "i1", "i1e", "gammainc", "gammaincc", "betainc"),
 ):
-    _special(_name, getattr(special, _name))
-for _name in ("gammainc", "gammaincc", "betainc"):
-    _special(_name, getattr(special_integrals, _name))
+    _special(_name, special_function(_name))
 
 
 def _complex(backend: Any, real: Any, imag: Any) -> Any:

@@ -23,10 +23,10 @@ def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
     They are imported on first use, because few programs call them: they take a seventh of the import of the backend.
     """
     from emberharmony.backend.numpy import special_single, special_space
-    from emberharmony.backend.shared import special, special_integrals
+    from emberharmony.backend.shared import special_binding
 
-    function = getattr(special, name, None) or getattr(special_integrals, name)
-    return function, getattr(special_single, name, None), special_space.DOUBLE, special_space.SINGLE
+    usual = getattr(special_single, name, None)
+    return special_binding.function(name), usual, special_space.DOUBLE, special_space.SINGLE
 
 
 def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:

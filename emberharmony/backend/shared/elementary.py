@@ -97,6 +97,11 @@ def at_least(xp: Any, y: Any, bound: float) -> Any:
     return xp.where(y >= bound, y, bound)
 
 
+def masked(xp: Any, mask: Any, x: Any, other: float) -> Any:
+    """Returns `x` where the mask is true, else a harmless number, so that no piece sees arguments of another one."""
+    return xp.where(mask, x, other)
+
+
 def gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `exp(-y * y)` to full precision: the square of `head`, a multiple of 1/16, is exact."""
     head = xp.floor(y * 16.0) / 16.0

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from emberharmony.backend.shared import special
+from emberharmony.backend.shared import special_normal
 from emberharmony.backend.shared.random import Generator
 from emberharmony.backend.shared.random_parameters import Array
 from emberharmony.core.dtypes import float64
@@ -18,7 +18,7 @@ def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: f
     first, last = sorted((sign * first, sign * last))
     below, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (first, last))
     share = below + rng.uniform(shape, float64) * (up_to - below)
-    return (sign * special.ndtri(np, share) * std + mean).clip(low, high)
+    return (sign * special_normal.ndtri(np, share) * std + mean).clip(low, high)
 
 
 def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:

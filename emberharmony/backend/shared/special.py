@@ -1,15 +1,15 @@
-"""Special functions for libraries that lack accurate ones: the gamma function and its relatives, Bessel, normal.
+"""Special functions for libraries that lack accurate ones: the gamma function and its relatives, Bessel functions.
 
 All functions compute in float64. The parameter `xp` is a namespace with NumPy's function names and these:
 `xp.entries(table, index)` returns elements of a sequence of numbers, and `xp.picked(mask, function, *arguments)`
 returns `function(*arguments)`, of which only the elements where the mask is true are used. `xp.picks` is true if it
-computes no others. `special_integrals` has the incomplete gamma and beta functions.
+computes no others. `special_normal` has the functions of the normal distribution, and `special_integrals` the
+incomplete gamma and beta functions.
 
 Source: the Chebyshev series were computed with 60 digits. DLMF 5.11 has the asymptotic series of the logarithm of the
 gamma function and of its derivative, DLMF 25.11.5 the formula of Euler and Maclaurin for the zeta function. The
 beta function uses the approximation of C. Lanczos, SIAM J. Numer. Anal. B 1 (1964) 86-96, with the coefficients of
-Boost (`lanczos13m53`). The quantile of the normal distribution is M. J. Wichura's, Algorithm AS 241, Applied Statistics
-37 (1988) 477-484.
+Boost (`lanczos13m53`).
 """
 
 import math
@@ -19,13 +19,11 @@ from typing import Any
 from emberharmony.backend.shared.elementary import (
     I0_FAR,
     I0_NEAR,
-    SMALL,
     at_least,
     at_most,
-    central,
     chebyshev,
+    masked,
     polynomial,
-    scaled_tail,
 )
 
 # The Chebyshev coefficients on [1, 3] of gammaln(x) / ((x - 1) (x - 2)), and of digamma(x) / (x - root).
@@ -69,31 +67,6 @@ _I1_FAR = (
     *(-2.512236237870209e-07, -3.882564808877691e-06, -0.00011058893876262371, -0.009761097491361469),
     *(0.7785762350182801,),
 )
-# Numerators and denominators of the quantile, for probabilities near 1/2, small and tiny ones.
-_QUANTILE_NEAR_TOP = (
-    *(2509.0809287301227, 33430.57558358813, 67265.7709270087, 45921.95393154987),
-    *(13731.69376550946, 1971.5909503065513, 133.14166789178438, 3.3871328727963665),
-)
-_QUANTILE_NEAR_BELOW = (
-    *(5226.495278852854, 28729.085735721943, 39307.89580009271, 21213.794301586597),
-    *(5394.196021424751, 687.1870074920579, 42.31333070160091, 1.0),
-)
-_QUANTILE_FAR_TOP = (
-    *(0.0007745450142783414, 0.022723844989269184, 0.2417807251774506, 1.2704582524523684),
-    *(3.6478483247632045, 5.769497221460691, 4.630337846156546, 1.4234371107496835),
-)
-_QUANTILE_FAR_BELOW = (
-    *(1.0507500716444169e-09, 0.0005475938084995345, 0.015198666563616457, 0.14810397642748008),
-    *(0.6897673349851, 1.6763848301838038, 2.053191626637759, 1.0),
-)
-_QUANTILE_END_TOP = (
-    *(2.0103343992922881e-07, 2.7115555687434876e-05, 0.0012426609473880784, 0.026532189526576124),
-    *(0.29656057182850487, 1.7848265399172913, 5.463784911164114, 6.657904643501103),
-)
-_QUANTILE_END_BELOW = (
-    *(2.0442631033899397e-15, 1.421511758316446e-07, 1.8463183175100548e-05, 0.0007868691311456133),
-    *(0.014875361290850615, 0.1369298809227358, 0.599832206555888, 1.0),
-)
 # The positive root of digamma, as the sum of two numbers.
 _ROOT, _ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
 _ASYMPTOTIC = 10.0
@@ -126,11 +99,6 @@ _EXACT = 171
 _EXPONENTS = tuple(int(math.log2(math.factorial(n)) / (n + 1)) for n in range(_EXACT))
 _SCALES = tuple(2.0**e for e in _EXPONENTS)
 _FACTORIALS = tuple(math.ldexp(float(math.factorial(n)), -e * (n + 1)) for n, e in enumerate(_EXPONENTS))
-
-
-def _inside(xp: Any, mask: Any, x: Any, other: float) -> Any:
-    """Returns `x` where the mask is true, else a harmless number, so that no piece sees arguments of another one."""
-    return xp.where(mask, x, other)
 
 
 def stirling(x: Any, terms: int = len(_STIRLING)) -> Any:
@@ -196,7 +164,7 @@ def log_gamma_next(a: Any) -> Any:
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     near = x < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_log_gamma_near, xp), _inside(xp, near, x, 1.0))
+    inner = xp.picked(near, partial(_log_gamma_near, xp), masked(xp, near, x, 1.0))
     return xp.where(near, inner, xp.picked(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
@@ -215,7 +183,7 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
 
 def _reflected(xp: Any, x: Any, right: Any) -> Any:
     """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
-    r = _from_nearest(xp, _inside(xp, x <= 0.0, x, -0.5))
+    r = _from_nearest(xp, masked(xp, x <= 0.0, x, -0.5))
     return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * _sine(r)) - right)
 
 
@@ -231,7 +199,7 @@ def digamma(xp: Any, x: Any) -> Any:
     right = x > 0.0
     y = xp.where(right, x, 1.0 - x)
     near = y < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_digamma_near, xp), _inside(xp, near, y, 1.0))
+    inner = xp.picked(near, partial(_digamma_near, xp), masked(xp, near, y, 1.0))
     positive = xp.where(near, inner, xp.picked(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
     result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
@@ -253,7 +221,7 @@ def digamma_far(xp: Any, x: Any) -> Any:
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
-    r = _from_nearest(xp, _inside(xp, x < 0.0, x, 0.5))
+    r = _from_nearest(xp, masked(xp, x < 0.0, x, 0.5))
     across = 0.5 - xp.abs(r)
     cotangent = across * _sine(across) / (xp.where(r == 0.0, math.nan, r) * _sine(r))
     return positive - math.pi * cotangent
@@ -311,7 +279,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
     ends = (xp.abs(q) == math.inf) | (s == math.inf)
     usual = (s > 1.0) & ~ends
-    result = _zeta(xp, _inside(xp, usual, s, 2.0), _inside(xp, usual, q, 1.0))
+    result = _zeta(xp, masked(xp, usual, s, 2.0), masked(xp, usual, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
     result = xp.where(ends, limit, result)
@@ -324,7 +292,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Returns the derivative of order `n` of `digamma`; NaN unless `n` is a whole number of at least 0."""
     whole = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
-    order = _inside(xp, whole & (n > 0.0), n, 1.0)
+    order = masked(xp, whole & (n > 0.0), n, 1.0)
     usual = (xp.abs(x) < math.inf) & (x != 0.0)
     exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
@@ -339,7 +307,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     beyond = usual & (x > scale)
     factor = factor * xp.where(beyond, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     scale = scale * xp.where(beyond, 2.0, 1.0)
-    size = factor * _zeta(xp, order + 1.0, _inside(xp, usual, x, 1.0), scale)
+    size = factor * _zeta(xp, order + 1.0, masked(xp, usual, x, 1.0), scale)
     size = xp.where(usual, size, xp.where(x == math.inf, 0.0, math.inf))
     even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the sign is that of x ** -(n + 1).
@@ -349,69 +317,6 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     result = xp.where(plain, xp.picked(plain, partial(digamma, xp), x), result)
     result = xp.where(whole, result, math.nan)
     return xp.where(xp.isnan(x), x, result)
-
-
-def erfcx(xp: Any, x: Any) -> Any:
-    """Returns `exp(x * x) * erfc(x)`."""
-    y = xp.abs(x)
-    tail = scaled_tail(xp, at_least(xp, y, SMALL))
-    # Beyond, the result is infinite.
-    size = at_most(xp, y, 27.0)
-    head = xp.floor(size * 16.0) / 16.0
-    power = xp.exp(head * head) * xp.exp((size - head) * (size + head))
-    inner = power * (1.0 - central(_inside(xp, y <= SMALL, x, 0.0)))
-    outer = xp.where(x < 0.0, 2.0 * power - tail, tail)
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, outer))
-
-
-_ROOT_HALF = math.sqrt(0.5)
-
-
-def _normal_tail(xp: Any, y: Any) -> Any:
-    """Returns the probability of more than `y` >= 0.67."""
-    size = at_most(xp, y, 40.0)
-    head = xp.floor(size * 16.0) / 16.0
-    power = xp.exp(-0.5 * head * head) * xp.exp(-0.5 * (size - head) * (size + head))
-    return 0.5 * scaled_tail(xp, size * _ROOT_HALF) * power
-
-
-def ndtr(xp: Any, x: Any) -> Any:
-    """Returns the distribution function of the standard normal distribution."""
-    near = xp.abs(x) * _ROOT_HALF <= SMALL
-    tail = _normal_tail(xp, _inside(xp, ~near, xp.abs(x), 1.0))
-    inner = 0.5 + 0.5 * central(_inside(xp, near, x, 0.0) * _ROOT_HALF)
-    return xp.where(xp.isnan(x), x, xp.where(near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
-
-
-def log_ndtr(xp: Any, x: Any) -> Any:
-    """Returns the logarithm of `ndtr`."""
-    near = xp.abs(x) * _ROOT_HALF <= SMALL
-    below = _inside(xp, ~near & (x < 0.0), -x, 1.0)
-    left = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
-    right = xp.log1p(-_normal_tail(xp, _inside(xp, ~near & (x > 0.0), x, 1.0)))
-    inner = xp.log(0.5 + 0.5 * central(_inside(xp, near, x, 0.0) * _ROOT_HALF))
-    result = xp.where(near, inner, xp.where(x < 0.0, left, right))
-    return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
-
-
-def ndtri(xp: Any, p: Any) -> Any:
-    """Returns the inverse of `ndtr`."""
-    q = p - 0.5
-    near = xp.abs(q) <= 0.425
-    inside = (p > 0.0) & (p < 1.0)
-    middle = _inside(xp, near, q, 0.0)
-    r = 0.180625 - middle * middle
-    inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
-    r = xp.sqrt(-xp.log(_inside(xp, inside & ~near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
-    far, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
-    outer = xp.where(
-        r <= 5.0,
-        polynomial(far, _QUANTILE_FAR_TOP) / polynomial(far, _QUANTILE_FAR_BELOW),
-        polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
-    )
-    result = xp.where(near, inner, xp.where(q < 0.0, -outer, outer))
-    ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
-    return xp.where(inside, result, ends)
 
 
 def _scaled_bessel(xp: Any, y: Any, near: Any, far: Any) -> tuple[Any, Any]:
@@ -437,7 +342,7 @@ def i1e(xp: Any, x: Any) -> Any:
 
 def i1(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind and order 1."""
-    size = _inside(xp, xp.abs(x) < math.inf, x, 0.0)
+    size = masked(xp, xp.abs(x) < math.inf, x, 0.0)
     # exp(x) may overflow where the result does not.
     root = xp.exp(0.5 * xp.abs(size))
     return xp.where(xp.abs(x) < math.inf, i1e(xp, size) * root * root, x)
@@ -503,7 +408,7 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     """Returns `_beta` where an argument is not positive, infinite or NaN."""
     infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
     usual = ~infinite & (low > -math.inf) & (high < math.inf)
-    a, b = _inside(xp, usual, low, 0.5), _inside(xp, usual, high, 0.5)
+    a, b = masked(xp, usual, low, 0.5), masked(xp, usual, high, 0.5)
     result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     end = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.promote import Promotion
-from emberharmony.backend.shared import special, special_integrals
+from emberharmony.backend.shared import special, special_integrals, special_normal
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
 _NAMES = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
-_MODULES = dict.fromkeys(("gammainc", "gammaincc", "betainc"), special_integrals)
+_MODULES = {
+    **dict.fromkeys(("gammainc", "gammaincc", "betainc"), special_integrals),
+    **dict.fromkeys(("erfcx", "ndtr", "log_ndtr", "ndtri"), special_normal),
+}
 
 
 def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:

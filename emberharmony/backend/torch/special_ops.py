@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.shared import special, special_integrals
+from emberharmony.backend.shared import special, special_integrals, special_normal
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
@@ -85,9 +85,9 @@ _SHARED: dict[str, Callable[..., torch.Tensor]] = {
     "beta": special.beta,
     "betaln": special.betaln,
     "betainc": special_integrals.betainc,
-    "erfcx": special.erfcx,
-    "ndtr": special.ndtr,
-    "log_ndtr": special.log_ndtr,
+    "erfcx": special_normal.erfcx,
+    "ndtr": special_normal.ndtr,
+    "log_ndtr": special_normal.log_ndtr,
     "i1": special.i1,
 }
 """Functions of a namespace and of float64 tensors of one shape."""
