@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from emberlint.source.names import Binding, Scope
+from emberlint.source.scopes import Binding, Scope
 from emberlint.source.source_file import SourceFile
 
 # Packages that load their namespace themselves: after `import keras`, the attribute `keras.ops` exists.

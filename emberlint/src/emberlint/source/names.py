@@ -1,4 +1,4 @@
-"""Resolves names: scopes, bindings, and the dotted origin of an expression (`np.sin` is `numpy.sin`)."""
+"""Resolves names: the bindings of a name, and the dotted origin of an expression (`np.sin` is `numpy.sin`)."""
 
 import ast
 from bisect import bisect_left
@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from emberlint.source.imports import origin_base
+from emberlint.source.scopes import COMPREHENSIONS, SCOPE_NODES, Binding, Scope, is_inside, unpacked
 from emberlint.source.tree import Tree
 
-FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-SCOPE_NODES = frozenset((ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *COMPREHENSIONS))
 BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a block consists of
 IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
 _IMPORTING = frozenset(one.partition(".")[0] for one in IMPORTERS)
@@ -19,16 +17,6 @@ TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKI
 _NAMING = frozenset((ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr))  # may have an origin
 _OWN = ("self", "cls")
 _DEPTH = 12  # how many aliases of aliases to follow; ends cycles
-
-
-class Binding(NamedTuple):
-    """One statement or expression that binds a name in a scope."""
-
-    kind: str  # import, value, parameter, function, class, element (unpacked or iterated), other
-    node: ast.AST
-    value: ast.expr | None = None  # the bound value, if it is an expression
-    origin: str | None = None  # the dotted name, for an import
-
 
 Block: TypeAlias = tuple[ast.AST | None, str]
 
@@ -39,23 +27,6 @@ class Placed(NamedTuple):
     line: int
     block: Block
     binding: Binding
-
-
-class Scope:
-    """The names bound in one module, class, function or comprehension."""
-
-    __slots__ = ("bindings", "declared", "node", "parent")
-
-    def __init__(self, node: ast.AST, parent: "Scope | None") -> None:
-        self.node = node
-        self.parent = parent
-        self.bindings: dict[str, list[Binding]] = {}
-        self.declared: dict[str, str] = {}  # names declared `global` or `nonlocal`, with that keyword
-
-    @property
-    def is_class(self) -> bool:
-        """Whether this is a class body, whose names inner functions do not see."""
-        return type(self.node) is ast.ClassDef
 
 
 class Names:
@@ -151,7 +122,7 @@ class Names:
         if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
             return Binding("value", name, parent.value)
         if isinstance(parent, (ast.Tuple, ast.List)):
-            return Binding("element", name, _unpacked(name, parent, self.tree.parents.get(parent)))
+            return Binding("element", name, unpacked(name, parent, self.tree.parents.get(parent)))
         if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
             return Binding("element", name)
         return Binding("other", name)
@@ -164,7 +135,7 @@ class Names:
         child, above = node, parents.get(node)
         below = None
         while above is not None:
-            if type(above) in scopes and _inside(above, child, below):
+            if type(above) in scopes and is_inside(above, child, below):
                 return self._scopes.get(above) or self._scope_at(above)
             below, child, above = child, above, parents.get(above)
         return self.root
@@ -488,29 +459,7 @@ def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(origins))
 
 
-def _unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
-    """Returns the expression that `a, b = x, y` assigns to `name`, or None."""
-    if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
-        return None
-    values = assignment.value.elts
-    plain = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
-    return values[target.elts.index(name)] if plain and len(values) == len(target.elts) else None
-
-
 def _attribute_name(target: ast.expr, block: ast.AST | None) -> str | None:
     if isinstance(target, ast.Attribute) and _is_own(target):
         return target.attr
     return target.id if isinstance(target, ast.Name) and isinstance(block, ast.ClassDef) else None
-
-
-def _inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:
-    """Returns whether `child`, a direct child of a scope's node, is evaluated inside the scope.
-
-    `below` is the child of `child` on the way to the expression in question.
-    """
-    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return isinstance(child, ast.stmt)
-    if isinstance(scope, ast.Lambda):
-        return child is scope.body
-    first = isinstance(child, ast.comprehension) and child is scope.generators[0]  # type: ignore[attr-defined]
-    return not (first and isinstance(child, ast.comprehension) and below is child.iter)
