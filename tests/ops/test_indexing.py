@@ -238,6 +238,14 @@ def test_the_offset_of_a_diagonal_must_be_an_integer(backend: str) -> None:
             op(X[0], 1.0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+@pytest.mark.parametrize("first", [0, -1, 3], ids=["in range", "negative", "too large"])
+def test_one_hot_of_many_elements_is_one_at_each_class(first: int, dtype: str, backend: str) -> None:
+    at = (first + np.arange(600).reshape(20, 30) % 7).astype(dtype)
+    for x in (ops.convert_to_tensor(at), ops.swapaxes(at, 0, 1)):
+        assert np.array_equal(ops.to_numpy(ops.one_hot(x, 7)), ops.to_numpy(x)[..., None] == np.arange(7))
+
+
 def test_one_hot_of_a_class_out_of_range_is_zero(backend: str) -> None:
     assert ops.one_hot([-1, 3, 1], 3).tolist() == [[0.0] * 3, [0.0] * 3, [0.0, 1.0, 0.0]]
     assert ops.shape(ops.one_hot(1, 4)) == (4,)

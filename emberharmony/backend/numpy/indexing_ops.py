@@ -21,6 +21,8 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimu
 
 _BITS: dict[int, Any] = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 """By the bytes of an element, the dtype that holds its bits."""
+_MANY_HITS = 512
+"""From this number of elements on, writing the ones of `one_hot` takes less time than comparing all elements."""
 _MANY = 2048
 """From this number of elements on, `chosen` is faster than `np.where`, unless the processor foresees the branches."""
 
@@ -60,6 +62,11 @@ def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
 
 
 def _quick_one_hot(x: np.ndarray, num_classes: int, *_usual: Any) -> np.ndarray:
+    count = x.size * num_classes
+    if count > _MANY_HITS and 0 <= x.item(x.argmin()) and x.item(x.argmax()) < num_classes:
+        result = np.zeros(count, np.float32)
+        result[np.arange(0, count, num_classes) + x.reshape(-1)] = 1.0
+        return result.reshape(*x.shape, num_classes)
     return np.equal(x[..., None], np.arange(num_classes)).astype(np.float32)
 
 
