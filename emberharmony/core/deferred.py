@@ -23,17 +23,18 @@ class Deferred:
         # Keep the module, because torch.compile can trace an attribute but not an import. Do not take it from
         # sys.modules, where another thread may have put a module whose import has not finished.
         if self._module is None:
-            self.load()
+            _load(self)
         return getattr(self._module, name)
 
-    def load(self) -> None:
-        """Imports the module."""
-        self._module = importlib.import_module(self._name)
-        self.__dict__ = self._module.__dict__
+
+def _load(deferred: Deferred) -> None:
+    """Imports the module; no method, because its name would hide an attribute of the module."""
+    deferred._module = importlib.import_module(deferred._name)
+    deferred.__dict__ = deferred._module.__dict__
 
 
 def import_now(package: str) -> None:
     """Imports the deferred modules of a package, so that `torch.compile` can trace their first use too."""
     for deferred in Deferred.made:
         if deferred._name.startswith(f"{package}."):
-            deferred.load()
+            _load(deferred)

@@ -22,6 +22,16 @@ def test_attributes_are_those_of_the_module() -> None:
         _ = Deferred("no_such_module").name
 
 
+def test_attributes_follow_the_module_and_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    deferred = Deferred("json")
+    assert deferred.load is json.load
+    for function in (len, max):
+        monkeypatch.setattr(json, "load", function)
+        assert deferred.load is function
+
+
 def test_a_deferred_module_is_imported_at_its_first_use_only() -> None:
     code = (
         "import sys; from emberharmony import ops; print('emberharmony.transforms.derivatives' in sys.modules);"
