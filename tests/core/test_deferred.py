@@ -27,9 +27,10 @@ def test_attributes_follow_the_module_and_may_have_any_name(monkeypatch: pytest.
 
     deferred = Deferred("json")
     assert deferred.load is json.load
-    for function in (len, max):
-        monkeypatch.setattr(json, "load", function)
-        assert deferred.load is function
+    for made in (object(), object()):
+        monkeypatch.setattr(json, "load", made)
+        found: object = deferred.load
+        assert found is made
 
 
 def test_a_deferred_module_is_imported_at_its_first_use_only() -> None:
