@@ -18,10 +18,12 @@ from emberharmony.core.tracing import TELLERS, lost
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
 
+_interpreter = _functorch.peek_interpreter_stack
+
 op_globals.publish(
     traced_by_torch=torch.compiler.is_compiling,
     traced_by_dynamo=torch.compiler.is_dynamo_compiling,
-    mapped_by_torch=_functorch.peek_interpreter_stack,
+    mapped_by_torch=_interpreter,
 )
 HAS_VALUES = "{0}.__class__ is native_type and {0}.is_cpu and not traced_by_dynamo() and mapped_by_torch() is None"
 """When a compiled op may rely on the checks of kernels: no tensor is traced or mapped, and the first is on the CPU.
@@ -89,17 +91,16 @@ def has_values(x: torch.Tensor) -> bool:
 
 def in_functional_transform() -> bool:
     """Returns whether a transform of `torch.func` is running, in which a tensor cannot become a NumPy array."""
-    return _functorch.peek_interpreter_stack() is not None
+    return _interpreter() is not None
 
 
 def is_unwatched(*tensors: torch.Tensor) -> bool:
     """Returns whether nothing records what is done to tensors, so that they may be written into others in place."""
-    if torch.compiler.is_compiling() or in_functional_transform() or forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or _interpreter() is not None or forward_ad._current_level >= 0:
         return False
-    # A tensor made in inference mode cannot be written to outside of it.
-    inference = torch.is_inference_mode_enabled()
     for x in tensors:  # noqa: SIM110  (faster than `any`)
-        if x.requires_grad or (not inference and x.is_inference()):
+        # A tensor made in inference mode cannot be written to outside of it.
+        if x.requires_grad or (x.is_inference() and not torch.is_inference_mode_enabled()):
             return False
     return True
 
