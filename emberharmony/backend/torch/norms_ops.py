@@ -48,9 +48,11 @@ class TorchNormsOps:
 
     def vector_norm(self, x: torch.Tensor, axis: Any = None, keepdims: bool = False, ord: float = 2) -> torch.Tensor:
         if x.is_cpu and is_usual(axis, keepdims, ord) and (x.dtype is torch.float32 or x.dtype is torch.float64):
-            length = torch.linalg.vector_norm(x, dtype=torch.float64)
+            if x.dtype is torch.float32:
+                return torch.linalg.vector_norm(x, dtype=torch.float64).to(torch.float32)
+            length = torch.linalg.vector_norm(x)
             if _is_held(length.detach(), 2):
-                return length if x.dtype is torch.float64 else length.to(torch.float32)
+                return length
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = normalized(axis, x.ndim)
         if ord == -torch.inf:
