@@ -185,9 +185,10 @@ class MLXBackend(
         alike = all(list(map(_DTYPE, column)).count(first) == len(column) for column in columns)
         if not (alike and all(map(self.may_keep_all, columns))):
             return None
-        # A GPU would wait for the calls between the chunks.
-        on_the_cpu = large and (place(None) or mx.default_device()).type == mx.cpu
-        return programs.chunked(program, columns, self.bound.eval) if on_the_cpu else programs.listed(program, columns)
+        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
+        if large and len(program.steps) > self.listed and (place(None) or mx.default_device()).type == mx.cpu:
+            return programs.chunked(program, columns, self.bound.eval)
+        return programs.listed(program, columns)
 
     def computes_together(self, program: Program, like: mx.array) -> bool:
         """Returns True: each tensor is computed on its own, whatever its size."""

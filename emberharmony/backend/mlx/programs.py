@@ -9,7 +9,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.shared.programs import BINARY, Program, Step, in_chunks, run
 
-CHUNK = 2**20
+CHUNK = 2**19
 """The most elements in the tensors of a list that are computed before the next ones."""
 
 _NATIVES: dict[str, Callable[..., mx.array]] = {
