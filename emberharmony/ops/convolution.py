@@ -90,10 +90,14 @@ def depthwise_conv(
 
     Shape: kernel (*size, channels, multiplier); the result has `channels * multiplier` channels.
 
+    Raises:
+        ShapeError: if the kernel does not have the channels of `inputs`.
+
     Example:
         >>> ops.depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
         [[[1.0, 20.0], [3.0, 40.0]]]
     """
+    shared_convolution.check_depthwise(inputs.shape, kernel.shape, data_format == "channels_first")
     flat = reshape(kernel, (*kernel.shape[:-2], 1, kernel.shape[-2] * kernel.shape[-1]))
     return conv(inputs, flat, strides, padding, data_format, dilation_rate)
 

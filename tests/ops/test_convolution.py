@@ -294,6 +294,23 @@ def test_a_kernel_without_length_is_refused_and_one_without_channels_is_not(back
     assert tuple(ops.conv(np.ones((2, 7, 4)), np.ones((3, 4, 0))).shape) == (2, 5, 0)
 
 
+@pytest.mark.parametrize("channels, others", [(2, 4), (4, 2), (1, 3), (3, 1)])
+def test_a_depthwise_kernel_has_the_channels_of_the_tensor(channels: int, others: int, backend: str) -> None:
+    kernel = ops.ones((3, 3, others, 1))
+    wanted = rf"a tensor of {channels} channels does not suit a kernel of shape \(3, 3, {others}, 1\), which is for"
+    for order, shape in (("channels_last", (2, 5, 6, channels)), ("channels_first", (2, channels, 5, 6)), (None, ())):
+        x = ops.ones(shape or (2, 5, 6, channels))
+        with pytest.raises(ShapeError, match=wanted):
+            ops.depthwise_conv(x, kernel, data_format=order)
+        with pytest.raises(ShapeError, match=wanted):
+            ops.separable_conv(x, kernel, ops.ones((1, 1, others, 2)), data_format=order)
+        with pytest.raises(ShapeError, match=wanted):
+            ops.grad(lambda w, x=x, order=order: ops.sum(ops.depthwise_conv(x, w, 1, "same", order)))(kernel)
+    for wrong in ops.ones(3), ops.ones((3, channels, 1)), ops.array(1.0):
+        with pytest.raises(ShapeError, match="need the same number of spatial axes"):
+            ops.depthwise_conv(ops.ones((2, 5, 6, channels)), wrong)
+
+
 @pytest.mark.parametrize("stride", [8, 2**31, 2**63, 2**70])
 def test_a_stride_longer_than_the_axis_gives_one_window(stride: int, backend: str) -> None:
     for padding in ("valid", "same"):

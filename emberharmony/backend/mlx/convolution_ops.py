@@ -29,6 +29,7 @@ from emberharmony.backend.shared.convolution import (
     channels_last,
     check_bias,
     check_channels,
+    check_depthwise,
     recent_windows,
     transposed,
     windows,
@@ -242,6 +243,7 @@ def _quick_depthwise(
     spread: int,
 ) -> Function | None:
     """Returns MLX's kernel for the depthwise convolution of such tensors; None if another way may be faster."""
+    check_depthwise(shape, size)
     flat = *size[:-2], 1, size[-2] * size[-1]
     groups = check_channels(shape, flat)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)

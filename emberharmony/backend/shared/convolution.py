@@ -101,15 +101,37 @@ def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
     Raises:
         ShapeError: if the kernel does not fit the tensor.
     """
+    _check_axes(shape, kernel)
+    groups = shape[-1] // kernel[-2] if kernel[-2] else 0
+    if groups * kernel[-2] != shape[-1] or groups == 0 or kernel[-1] % groups:
+        raise ShapeError(f"a tensor of {shape[-1]} channels does not suit a kernel of shape {tuple(kernel)}")
+    return groups
+
+
+def check_depthwise(shape: Sequence[int], kernel: Sequence[int], first: bool = False) -> None:
+    """Checks that a kernel has the channels of a tensor.
+
+    Args:
+        shape: of the tensor.
+        kernel: the shape of the kernel, (*size, channels, multiplier).
+        first: whether the channels of the tensor are on axis 1, rather than on the last one.
+
+    Raises:
+        ShapeError: if the kernel does not fit the tensor.
+    """
+    _check_axes(shape, kernel)
+    channels = shape[1 if first else -1]
+    if kernel[-2] != channels:
+        given = f"a kernel of shape {tuple(kernel)}, which is for {kernel[-2]}"
+        raise ShapeError(f"a tensor of {channels} channels does not suit {given}")
+
+
+def _check_axes(shape: Sequence[int], kernel: Sequence[int]) -> None:
     if len(shape) != len(kernel) or len(shape) < 3:
         raise ShapeError(
             f"a tensor of shape {tuple(shape)} and a kernel of shape {tuple(kernel)} need the same number of spatial "
             f"axes"
         )
-    groups = shape[-1] // kernel[-2] if kernel[-2] else 0
-    if groups * kernel[-2] != shape[-1] or groups == 0 or kernel[-1] % groups:
-        raise ShapeError(f"a tensor of {shape[-1]} channels does not suit a kernel of shape {tuple(kernel)}")
-    return groups
 
 
 def check_bias(bias: Any, outputs: int) -> None:

@@ -12,6 +12,7 @@ from emberharmony.backend.shared.convolution import (
     channels_last,
     check_bias,
     check_channels,
+    check_depthwise,
     each,
     transposed,
     windows,
@@ -158,6 +159,7 @@ def _usual(
         raise NotImplementedError
     outputs_first, joined = (n + 1, n, *range(n)), depthwise and size[-1] > 1
     if depthwise:
+        check_depthwise(shape, size)
         outputs_first, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
     groups = check_channels(shape, size)
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
