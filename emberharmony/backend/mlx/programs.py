@@ -39,16 +39,12 @@ def chunked(
 ) -> list[Sequence[mx.array]]:
     """Runs a program over lists of large tensors, a few of which MLX computes before the next; see `Backend.evaluated`.
 
-    The memory of their results between then serves the next ones, and the cache still has it.
+    So the cache still has a result when the next op reads it.
     """
+    made = listed(program, columns)
     chunks = list(in_chunks(list(range(len(columns[0]))), [x.size for x in columns[0]], CHUNK))
-    if len(chunks) == 1:
-        return listed(program, columns)
-    evaluate(columns[0])  # the gradients first: they end the backward pass, whose memory the step can use
-    found: list[list[mx.array]] = [[] for _ in program.outputs]
-    for chunk in chunks:
-        made = listed(program, [column[chunk[0] : chunk[-1] + 1] for column in columns])
-        evaluate(made)
-        for whole, part in zip(found, made, strict=True):
-            whole += part
-    return list(found)
+    if len(chunks) > 1:
+        evaluate(columns[0])  # the gradients first: they end the backward pass, whose memory the step can use
+        for chunk in chunks:
+            evaluate([column[chunk[0] : chunk[-1] + 1] for column in made])
+    return made
