@@ -46,6 +46,31 @@ def test_an_array_of_elements_is_that_of_their_tensor(backend: str, kind: str, d
         assert not np.shares_memory(ops.to_numpy(made), ops.to_numpy(x))
 
 
+LISTS: list[list[Any]] = [
+    *([1, 2], [[1.5, True], [2, -3]], [True], [[]], [(1, 2), [3, 4]], [300], [-1], [1e40], [0.1, 1 + 2j]),
+    *([2**63], [2**70], [-(2**63), 2**63], [[1], [1, 2]], [1, [2]], [None], [1, "a"], [range(2)]),
+]
+
+
+@pytest.mark.parametrize("dtype", [None, "int32", "uint8", "uint64", "float16", "bfloat16", "float64", "bool"])
+def test_an_array_of_numbers_is_what_the_complete_conversion_gives(dtype: Any, backend: str) -> None:
+    def outcome(convert: Callable[..., Any], x: Any) -> Any:
+        try:
+            made = convert(x, dtype)
+        except errors.EmberError as error:
+            return type(error), str(error).partition("()")[2]
+        return ops.dtype(made), tuple(made.shape), str(ops.to_numpy(ops.cast(made, "complex64")))
+
+    for x in LISTS:
+        assert outcome(ops.array, x) == outcome(ops.convert_to_tensor, x), x
+
+
+def test_a_compiled_function_makes_arrays_of_numbers(backend: str) -> None:
+    add = ops.compile(lambda x: ops.add(x, ops.array([1.0, 2.0])))
+    for shift in 0.0, 1.0:
+        assert add(ops.full((2,), shift)).tolist() == [1.0 + shift, 2.0 + shift]
+
+
 def test_an_array_of_elements_of_several_dtypes_has_their_common_dtype(backend: str) -> None:
     elements = [np.float32(1.5), np.int32(2)]
     assert ops.dtype(ops.array([ops.convert_to_tensor(element) for element in elements])) == ops.float32

@@ -4,21 +4,28 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import NUMPY_SCALARS, to_host
+from emberharmony.backend.host import NUMPY_SCALARS, numbers_to_host, to_host
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
-from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import TensorProxy
 
-op_globals.publish(scalars_of_numpy=NUMPY_SCALARS)
-
 
 def _array(x: Any, dtype: Any) -> np.ndarray:
-    """Returns a new array of the elements of an array, or of a list of NumPy's scalars."""
-    found = np.array(x)
+    """Returns a new array of the elements of an array, or of a list of NumPy's scalars or of numbers.
+
+    Raises:
+        NotImplementedError: if the list holds anything else; the complete conversion takes it.
+    """
+    if x.__class__ is not list or (x[0].__class__ in NUMPY_SCALARS and NUMPY_SCALARS.issuperset(map(type, x))):
+        found = np.array(x)
+    else:
+        numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
+        if numbers is None:
+            raise NotImplementedError
+        found = numbers
     return found if dtype is None or dtype is found.dtype else cast(found, dtype)
 
 
@@ -58,7 +65,7 @@ class NumpyTensorOps:
         return result.copy() if np.may_share_memory(result, x) else result
 
     @staticmethod
-    @fast(_array, promotion.inexact, "{0}.__class__ is list and {0} and scalars_of_numpy.issuperset(map(type, {0}))")
+    @fast(_array, promotion.inexact, "{0}.__class__ is list and {0}")
     def array(x: np.ndarray, dtype: Any = None) -> np.ndarray:
         return NumpyTensorOps.convert_to_tensor(x, dtype, copy=True)
 

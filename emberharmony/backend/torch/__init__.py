@@ -24,7 +24,7 @@ from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
-from emberharmony.backend.torch.dtypes import DTYPES, shareable
+from emberharmony.backend.torch.dtypes import ACCEPTED, DTYPES, shareable
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
@@ -59,8 +59,6 @@ from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
 
 _GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
-_ACCEPTED = frozenset("?bBhilfd")
-"""The codes of the most common dtypes of NumPy that PyTorch has too."""
 TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
 """A private class: only the versions on which it was tested use it, because other arguments may end the process."""
 
@@ -205,7 +203,7 @@ class TorchBackend(
         """
         if not shareable(array):
             array = array.copy()
-        if array.dtype.char in _ACCEPTED:
+        if array.dtype.char in ACCEPTED:
             tensor = torch.from_numpy(array)
         else:
             name = name_of(array.dtype)

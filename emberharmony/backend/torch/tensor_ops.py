@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from emberharmony.backend.host import numbers_to_host
 from emberharmony.backend.shared.shape import joinable
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion, shareable
+from emberharmony.backend.torch.dtypes import ACCEPTED, DTYPES, cast, on_host, promotion, shareable
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -17,17 +18,30 @@ from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import LEAVES, TensorProxy
 
-op_globals.publish(tensors_of_torch=frozenset((torch.Tensor,)))
+_TENSORS = frozenset((torch.Tensor,))
+
+op_globals.publish(is_compiling=torch.compiler.is_compiling)
 
 
 def _array(x: Any, dtype: Any) -> torch.Tensor:
-    """Returns a new tensor of the elements of a tensor, or of a list of tensors."""
-    if x.__class__ is list:
-        x = torch.stack(joinable(x, promotion))
-        return x if dtype is None or dtype is x.dtype else cast(x, dtype)
-    if dtype is None or dtype is x.dtype:
-        return x.clone()
-    return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
+    """Returns a new tensor of the elements of a tensor, or of a list of tensors or of numbers.
+
+    Raises:
+        NotImplementedError: if the list holds anything else; the complete conversion takes it.
+    """
+    if x.__class__ is not list:
+        if dtype is None or dtype is x.dtype:
+            return x.clone()
+        return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
+    if x[0].__class__ is torch.Tensor and _TENSORS.issuperset(map(type, x)):
+        found = torch.stack(joinable(x, promotion))
+    else:
+        numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
+        if numbers is None or numbers.dtype.char not in ACCEPTED:
+            raise NotImplementedError
+        found, device = torch.from_numpy(numbers), place(None)
+        found = found if device is None else found.to(device)
+    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
 
 
 class TorchTensorOps:
@@ -60,7 +74,7 @@ class TorchTensorOps:
         return result.clone() if result is x or x.is_complex() else result
 
     @staticmethod
-    @fast(_array, "True", "{0}.__class__ is list and {0} and tensors_of_torch.issuperset(map(type, {0}))")
+    @fast(_array, "True", "{0}.__class__ is list and {0} and not is_compiling()")
     def array(x: torch.Tensor, dtype: Any = None) -> torch.Tensor:
         return _array(x, dtype)
 
