@@ -3,8 +3,9 @@
 The GPT of `examples/training/gpt.py` under `ops.compile`, and the same model of `torch.nn` under `torch.compile` or of
 `mlx.nn` under `mx.compile` (`gpts.py`), with equal weights, in turn in one process. A step of training is the value and
 gradient of the loss and a step of AdamW. Decoding predicts one letter after another from the last 32. The losses and
-the letters must be equal. Behind each row is how often each side was compiled, and how long its first call took. What
-compiles again while it is timed is an error.
+the letters must be equal. On PyTorch, two more rows tell where the time goes: our model with letters that PyTorch
+makes tensors of, and the same model by hand, a function of PyTorch alone over plain tensors. Behind each row is how
+often each side was compiled, and how long its first call took. What compiles again while it is timed is an error.
 """
 
 import re
@@ -166,15 +167,46 @@ def our_decoding(model: Any) -> Call:
 
 
 def torch_decoding(net: Any) -> Call:
-    """Returns decoding by the model of `torch.nn`."""
+    """Returns decoding by the model of `torch.nn`, in one `torch.no_grad` block, as our tensors have no gradient."""
     torch = library("torch")
     predict = torch.compile(lambda numbers: net(numbers)[0, -1].argmax(), fullgraph=True)
+    return torch.no_grad()(decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32)))))  # type: ignore[no-any-return]
 
-    def letter(text: list[list[int]]) -> int:
-        with torch.no_grad():
-            return int(predict(torch.tensor(text, dtype=torch.int32)))
 
-    return decoding(letter)
+def torch_letters(model: Any) -> Call:
+    """Returns decoding by our model where PyTorch itself makes the tensors of letters."""
+    torch = library("torch")
+    predict = ops.compile(lambda numbers: ops.argmax(model(numbers)[0, -1]))
+    return decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
+
+
+def by_hand(model: Any) -> Call:
+    """Returns decoding by a function of PyTorch alone over the tensors of our model, which no object holds."""
+    torch = library("torch")
+    functional, weights = torch.nn.functional, model.state_dict()
+    width, heads, layers = weights["norm.weight"].shape[0], model.blocks[0].attention.heads, len(model.blocks)
+
+    def linear(x: Any, name: str) -> Any:
+        return functional.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+    def norm(x: Any, name: str) -> Any:
+        return functional.layer_norm(x, (width,), weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+    def likeliest(numbers: Any) -> Any:
+        places = torch.arange(numbers.shape[1])
+        x = functional.embedding(numbers, weights["letters.weight"])
+        x = x + functional.embedding(places, weights["places.weight"])
+        for block in (f"blocks.{i}" for i in range(layers)):
+            parts = linear(norm(x, f"{block}.norm1"), f"{block}.attention.inner")
+            query, key, value = parts.view(1, CONTEXT, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+            found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            x = x + linear(found.transpose(1, 2).reshape(1, CONTEXT, width), f"{block}.attention.outer")
+            hidden = functional.gelu(linear(norm(x, f"{block}.norm2"), f"{block}.network.0"))
+            x = x + linear(hidden, f"{block}.network.2")
+        return linear(norm(x, "norm"), "head")[0, -1].argmax()
+
+    predict = torch.compile(likeliest, fullgraph=True)
+    return decoding(lambda text: int(predict(torch.tensor(text, dtype=torch.int32))))
 
 
 def mlx_decoding(net: Any) -> Call:
@@ -182,6 +214,14 @@ def mlx_decoding(net: Any) -> Call:
     mx = library("mlx")
     predict = mx.compile(counted(lambda numbers: mx.argmax(net(numbers)[0, -1])))
     return decoding(lambda text: int(predict(mx.array(text, mx.int32))))
+
+
+DECODING: dict[str, Callable[[Any], Call]] = {
+    "decoding": our_decoding,
+    "decoding, letters of torch": torch_letters,
+    "decoding by hand": by_hand,
+}
+"""What is measured beside decoding by the model of a library; the last two are for PyTorch alone."""
 
 
 def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
@@ -193,7 +233,7 @@ def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
         step = torch_step if backend == "torch" else mlx_step
         return step(net, texts), our_step(model, texts)
     decode = torch_decoding if backend == "torch" else mlx_decoding
-    return decode(net), our_decoding(model)
+    return decode(net), DECODING[what](model)
 
 
 def measured(backend: str, what: str, size: str, rounds: int) -> dict[str, float]:
@@ -225,7 +265,7 @@ def main() -> None:
         ops.set_backend(backend)
         print(head(f"compiled GPT, {backend}"))
         figures[backend] = {}
-        for what in ("step", "decoding"):
+        for what in ("step", *(DECODING if backend == "torch" else ["decoding"])):
             for size in SIZES:
                 title = f"{what}, {size}"
                 if not re.search(options.pattern, title):
