@@ -5,10 +5,8 @@ from tensorly.backend.core import Backend, backend_array, backend_basic_math, ba
 
 from emberharmony import ops
 
-SAME = (
-    "arange argmax argmin argsort concatenate conj copy diag dot eigh finfo flip is_tensor kron log log2 logsumexp max"
-)
-SAME += " mean moveaxis nan ndim qr shape sign solve sort stack sum svd tensordot to_numpy trace transpose"
+SAME = "arange argmax argmin argsort concatenate conj copy diag dot eigh finfo flip is_tensor kron log log2 logsumexp"
+SAME += " max mean moveaxis nan ndim qr shape sign solve sort stack sum svd tensordot to_numpy trace transpose"
 
 
 class EmberBackend(Backend, backend_name="emberharmony"):
