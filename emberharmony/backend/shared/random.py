@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from copy import copy
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.shared import random_normal
 from emberharmony.backend.shared.random_parameters import Array, size_of
 from emberharmony.backend.shared.random_state import VERSION, State, StateReader, restored, saved
 from emberharmony.backend.shared.shape import as_shape
@@ -30,7 +32,7 @@ class Generator:
     The bits come from Philox, a counter-based generator. NumPy computes the numbers on the host, and they are then
     copied to the backend. Several threads may draw from a generator at once. It can be split, pickled, and saved as
     JSON (`state_dict`): the copy continues where the original was. A new version of NumPy may draw other numbers from
-    the same bits.
+    the same bits, except normal ones of float32 of which 16,384 or more are drawn at once.
 
     Args:
         seed: a non-negative integer of any size; None takes a random seed from the operating system.
@@ -161,7 +163,7 @@ class Generator:
 
     def normal(self, shape: Any, dtype: DType = float32, mean: float = 0.0, stddev: float = 1.0) -> Array:
         """Returns normal numbers, as float64 if that is the dtype, else as float32."""
-        drawn = np.asarray(self._rng.standard_normal(as_shape(shape), _native(dtype)))
+        drawn = _normal(self._rng, as_shape(shape), dtype)
         if (mean, stddev) != (0.0, 1.0):  # in place, because a new array costs a tenth of the draw
             drawn *= stddev
             drawn += mean
@@ -172,10 +174,10 @@ class Generator:
         # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
-        values = np.asarray(rng.standard_normal(as_shape(shape), _native(dtype)))
+        values = _normal(rng, as_shape(shape), dtype)
         outside = np.abs(values) > 2
         while outside.any():
-            values[outside] = rng.standard_normal(int(outside.sum()), _native(dtype))
+            values[outside] = _normal(rng, (int(outside.sum()),), dtype)
             outside = np.abs(values) > 2
         return values
 
@@ -243,6 +245,15 @@ def clone(source: np.random.Generator) -> np.random.Generator:
     bits = type(source.bit_generator)(0)
     bits.state = source.bit_generator.state
     return np.random.Generator(bits)
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
+    """Returns normal numbers, as float64 if that is the dtype, else as float32."""
+    count = math.prod(shape)
+    if dtype is float64 or count < random_normal.MANY:
+        return np.asarray(rng.standard_normal(shape, _native(dtype)))
+    words = rng.bit_generator.random_raw(count + 1 >> 1)
+    return random_normal.normal(words)[:count].reshape(shape)
 
 
 def _native(dtype: DType) -> Any:
