@@ -338,6 +338,32 @@ def test_logsumexp_and_its_gradient_are_precise_in_short_and_long_rows(backend: 
     assert ops.to_numpy(gradient) == pytest.approx(weights / weights.sum(-1, keepdims=True), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "axis, keepdims", [(1, False), (1, True), (-1, False), ((0, 2), False), (None, False), (2, True)]
+)
+@pytest.mark.parametrize("correction", [0, 1])
+@pytest.mark.parametrize("name", ["std", "var"])
+def test_all_derivatives_exist_where_nothing_deviates(
+    name: str, correction: int, axis: Any, keepdims: bool, backend: str
+) -> None:
+    x = np.random.default_rng(0).normal(3, 1, (4, 3, 5)).astype(np.float32)
+    x[1] = 2.0
+    if axis is None or axis == (0, 2):
+        x[:, 1] = x[...] = 2.0
+    v = np.random.default_rng(1).normal(0, 1, x.shape).astype(np.float32)
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.power(getattr(ops, name)(x, axis, keepdims, correction=correction), 3))
+
+    wanted = float(ops.jvp(loss, (x,), (v,))[1])
+    assert np.isfinite(wanted)
+    found, slope = ops.value_and_grad(lambda x: ops.jvp(loss, (x,), (v,))[1])(x)
+    assert float(found) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+    assert not ops.to_numpy(slope)[1].any()
+    product = ops.grad(lambda x: ops.sum(ops.multiply(ops.grad(loss)(x), v)))(x)
+    np.testing.assert_allclose(ops.to_numpy(product), ops.to_numpy(slope), rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["std", "var"])
 def test_derivatives_of_the_deviation_of_many_rows_are_those_of_each_row(name: str, backend: str) -> None:
     op = getattr(ops, name)

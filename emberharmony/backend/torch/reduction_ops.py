@@ -130,6 +130,8 @@ def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correct
         share = count / torch.where(freedom > 0, freedom, math.nan)
         return native(x, axes, correction=0, keepdim=keepdims) * (share if native is torch.var else share.sqrt())
     if count > correction:
+        if native is torch.std:
+            return _plain_std(x, tuple(axes), keepdims, correction)
         return native(x, axes, correction=correction, keepdim=keepdims)
     # PyTorch warns if the divisor, count - correction, is not positive. The result must be NaN then.
     return native(x, axes, correction=0, keepdim=keepdims) * math.nan
@@ -140,7 +142,21 @@ def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
 
 
 def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
-    return torch.std(x, axis, correction=correction, keepdim=keepdims)
+    found = torch.std(x, axis, correction=correction, keepdim=keepdims)
+    differentiated = x.requires_grad or forward_ad._current_level >= 0
+    if not differentiated or (has_values(x) and bool(found.detach().all())):
+        return found
+    # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
+    # other elements there, which vary, and replaced by 0.
+    axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    longest = max(axes, key=x.shape.__getitem__)
+    if x.shape[longest] == 1:
+        return found.detach()
+    none = found == 0
+    wide = none if keepdims else none.view([1 if a in axes else n for a, n in enumerate(x.shape)])
+    varied = torch.arange(x.shape[longest], device=x.device).view([-1 if a == longest else 1 for a in range(x.ndim)])
+    others = torch.where(wide, varied.to(x.dtype), x)
+    return torch.where(none, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(found.dtype)
 
 
 def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
