@@ -313,6 +313,25 @@ def test_an_interrupted_gradient_leaves_the_cells_as_they_were(backend: str) -> 
         assert lists(mean.value) in ([0.0, 0.0], [1.0, 4.0])
         if backend == "mlx":
             assert not importlib.import_module("emberharmony.backend.mlx.tracing").is_nested()
+        if backend == "torch":
+            assert not importlib.import_module("emberharmony.backend.torch.tracing").is_watched()
+
+
+@pytest.mark.parametrize("derive", [ops.grad, lambda f: lambda x: ops.jvp(f, (x,), (x,))], ids=["grad", "jvp"])
+def test_no_interruption_leaves_a_transform_of_pytorch_open(derive: Callable[..., Any]) -> None:
+    torch = pytest.importorskip("torch")
+    tracing = importlib.import_module("emberharmony.backend.torch.tracing")
+    with ops.use_backend("torch"):
+        x = ops.array([1.0, 2.0])
+        run: Callable[[], Any] = lambda: derive(lambda x: ops.sum(ops.square(x)))(x)
+        run()
+        ran, _ = trace(run)
+        for place in range(len(ran)):
+            with contextlib.suppress(InterruptionError, errors.EmberError):
+                trace(run, place)
+            assert not tracing.is_watched(), ran[place]
+            assert not torch._C._dispatch_tls_is_dispatch_key_included(tracing._kernels()[0]), ran[place]
+            assert not tracing.in_functional_transform(), ran[place]
 
 
 def test_modules_of_pytorch_are_left_alone() -> None:

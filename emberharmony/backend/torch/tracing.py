@@ -40,8 +40,7 @@ _include: Any = torch._C._dispatch_tls_set_dispatch_key_included
 class _Gradients(threading.local):
     """The leaves of all gradients that this thread is computing by `torch.autograd`, those of the innermost last."""
 
-    def __init__(self) -> None:
-        self.leaves: list[Sequence[torch.Tensor]] = []
+    leaves: tuple[Sequence[torch.Tensor], ...] = ()
 
 
 _GRADIENTS = _Gradients()
@@ -50,26 +49,28 @@ _GRADIENTS = _Gradients()
 class Watched:
     """A context in which reading a number from a traced tensor raises `TracedTensorError`.
 
-    A transform runs the function that it differentiates in this context.
+    A transform runs the function that it differentiates in this context, and calls `leave` afterwards, because an
+    interruption may have come while the context was entered or left.
 
     Args:
         leaves: the arguments of the function if `torch.autograd` differentiates it; `torch.func` marks its arguments
             itself.
     """
 
-    __slots__ = ("_key", "_leaves")
+    __slots__ = ("_key", "_leaves", "_outer")
 
     def __init__(self, leaves: Sequence[torch.Tensor] = ()) -> None:
-        self._leaves, self._key = leaves, _kernels()[0]
+        self._leaves, self._key, self._outer = leaves, _kernels()[0], _GRADIENTS.leaves
 
     def __enter__(self) -> None:
-        _GRADIENTS.leaves.append(self._leaves)
+        _GRADIENTS.leaves = (*self._outer, self._leaves)
         _include(self._key, True)
 
     def __exit__(self, *raised: object) -> None:
-        outer = _GRADIENTS.leaves
-        outer.pop()
-        _include(self._key, bool(outer))
+        _GRADIENTS.leaves = self._outer
+        _include(self._key, bool(self._outer))
+
+    leave = __exit__
 
 
 def is_watched(times: int = 1) -> bool:

@@ -219,8 +219,12 @@ def _gradients_of_autograd(
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
-    with Watched(leaves):
-        outputs = list(fn(*leaves))
+    watched = Watched(leaves)
+    try:
+        with watched:
+            outputs = list(fn(*leaves))
+    finally:
+        watched.leave()
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
@@ -256,8 +260,12 @@ def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
     """Returns the outputs of `fn(*leaves)` as a list, while `torch.func` differentiates `fn`."""
     if torch.compiler.is_compiling():
         return list(fn(*leaves))
-    with Watched():
-        return list(fn(*leaves))
+    watched = Watched()
+    try:
+        with watched:
+            return list(fn(*leaves))
+    finally:
+        watched.leave()
 
 
 def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
