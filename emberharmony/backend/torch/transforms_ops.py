@@ -219,12 +219,7 @@ def _gradients_of_autograd(
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
-    watched = Watched(leaves)
-    try:
-        with watched:
-            outputs = list(fn(*leaves))
-    finally:
-        watched.leave()
+    outputs = _watched(fn, leaves, leaves)
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
@@ -256,11 +251,17 @@ def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bo
     return found
 
 
-def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
-    """Returns the outputs of `fn(*leaves)` as a list, while `torch.func` differentiates `fn`."""
+def _watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:
+    """Returns the outputs of `fn(*leaves)` as a list, while `fn` is differentiated.
+
+    Args:
+        fn: the function.
+        leaves: its arguments.
+        recorded: these arguments if `torch.autograd` differentiates it, rather than `torch.func`.
+    """
     if torch.compiler.is_compiling():
         return list(fn(*leaves))
-    watched = Watched()
+    watched = Watched(recorded)
     try:
         with watched:
             return list(fn(*leaves))
