@@ -148,9 +148,9 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
         return found
     # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
     # other elements there, which vary, and replaced by 0.
-    axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
-    longest = max(axes, key=x.shape.__getitem__)
-    if x.shape[longest] == 1:
+    axes = normalized(axis, x.ndim)
+    longest = max(axes, key=x.shape.__getitem__, default=None)
+    if longest is None or x.shape[longest] == 1:
         return found.detach()
     none = found == 0
     wide = none if keepdims else none.view([1 if a in axes else n for a, n in enumerate(x.shape)])
