@@ -12,7 +12,6 @@ import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.host import name_of
 from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.backend.torch import optimizers, programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
@@ -24,7 +23,7 @@ from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
-from emberharmony.backend.torch.dtypes import ACCEPTED, DTYPES, shareable
+from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
@@ -49,7 +48,7 @@ from emberharmony.backend.torch.shape_ops import TorchShapeOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.special_ops import TorchSpecialOps
-from emberharmony.backend.torch.tensor_ops import TorchTensorOps
+from emberharmony.backend.torch.tensor_ops import TorchTensorOps, of_host
 from emberharmony.backend.torch.tracing import has_values, in_functional_transform, is_unwatched
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
@@ -193,29 +192,7 @@ class TorchBackend(
         """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""
         return indices.numpy() if has_values(indices) and not in_functional_transform() else None
 
-    def from_numpy(self, array: np.ndarray) -> torch.Tensor:
-        """Returns a NumPy array as a tensor on the default device.
-
-        The tensor shares the array's memory where that is safe (see `shareable`).
-
-        Raises:
-            DTypeError: if PyTorch has no such dtype.
-        """
-        if not shareable(array):
-            array = array.copy()
-        if array.dtype.char in ACCEPTED:
-            tensor = torch.from_numpy(array)
-        else:
-            name = name_of(array.dtype)
-            self.dtypes[name]
-            # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one; and of
-            # the bfloat16 of ml_dtypes, it accepts the bits.
-            if name == "bfloat16":
-                tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
-            else:
-                tensor = torch.from_numpy(array.view(name) if array.dtype.char in "qQ" else array)
-        device = place(None)
-        return tensor if device is None else tensor.to(device)
+    from_numpy = staticmethod(of_host)
 
     def awaited(self, result: Any) -> bool:
         """Waits for the accelerator, if a tensor is on it."""

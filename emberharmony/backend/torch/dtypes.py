@@ -12,8 +12,6 @@ from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
 from emberharmony.core.state.handlers import passing
 
-ACCEPTED = frozenset("?bBhilfd")
-"""The codes of the most common dtypes of NumPy that PyTorch has too."""
 DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from emberharmony.backend.host import numbers_to_host
+from emberharmony.backend.host import name_of, numbers_to_host
 from emberharmony.backend.shared.shape import joinable
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import ACCEPTED, DTYPES, cast, on_host, promotion, shareable
+from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion, shareable
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -19,8 +19,35 @@ from emberharmony.core.options import dense
 from emberharmony.core.tracing import LEAVES, TensorProxy
 
 _TENSORS = frozenset((torch.Tensor,))
+_ACCEPTED = frozenset("?bBhilfd")
+"""The codes of the most common dtypes of NumPy that PyTorch has too."""
 
 op_globals.publish(is_compiling=torch.compiler.is_compiling)
+
+
+def of_host(array: np.ndarray) -> torch.Tensor:
+    """Returns a NumPy array as a tensor on the default device.
+
+    The tensor shares the array's memory where that is safe (see `shareable`).
+
+    Raises:
+        DTypeError: if PyTorch has no such dtype.
+    """
+    if not shareable(array):
+        array = array.copy()
+    if array.dtype.char in _ACCEPTED:
+        tensor = torch.from_numpy(array)
+    else:
+        name = name_of(array.dtype)
+        DTYPES[name]
+        # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one; and of
+        # the bfloat16 of ml_dtypes, it accepts the bits.
+        if name == "bfloat16":
+            tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array.view(name) if array.dtype.char in "qQ" else array)
+    device = place(None)
+    return tensor if device is None else tensor.to(device)
 
 
 def _array(x: Any, dtype: Any) -> torch.Tensor:
@@ -37,10 +64,9 @@ def _array(x: Any, dtype: Any) -> torch.Tensor:
         found = torch.stack(joinable(x, promotion))
     else:
         numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
-        if numbers is None or numbers.dtype.char not in ACCEPTED:
+        if numbers is None:
             raise NotImplementedError
-        found, device = torch.from_numpy(numbers), place(None)
-        found = found if device is None else found.to(device)
+        found = of_host(numbers)
     return found if dtype is None or dtype is found.dtype else cast(found, dtype)
 
 
