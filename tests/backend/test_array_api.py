@@ -64,6 +64,14 @@ def test_every_op_passes_on_the_strictest_library(strict: Backend) -> None:
     assert failures(ROWS, "strict") == ([], {})
 
 
+def test_cumulative_sums_and_products_of_booleans_are_booleans_on_the_strictest_library(strict: Backend) -> None:
+    with ops.use_backend("strict"):
+        some, every = ops.cumsum([0.0, 0.5, -0.5], dtype="bool"), ops.cumprod([2.0, 0.0, 3.0], dtype="bool")
+        assert ops.dtype(some) == ops.dtype(every) == "bool"
+        assert ops.to_numpy(some).tolist() == [False, True, True]
+        assert ops.to_numpy(every).tolist() == [True, False, False]
+
+
 @pytest.fixture
 def poor(strict: Backend, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """A backend that has only what has no default body."""

@@ -109,8 +109,9 @@ class _Reductions:
             x, axis = self._xp.reshape(x, (-1,)), 0
         axis = single(axis, len(x.shape))
         x, wanted = self._summable(x, dtype)
-        x = self._library.double(x)
-        return self._library.cast(native(x, axis=axis, dtype=x.dtype), wanted)
+        library = self._library
+        x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
+        return library.cast(native(x, axis=axis, dtype=x.dtype), wanted)
 
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return self._cumulative(self._xp.cumulative_sum, x, axis, dtype)

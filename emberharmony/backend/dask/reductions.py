@@ -82,7 +82,8 @@ class DaskReductionOps:
         count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
         divisor = ops.subtract(DTYPES["float64"].type(count), correction)
         # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
-        mean = da.var(wide, axis=axes, keepdims=keepdims) if axes else ops.zeros_like(ops.absolute(wide))
+        # Of one element it is 0, but NaN if the element is infinite or NaN.
+        mean = da.var(wide, axis=axes, keepdims=keepdims) if axes else ops.absolute(ops.subtract(wide, wide))
         found = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
         return cast(found, dtype)
 

@@ -70,7 +70,8 @@ def _ended(native: Any, at_the_ends: Any) -> Any:
 
     Args:
         native: the function.
-        at_the_ends: maps the real and the imaginary parts to those of the result, for numbers with an infinite part.
+        at_the_ends: maps the real and the imaginary parts to those of the result, for numbers with an infinite part
+            or a part that is NaN.
     """
 
     def computed(x: jax.Array) -> jax.Array:
@@ -81,6 +82,26 @@ def _ended(native: Any, at_the_ends: Any) -> Any:
         return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
 
     return promotion.unary(jax.jit(computed))
+
+
+def _inverse(native: Any, at_infinity: Any) -> Any:
+    """Returns the same for an inverse function, which is NaN where a part is NaN and the other part is finite.
+
+    Args:
+        native: the function.
+        at_infinity: maps the parts to those of the result, for numbers with an infinite part; the other may be NaN.
+    """
+
+    def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
+        infinite = jnp.isinf(real) | jnp.isinf(imag)
+        return [jnp.where(infinite, part, jnp.nan) for part in at_infinity(real, imag)]
+
+    return _ended(native, at_the_ends)
+
+
+def _right_angle(part: jax.Array) -> jax.Array:
+    """Returns half of pi with the sign of a part of a complex number, or NaN if the part is NaN."""
+    return jnp.where(jnp.isnan(part), part, jnp.copysign(math.pi / 2, part))
 
 
 def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -212,23 +233,21 @@ class JAXElementaryOps:
     cos = staticmethod(promotion.unary(jnp.cos))
     tan = staticmethod(promotion.unary(jnp.tan))
     arcsin = staticmethod(
-        _ended(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
+        _inverse(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
     )
     arccos = staticmethod(
-        _ended(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
+        _inverse(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
     )
-    arctan = staticmethod(_ended(jnp.arctan, lambda re, im: (jnp.copysign(math.pi / 2, re), jnp.copysign(0.0, im))))
+    arctan = staticmethod(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
     arctan2 = staticmethod(promotion.binary(jnp.arctan2, **_REAL))
     sinh = staticmethod(_ended(_sinh, _sinh_at_ends))
     cosh = staticmethod(promotion.unary(jnp.cosh))
     tanh = staticmethod(promotion.unary(jnp.tanh))
-    arcsinh = staticmethod(_ended(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
+    arcsinh = staticmethod(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
     arccosh = staticmethod(
-        _ended(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
+        _inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
     )
-    arctanh = staticmethod(
-        _ended(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), jnp.copysign(math.pi / 2, im)))
-    )
+    arctanh = staticmethod(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
     erf = staticmethod(_special(lax.erf))
     erfc = staticmethod(_special(lax.erfc))
     erfinv = staticmethod(_erfinv)

@@ -43,13 +43,15 @@ def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return lax.stop_gradient(result).astype(x1.dtype)
 
 
+# A remainder of zero has the sign of the divisor, and its derivative is 1, while that of `jnp.copysign` at 0 is 0.
+_signed: Any = elementwise(jnp.copysign, lambda rest, b, y: jnp.ones_like(y), lambda rest, b, y: jnp.zeros_like(y))
+
+
 def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     a, b = widened(x1), widened(x2)
     rest = lax.rem(*jnp.broadcast_arrays(a, b))
     rest = jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
-    # A remainder of zero has the sign of the divisor. Written like this, the derivative by `x1` stays 1.
-    sign = jnp.where(b < 0, -1, 1).astype(a.dtype)
-    return (sign * (sign * rest + 0)).astype(x1.dtype)
+    return _signed(rest, jnp.broadcast_to(b, rest.shape)).astype(x1.dtype)
 
 
 @program()
@@ -146,6 +148,8 @@ def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (jnp.real(jnp.conj(_phase(primals[0])) * tangents[0]),)
 
 
+# `jnp.sign` returns -0.0 for -0.0.
+_sign: Any = jax.jit(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)))
 _phase: Any = jax.jit(differentiated(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_moved))
 _complex_abs: Any = jax.jit(differentiated(jnp.abs, _abs_moved))
 
@@ -218,6 +222,6 @@ class JAXMathOps:
         return x
 
     @staticmethod
-    @fast(jnp.sign, _REAL)
+    @fast(_sign, _REAL)
     def sign(x: jax.Array) -> jax.Array:
-        return _phase(x) if is_complex(x) else x if x.dtype.kind == "b" else jnp.sign(x)
+        return _phase(x) if is_complex(x) else x if x.dtype.kind == "b" else _sign(x)

@@ -121,9 +121,11 @@ def _arg(native: Callable[..., jax.Array]) -> Any:
     return arg
 
 
-def _cumulative(native: Any) -> Any:
+def _cumulative(native: Any, of_booleans: Any) -> Any:
     @program("axis")
     def run(x: jax.Array, axis: int) -> jax.Array:
+        if x.dtype.kind == "b":  # asked for by its dtype
+            return of_booleans(x.astype(np.uint8), axis).astype(x.dtype)
         wide = x
         if is_float(x):
             wide = x.astype(jnp.float64)
@@ -176,8 +178,8 @@ class JAXReductionOps:
     min = staticmethod(_extreme(jnp.min, jnp.minimum))
     argmax = staticmethod(_arg(jnp.argmax))
     argmin = staticmethod(_arg(jnp.argmin))
-    cumsum = staticmethod(_cumulative(lax.cumsum))
-    cumprod = staticmethod(_cumulative(lax.cumprod))
+    cumsum = staticmethod(_cumulative(lax.cumsum, lax.cummax))
+    cumprod = staticmethod(_cumulative(lax.cumprod, lax.cummin))
     cummax = staticmethod(_running(lax.cummax))
     cummin = staticmethod(_running(lax.cummin))
 

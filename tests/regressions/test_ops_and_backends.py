@@ -1,0 +1,69 @@
+"""Faults of ops and backends that users met or that measurements found, each as the program that showed it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+
+EVERY = [name for name in ("numpy", "torch", "mlx", "jax", "dask") if name in ops.available_backends()]
+"""All installed backends, JAX and Dask too, which tests with the fixture `backend` leave out."""
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_inverse_functions_of_a_complex_nan_are_nan(name: str) -> None:
+    z = np.array([complex(math.nan, 1), complex(1, math.nan), complex(math.nan, math.nan)], np.complex64)
+    with ops.use_backend(name):
+        for op in (ops.arcsin, ops.arccos, ops.arctan, ops.arccosh, ops.arctanh, ops.arcsinh):
+            found = ops.to_numpy(op(z))
+            assert np.isnan(found.real).all(), op.__name__
+            assert np.isnan(found.imag).all(), op.__name__
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_inverse_functions_of_complex_infinities_keep_their_limits(name: str) -> None:
+    inf, nan, right = math.inf, math.nan, math.pi / 2
+    z = np.array([complex(inf, 1), complex(-1, inf), complex(nan, inf), complex(inf, nan)], np.complex64)
+    with ops.use_backend(name):
+        found = ops.to_numpy(ops.arctan(z)).real, ops.to_numpy(ops.arctanh(z)).imag
+        ends = ops.to_numpy(ops.arcsinh(z))
+    np.testing.assert_allclose(found[0][[0, 1, 3]], [right, -right, right], rtol=1e-6)
+    np.testing.assert_allclose(found[1][:3], [right, right, right], rtol=1e-6)
+    assert np.isnan([found[0][2], found[1][3]]).all()
+    assert np.isinf(ends.real).all()
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("op", ["var", "std"])
+def test_the_variance_over_no_axes_is_nan_where_an_element_is_not_finite(name: str, op: str) -> None:
+    with ops.use_backend(name):
+        spread = getattr(ops, op)
+        for dtype in ("float32", "float16", "complex64"):
+            x = ops.cast([math.nan, math.inf, 2.0], dtype)
+            np.testing.assert_array_equal(ops.to_numpy(spread(x, axis=())), [math.nan, math.nan, 0.0])
+        assert math.isnan(spread(ops.asarray(math.nan)))
+        assert math.isnan(spread(ops.asarray(math.nan), keepdims=True))
+        assert float(spread(ops.asarray(2.0))) == 0.0
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_cumulative_sums_and_products_of_dtype_bool_are_truth_values(name: str) -> None:
+    with ops.use_backend(name):
+        some, every = ops.cumsum([0.0, 0.5, -0.5], dtype="bool"), ops.cumprod([2.0, 0.0, 3.0], dtype="bool")
+        assert ops.dtype(some) == ops.dtype(every) == "bool"
+        assert ops.to_numpy(some).tolist() == [False, True, True]
+        assert ops.to_numpy(every).tolist() == [True, False, False]
+        assert ops.to_numpy(ops.cumsum(ops.ones(300), dtype="bool")).all()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_remainders_of_zero_have_the_sign_of_the_divisor_and_zero_has_the_sign_zero(name: str) -> None:
+    with ops.use_backend(name):
+        for dtype in ("float32", "float64", "float16"):
+            zeros, ones = ops.cast([-0.0, 0.0, -0.0], dtype), ops.cast([1.0, -1.0, -2.0], dtype)
+            assert np.signbit(ops.to_numpy(ops.remainder(zeros, ones))).tolist() == [False, True, True]
+            assert not np.signbit(ops.to_numpy(ops.sign(zeros))).any()
+        by = ops.grad(lambda a, b: ops.sum(ops.remainder(a, b)), (0, 1))([-0.0, 0.0, 3.0], [1.0, -2.0, -2.0])
+        np.testing.assert_array_equal(ops.to_numpy(by[0]), [1.0, 1.0, 1.0])
+        np.testing.assert_array_equal(ops.to_numpy(by[1]), [0.0, 0.0, 2.0])
