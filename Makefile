@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,12 +42,16 @@ check: $(STAMP)  ## Check formatting, types, layers and generated files
 	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python utils/emberlint.py .
 	$(BIN)/python utils/prose.py
+	$(BIN)/python utils/mutants --check
 
 tests: $(STAMP)  ## Run only the tests; every sample row on every backend is among them
 	$(PYTEST) -n $(JOBS) --durations=10
 
 coverage: $(STAMP)  ## Run the tests and list the lines that none of them reaches, which takes longer
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
+
+mutants: $(STAMP)  ## Plant faults in a copy, one after the other, and show which the tests notice; goes on where it was interrupted
+	$(BIN)/python utils/mutants --jobs $(JOBS)
 
 test-all: coverage bench-check  ## Run the tests with coverage, on each Python, with NumPy alone, lowest versions, portable dispatch; test the wheel and a frozen program; count instructions
 	JOBS=$(JOBS) $(BIN)/nox
@@ -115,4 +119,4 @@ changelog: $(STAMP)  ## Print the changelog of the next release; with VERSION=1.
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* .asv docs/_build build dist .nox
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* .asv .mutants docs/_build build dist .nox

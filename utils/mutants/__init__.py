@@ -1,0 +1,29 @@
+"""Planted faults, and the commands that show whether the tests notice them.
+
+A mutant is one small fault that a user would see: a wrong value or dtype, a missing error, lost data. It names a
+module, a function of it, the expression or statement that it replaces and the replacement. The original is found by its
+syntax tree, so that formatting, comments and line numbers do not matter. `mutants/areas/` has one file for each area,
+each with a list `MUTANTS`.
+
+- `python utils/mutants --check` (a part of `make check`) fails if a mutant no longer applies.
+- `python utils/mutants [--area AREA] [--only NAME] [--jobs N] [--fresh]` (`make mutants`) plants each mutant in a copy
+  of the tree, runs its tests and prints the share that they noticed. `.mutants/results.json` keeps the results, so a
+  run can be interrupted and resumed, and only mutants whose module or tests have changed are tried again.
+
+To add a mutant, append it to the list of its area::
+
+    Mutant(
+        name="numpy-power-gradient-of-four",
+        module="emberharmony/backend/numpy/math_ops.py",
+        function="MathOps.power",
+        original="exponent - 1",
+        replacement="exponent - 2",
+        tests=("tests/ops/test_math.py -k power",),
+        why="the gradient of power(x, 4) is wrong",
+    )
+
+and run `python utils/mutants --only NAME`. `nth` chooses one of several equal places. An entry of `tests` has the
+arguments of one run of pytest, and entries are run in order until a test fails, so the narrowest comes first. Code that
+is moved takes its mutants along; a mutant is deleted only together with the mechanism that it breaks, and then another
+one is planted in the same area.
+"""

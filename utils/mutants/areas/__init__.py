@@ -1,0 +1,1 @@
+"""The mutants, one file for each area, each with a list `MUTANTS`."""

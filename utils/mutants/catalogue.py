@@ -1,0 +1,70 @@
+"""Lists the mutants by area, and checks that each still applies."""
+
+import functools
+import importlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from mutants.mutant import ROOT, Mutant
+from mutants.planting import Module, PlantingError, plant
+
+# The number of mutants must not fall below this.
+FLOOR = 0
+
+
+def areas() -> dict[str, list[Mutant]]:
+    """Returns the mutants of each area, in alphabetical order of the areas."""
+    folder = Path(__file__).parent / "areas"
+    names = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+    return {name: list(importlib.import_module(f"mutants.areas.{name}").MUTANTS) for name in names}
+
+
+@functools.cache
+def parsed(path: str, root: Path = ROOT) -> Module:
+    """Returns the parsed source of a file, from the root of the repository."""
+    return Module.parse(path, (root / path).read_text(encoding="utf-8"))
+
+
+def faults(catalogue: dict[str, list[Mutant]], floor: int = FLOOR) -> Iterator[str]:
+    """Yields a message for each mutant that does not apply, and for each rule that the list as a whole breaks."""
+    mutants = [mutant for area in catalogue.values() for mutant in area]
+    for name, count in Counter(mutant.name for mutant in mutants).items():
+        if count > 1:
+            yield f"{name}: {count} mutants have this name: rename all but one"
+    places = Counter((mutant.module, mutant.function, mutant.replacement, mutant.original) for mutant in mutants)
+    for (module, function, _, original), count in places.items():
+        if count > 1:
+            yield f"{module}, {function}: {count} mutants replace `{original}` alike: delete all but one"
+    if len(mutants) < floor:
+        yield f"{len(mutants)} mutants are fewer than {floor}: plant another in the area of each that was deleted"
+    for area, members in catalogue.items():
+        for mutant in members:
+            for message in _faults_of(mutant):
+                yield f"{mutant.name} (utils/mutants/areas/{area}.py): {message}"
+
+
+def _faults_of(mutant: Mutant) -> Iterator[str]:
+    if not (ROOT / mutant.module).is_file():
+        yield f"{mutant.module} does not exist: name the file that has this code now"
+        return
+    try:
+        plant(mutant, parsed(mutant.module))
+    except PlantingError as error:
+        yield str(error)
+    if not mutant.paths():
+        yield "it names no tests: name the file whose tests should notice it"
+    for path in mutant.paths():
+        file, *inside = path.split("::")
+        if not (ROOT / file).exists():
+            yield f"{file} does not exist: name the tests that cover the code now"
+            continue
+        for part in inside:
+            name = part.partition("[")[0]
+            if not any(f"{keyword} {name}" in _text(file) for keyword in ("def", "class")):
+                yield f"{file} has no test {name}: name the test that should notice it"
+
+
+@functools.cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")

@@ -1,0 +1,84 @@
+"""The command line of `python utils/mutants`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mutants.catalogue import areas, faults
+from mutants.mutant import ROOT, Mutant
+from mutants.results import Results
+from mutants.trials import RedError, Trials, shares
+
+STATE = ROOT / ".mutants" / "results.json"
+BAR, BAR_OF_AN_AREA = 0.95, 0.90
+
+
+def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
+    """Runs the command and returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python utils/mutants", description="Plants faults, and shows which the tests notice."
+    )
+    parser.add_argument("--check", action="store_true", help="only check that each mutant still applies")
+    parser.add_argument("--area", action="append", help="try the mutants of this area (more than once: of these)")
+    parser.add_argument("--only", action="append", metavar="NAME", help="try the mutants whose name contains NAME")
+    parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time (default: 1)")
+    parser.add_argument("--fresh", action="store_true", help="try all again, also those whose results are kept")
+    options = parser.parse_args(arguments)
+    catalogue = areas()
+    if options.check:
+        return _check(catalogue)
+    chosen = _chosen(catalogue, options.area, options.only)
+    if not any(chosen.values()):
+        parser.error(f"no mutant has this name; the areas are {', '.join(catalogue)}")
+    messages = list(faults(chosen, floor=0))
+    if messages:
+        print(*messages, sep="\n", file=sys.stderr)
+        return 1
+    results = Results(state, options.fresh)
+    try:
+        Trials(results, options.jobs, lambda line: print(line, flush=True)).run(
+            [mutant for members in chosen.values() for mutant in members]
+        )
+    except RedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on from here", file=sys.stderr)
+        return 130
+    return _table(chosen, results)
+
+
+def _check(catalogue: dict[str, list[Mutant]]) -> int:
+    messages = list(faults(catalogue))
+    for message in messages:
+        print(message, file=sys.stderr)
+    count = sum(map(len, catalogue.values()))
+    print(f"{count} mutants in {len(catalogue)} areas" + (f", {len(messages)} faults" if messages else " apply"))
+    return int(bool(messages))
+
+
+def _chosen(
+    catalogue: dict[str, list[Mutant]], wanted: list[str] | None, names: list[str] | None
+) -> dict[str, list[Mutant]]:
+    chosen = {area: catalogue[area] for area in catalogue if wanted is None or area in wanted}
+    if names is None:
+        return chosen
+    found = {area: [m for m in members if any(name in m.name for name in names)] for area, members in chosen.items()}
+    return {area: members for area, members in found.items() if members}
+
+
+def _table(chosen: dict[str, list[Mutant]], results: Results) -> int:
+    rows = list(shares(chosen, results))
+    planted, noticed = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    print(f"\n{'area':20} planted noticed  share  not noticed")
+    failed = noticed < BAR * planted
+    for area, count, seen, left in rows:
+        low = seen < BAR_OF_AN_AREA * count
+        failed |= low
+        names = ", ".join(f"{mutant.name} ({results.mutants[mutant.name].outcome})" for mutant in left)
+        print(f"{area:20} {count:7} {seen:7} {seen / max(count, 1):6.0%}{' !' if low else '  '}{names}")
+    print(f"{'all':20} {planted:7} {noticed:7} {noticed / planted:6.1%}")
+    if failed:
+        print(f"fewer than {BAR:.0%} in all or {BAR_OF_AN_AREA:.0%} of an area: strengthen the tests", file=sys.stderr)
+    return int(failed)

@@ -1,0 +1,101 @@
+"""A copy of the working tree in which mutants are planted, and the process that runs tests there."""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mutants.mutant import ROOT
+
+SERVER = Path(__file__).parent / "server.py"
+
+
+class Copy:
+    """A copy of the files that git tracks or would track, with a server that runs pytest there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "tree"
+        self.report = folder / "report.json"
+        self.log = folder / "log.txt"
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in filter(None, listed.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.folder / name)
+        # Bytecode is valid for the second of its source's time, so each version of a file gets a second of its own.
+        self._seconds = itertools.count(int(time.time()) - 10**6)
+        paths = (self.folder, self.folder / "emberlint" / "src")
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "OMP_NUM_THREADS": "1",
+            "JAX_ENABLE_X64": "1",
+            "PYTHONHASHSEED": "0",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, str(SERVER)],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> "Copy":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        self._process.communicate()
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
+
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Runs pytest with `arguments`, or imports a `module`; returns the exit status and the recorded failure."""
+        self.report.unlink(missing_ok=True)
+        request |= {"report": str(self.report), "log": str(self.log), "timeout": timeout}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError("the process that runs the tests has ended")
+        record = self.report.read_text(encoding="utf-8") if self.report.exists() else "{}"
+        return {**json.loads(answer), **json.loads(record)}
+
+    def output(self) -> str:
+        """Returns the end of the output of the last request."""
+        with contextlib.suppress(FileNotFoundError):
+            return self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        return ""
+
+    @contextlib.contextmanager
+    def changed(self, path: str, source: str) -> Iterator[None]:
+        """Replaces a file of the copy within the block."""
+        before = (self.folder / path).read_bytes()
+        try:
+            self._write(path, source.encode())
+            yield
+        finally:
+            self._write(path, before)
+
+    def _write(self, path: str, content: bytes) -> None:
+        (self.folder / path).write_bytes(content)
+        second = next(self._seconds)
+        os.utime(self.folder / path, (second, second))

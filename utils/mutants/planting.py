@@ -1,0 +1,176 @@
+"""Finds the place of a mutant in the source of its module, and replaces it."""
+
+import ast
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mutants.mutant import Mutant
+
+
+class PlantingError(Exception):
+    """A mutant does not apply; the message says why and what to do."""
+
+
+class Module(NamedTuple):
+    """A parsed source file."""
+
+    path: str
+    source: str
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, path: str, source: str) -> "Module":
+        """Returns the parsed file."""
+        return cls(path, source, ast.parse(source, path))
+
+
+class Place(NamedTuple):
+    """A part of a source file, in lines from 1 and in bytes of a line."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+def plant(mutant: Mutant, module: Module) -> str:
+    """Returns the source of the module with the fault in it.
+
+    Raises:
+        PlantingError: if the original is missing or ambiguous, or the replacement changes nothing or does not parse.
+    """
+    original, replacement = _snippet(mutant.original), _snippet(mutant.replacement)
+    if _dump(original) == _dump(replacement):
+        raise PlantingError("original and replacement are the same program: write another replacement")
+    places = list(_places(mutant, module, original))
+    if not places:
+        raise PlantingError(
+            f"`{_one_line(mutant.original)}` is not found in {_where(mutant)}: "
+            "copy the expression or the statements from the present source"
+        )
+    if mutant.nth is None and len(places) > 1:
+        lines = ", ".join(str(place.line) for place in places)
+        raise PlantingError(
+            f"`{_one_line(mutant.original)}` occurs {len(places)} times in {_where(mutant)} (lines {lines}): "
+            "quote more of it, or pass nth"
+        )
+    if mutant.nth is not None and not 1 <= mutant.nth <= len(places):
+        raise PlantingError(
+            f"nth is {mutant.nth}, but `{_one_line(mutant.original)}` occurs {len(places)} times in {_where(mutant)}"
+        )
+    mutated = _replaced(module.source, places[(mutant.nth or 1) - 1], _text(mutant, original, replacement))
+    try:
+        ast.parse(mutated)
+    except SyntaxError as error:
+        raise PlantingError(f"the replacement gives no valid program: {error}") from error
+    return mutated
+
+
+def _snippet(source: str) -> ast.expr | list[ast.stmt]:
+    """Returns an expression, or statements."""
+    text = textwrap.dedent(source).strip()
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        pass
+    # `return`, `await` and the like are valid in a function only.
+    try:
+        function = ast.parse("async def _():\n for _ in _:\n" + textwrap.indent(text, "  ")).body[0]
+    except SyntaxError as error:
+        raise PlantingError(f"`{_one_line(source)}` is neither an expression nor statements: {error}") from error
+    assert isinstance(function, ast.AsyncFunctionDef)
+    loop = function.body[0]
+    assert isinstance(loop, ast.For)
+    return loop.body
+
+
+def _dump(part: ast.AST | Sequence[ast.AST]) -> str:
+    if isinstance(part, ast.AST):
+        return ast.dump(part)
+    return ";".join(_dump(statement.value if isinstance(statement, ast.Expr) else statement) for statement in part)
+
+
+def _places(mutant: Mutant, module: Module, original: ast.expr | list[ast.stmt]) -> Iterator[Place]:
+    scopes = [node for node in _scopes(module.tree, "") if node[0] == mutant.function] if mutant.function else []
+    if mutant.function and not scopes:
+        raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
+    wanted = _dump(original)
+    for root in [node for _, node in scopes] or [module.tree]:
+        for node in _walk(root):
+            if isinstance(original, ast.expr):
+                if type(node) is type(original) and _dump(node) == wanted:
+                    yield _span(node, node)
+            else:
+                yield from _sequences(node, original, wanted, module.source)
+
+
+def _sequences(node: ast.AST, original: list[ast.stmt], wanted: str, source: str) -> Iterator[Place]:
+    count = len(original)
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if not isinstance(block, list):
+            continue
+        for start in range(len(block) - count + 1):
+            part = block[start : start + count]
+            if type(part[0]) is type(original[0]) and _dump(part) == wanted and not _is_elif(part[0], source):
+                yield _span(part[0], part[-1])
+
+
+def _scopes(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yields the qualified name of each function and class with its node."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield prefix + child.name, child
+            yield from _scopes(child, f"{prefix}{child.name}.")
+        elif not isinstance(child, ast.expr):
+            yield from _scopes(child, prefix)
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes in the order of the source, but not those in f-strings: Python 3.11 gives wrong places there."""
+    yield node
+    if not isinstance(node, ast.JoinedStr):
+        for child in ast.iter_child_nodes(node):
+            yield from _walk(child)
+
+
+def _is_elif(node: ast.stmt, source: str) -> bool:
+    return isinstance(node, ast.If) and source.splitlines()[node.lineno - 1].strip().startswith("elif")
+
+
+def _span(first: ast.AST, last: ast.AST) -> Place:
+    decorators = getattr(first, "decorator_list", [])
+    line = decorators[0].lineno if decorators else getattr(first, "lineno", 1)
+    return Place(
+        line,
+        getattr(first, "col_offset", 0),
+        getattr(last, "end_lineno", 1),
+        getattr(last, "end_col_offset", 0),
+    )
+
+
+def _text(mutant: Mutant, original: ast.expr | list[ast.stmt], replacement: ast.expr | list[ast.stmt]) -> str:
+    text = textwrap.dedent(mutant.replacement).strip()
+    if isinstance(original, ast.expr):
+        if not isinstance(replacement, ast.expr):
+            raise PlantingError("the original is an expression, the replacement a statement: quote the whole statement")
+        return f"({text})"
+    return text
+
+
+def _replaced(source: str, place: Place, text: str) -> str:
+    lines = source.splitlines(keepends=True)
+    first, last = lines[place.line - 1].encode(), lines[place.end_line - 1].encode()
+    indented = text.replace("\n", "\n" + " " * place.column)
+    middle = first[: place.column].decode() + indented + last[place.end_column :].decode()
+    return "".join([*lines[: place.line - 1], middle, *lines[place.end_line :]])
+
+
+def _where(mutant: Mutant) -> str:
+    return f"{mutant.function} of {mutant.module}" if mutant.function else mutant.module
+
+
+def _one_line(source: str) -> str:
+    text = " ".join(source.split())
+    return text if len(text) <= 70 else text[:67] + "..."

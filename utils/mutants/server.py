@@ -1,0 +1,134 @@
+"""Runs pytest in forked copies of a process that has imported the libraries, but not the package under test.
+
+`trials.py` starts this file as a program in a copy of the tree. It reads one request per line of its standard input and
+answers each with one line. A fork saves the imports of NumPy, PyTorch and MLX, which take several seconds. JAX is not
+among them, because it starts threads when it is imported, which a fork does not have.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from typing import IO, Any
+
+LIBRARIES = ("numpy", "torch", "mlx.core", "scipy.special", "pytest")
+OPTIONS = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:randomly",
+    "--no-header",
+    "--tb=short",
+    "--basetemp=.basetemp",
+)
+
+
+class Recorder:
+    """A plugin of pytest that writes the first failure and the number of tests to a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.record: dict[str, Any] = {"passed": 0, "failure": None}
+
+    def save(self) -> None:
+        """Writes the file."""
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump(self.record, file)
+
+    def fail(self, phase: str, name: str, text: str) -> None:
+        """Keeps the first failure at once, because the process may not live until the end."""
+        if self.record["failure"] is None:
+            self.record["failure"] = {"phase": phase, "test": name, "text": text[-3000:]}
+            self.save()
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Keeps an error of collection."""
+        if report.failed:
+            self.fail("collect", report.nodeid, report.longreprtext)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keeps a failure, and counts the tests that passed."""
+        if report.failed:
+            self.fail(report.when, report.nodeid, report.longreprtext)
+        elif report.when == "call" and report.passed:
+            self.record["passed"] += 1
+
+
+def run_child(request: dict[str, Any]) -> int:
+    """Runs the request in this process, and returns its exit status."""
+    if "module" in request:
+        importlib.import_module("emberharmony.ops").set_backend("numpy")
+        importlib.import_module(request["module"])
+        return 0
+    import pytest
+
+    recorder = Recorder(request["report"])
+    status = int(pytest.main([*OPTIONS, *request["arguments"]], plugins=[recorder]))
+    recorder.save()
+    return status
+
+
+def fork(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs the request in a fork, and returns its exit status, signal or timeout, and its seconds."""
+    start = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            null = os.open(os.devnull, os.O_RDONLY)
+            for source, target in ((null, 0), (log, 1), (log, 2)):
+                os.dup2(source, target)
+            status = run_child(request)
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(status)
+    try:
+        answer = _wait(child, start + request["timeout"])
+    finally:
+        # The child if the server is told to end, and programs that a test has started and left.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+    return {**answer, "seconds": round(time.monotonic() - start, 2)}
+
+
+def _wait(child: int, deadline: float) -> dict[str, Any]:
+    while True:
+        done, state = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(state)
+            return {"status": code} if code >= 0 else {"status": None, "reason": f"signal {-code}"}
+        if time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return {"status": None, "reason": "timeout"}
+        time.sleep(0.02)
+
+
+def serve(requests: IO[str], answers: IO[str]) -> None:
+    """Answers each request, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends the server after Ctrl-C
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for line in requests:
+        print(json.dumps(fork(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.stdin, os.fdopen(os.dup(1), "w"))
