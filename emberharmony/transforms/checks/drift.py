@@ -1,8 +1,10 @@
 """The checks "dtype", "device", "lazy" and "gradients": what a program does without having been asked to."""
 
+from collections.abc import Collection
 from typing import Any
 
 from emberharmony.core.dtypes import default_float
+from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.observe import Call
@@ -10,6 +12,12 @@ from emberharmony.transforms.observe import Call
 _INEXACT = ("float", "complex")
 _INTEGERS = ("signed", "unsigned")
 _WIDTHS = {"complex64": 32, "complex128": 64}
+_PROMOTED = frozenset(("TensorLike", "Operand", "Tensors"))
+"""The roles of arguments whose dtypes are promoted; indices, counts and shapes have none of them."""
+
+_AT_POSITIONS = frozenset(("indexing", "segments"))
+"""The categories of ops whose integers are positions of elements."""
+
 _MOVING = frozenset(("to_device", "to_numpy", "convert_to_tensor", "array"))
 
 
@@ -57,23 +65,32 @@ class DTypes(Drift):
             return
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
         made_of = call.op in ("convert_to_tensor", "array")
-        given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call)}
-        text = _drifted(made, given)
+        given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
+        text = _drifted(made, given, call.spec.category in _AT_POSITIONS)
         if text:
             self._found(call, line, text)
 
 
-def _drifted(made: Any, given: dict[str, Any]) -> str:
-    """Returns how a dtype differs from those of the arguments; "" if it is as meant."""
+def _drifted(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
+    """Returns how a dtype differs from those of the arguments; "" if it is as meant.
+
+    Args:
+        made: the dtype of the result.
+        given: the dtypes of the arguments that are promoted, by name.
+        at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
+    """
     inexact = {name: dtype for name, dtype in given.items() if dtype.kind in _INEXACT}
     if made.kind in _INTEGERS:
         integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
         narrow = [name for name, dtype in integers.items() if dtype.itemsize < made.itemsize]
-        if narrow and len(set(integers.values())) > 1:
+        # A result that is wider than all arguments is that of a sum, or holds positions.
+        if narrow and promote(*integers.values()) is made:
             return f"promoted {narrow[0]} of {integers[narrow[0]].name} to {made.name}; cast one argument (ops.cast)"
         return ""
     if not inexact:
         integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
+        if integers and at_positions:
+            return ""
         if integers:
             name, dtype = next(iter(integers.items()))
             return f"made {made.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
@@ -103,12 +120,20 @@ def _names_a_dtype(spec: OpSpec, call: Call) -> bool:
     return spec.name == "view"
 
 
-def _tensors_by_name(call: Call) -> list[tuple[str, Any]]:
-    """Returns the tensors among the arguments of a call, with the names of the parameters."""
+def _tensors_by_name(call: Call, roles: Collection[str] = ()) -> list[tuple[str, Any]]:
+    """Returns the tensors among the arguments of a call, with the names of the parameters.
+
+    Args:
+        call: the call.
+        roles: the roles of the parameters that count; all if there are none.
+    """
     kind, found = call.backend.tensor_type, []
-    names = [parameter.name for parameter in call.spec.parameters]
+    role_of = {parameter.name: parameter.role for parameter in call.spec.parameters}
+    names = list(role_of)
     given = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
     for name, value in given:
+        if roles and role_of.get(name) not in roles:
+            continue
         if isinstance(value, kind):
             found.append((name, value))
         elif isinstance(value, (list, tuple)):

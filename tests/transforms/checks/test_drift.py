@@ -59,6 +59,27 @@ def test_a_dtype_that_is_meant_is_none(backend: str) -> None:
         ops.greater(ops.array([1, 2]), 1)
 
 
+@pytest.mark.parametrize(("numbers", "positions"), [("int8", "int64"), ("int64", "int8"), ("float16", "int64")])
+def test_positions_and_counts_promote_nothing(numbers: str, positions: str, backend: str) -> None:
+    x, at = ops.array([1, 2, 3], dtype=numbers), ops.array([0, 2, 1], dtype=positions)
+    with ops.checked("dtype", policy="record") as found:
+        made = [
+            *(ops.take(x, at), ops.take_along_axis(x, at, 0), ops.get_item(x, at), ops.repeat(x, at)),
+            *(ops.put_along_axis(x, at, x, 0), ops.segment_sum(x, at, 3), ops.embedding(at, ops.reshape(x, (3, 1)))),
+        ]
+        placed = ops.searchsorted(x, ops.cast(x, numbers)), ops.one_hot(at, 3), ops.multi_hot(at, 3), ops.nonzero(at)
+    assert {ops.dtype(y).name for y in made} == {numbers}
+    assert len(placed) == 4
+    assert found == []
+
+
+def test_sums_that_are_wider_than_their_terms_are_no_promotion(backend: str) -> None:
+    x = ops.array([[1, 2], [3, 4]], dtype="int8")
+    with ops.checked("dtype", policy="record") as found:
+        ops.sum(x), ops.prod(x), ops.cumsum(x, axis=0), ops.searchsorted(x[0], ops.cast(x[0], "int16")), ops.argmax(x)
+    assert found == []
+
+
 @pytest.mark.slow  # PyTorch imports much for its device "meta"
 def test_arguments_on_several_devices_are_found() -> None:
     torch = pytest.importorskip("torch")
