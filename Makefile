@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep random-order models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,9 +62,16 @@ conformance: $(STAMP)  ## Run every check of every op on every backend
 conformance-quick: $(STAMP)  ## Run the same without the inputs that hypothesis generates, as the tests do
 	$(BIN)/emberharmony conformance --backend all --quick
 
-deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow tests, and the fuzzer
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -o faulthandler_timeout=7200 -m "slow or not slow"
-	$(BIN)/emberharmony fuzz --backend all --calls 50000
+# The seed of the day draws the inputs of hypothesis and of the fuzzer. The header of pytest prints it.
+deep: SEED ?= $(shell date +%Y%m%d)
+deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow tests, and the fuzzer, with SEED (default: the date)
+	HYPOTHESIS_PROFILE=deep EMBERHARMONY_TEST_SEED=$(SEED) $(PYTEST) -n $(JOBS) -o faulthandler_timeout=7200 -m "slow or not slow"
+	@echo "fuzz --seed $(SEED)"
+	$(BIN)/emberharmony fuzz --backend all --calls 50000 --seed $(SEED)
+
+ORDERS ?= 1 2 3
+random-order: $(STAMP)  ## Run the tests in random orders, those of ORDERS="1 2 3"
+	@for order in $(ORDERS); do $(PYTEST) -n $(JOBS) --order-seed $$order || exit 1; done
 
 models: $(STAMP)  ## Compare the models of examples/models and examples/pretrained with their originals, which it installs
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'

@@ -1,17 +1,24 @@
-"""Fixtures of all tests: a test with the parameter `backend` runs once on each installed backend."""
+"""Fixtures of all tests: a test with the parameter `backend` runs once on each installed backend.
+
+`--order-seed N` runs the tests in a random order, and `EMBERHARMONY_TEST_SEED=N` rotates samples, see
+`tests/sampling.py`.
+"""
 
 import functools
 import gc
 import importlib
 import os
+import shlex
 import signal
-import zlib
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
-settings.register_profile("deep", max_examples=1000, deadline=None)
+from tests.sampling import DEEP, SEED, VARIABLE, is_tried, place
+
+settings.register_profile("quick", max_examples=25, deadline=None, derandomize=not SEED)
+settings.register_profile("deep", max_examples=1000, deadline=None, derandomize=not SEED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # The JAX backend computes in 64 bits, and warns if it has to switch them on.
@@ -44,21 +51,51 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--order-seed`."""
+    parser.addoption("--order-seed", type=int, metavar="N", help="run files, and tests in them, in a random order")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the plugin of hypothesis, which reads its option
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the mark of the tests that run in part."""
+    """Declares the mark of the tests that run in part, and gives hypothesis the seed."""
     config.addinivalue_line(
         "markers", "sampled(n): outside of the deep profile, an n-th of the cases on other backends"
     )
+    if SEED and config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(SEED)
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    """Prints the seeds by which a run can be repeated."""
+    order = config.getoption("--order-seed")
+    return f"{VARIABLE}={SEED}" + ("" if order is None else f", --order-seed {order}")
+
+
+@pytest.hookimpl(trylast=True)  # so that nothing sorts the tests afterwards
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out most cases of tests marked as `sampled` on other backends than NumPy; `make deep` runs all of them."""
-    if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
-        return
+    """Leaves out most cases of tests marked as `sampled` on backends other than NumPy, and shuffles the tests."""
     left_out = [item for item in items if _is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
     out = set(left_out)
     items[:] = [item for item in items if item not in out]
+    order = config.getoption("--order-seed")
+    if order is not None:
+        items.sort(key=lambda item: place(order, item.nodeid))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a failure how to repeat it, if a seed has chosen the case or the order."""
+    report = yield
+    order = item.config.getoption("--order-seed")
+    if report.failed and (SEED or order is not None):
+        profile = "HYPOTHESIS_PROFILE=deep " if DEEP else ""
+        arguments = [item.nodeid] if order is None else [*item.config.invocation_params.args]
+        report.sections.append(("to repeat", f"{VARIABLE}={SEED} {profile}python -m pytest {shlex.join(arguments)}"))
+    return report
 
 
 def _is_left_out(item: pytest.Item) -> bool:
@@ -66,4 +103,4 @@ def _is_left_out(item: pytest.Item) -> bool:
     backend = getattr(item, "callspec", None) and item.callspec.params.get("ember_backend")  # type: ignore[attr-defined]
     if mark is None or backend in (None, "numpy"):
         return False
-    return zlib.crc32(item.name.encode()) % int(mark.args[0]) != 0
+    return not is_tried(item.name, int(mark.args[0]))

@@ -1,6 +1,5 @@
 """Every op refuses a nonsensical value for any of its arguments with a typed error."""
 
-import os
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.errors import EmberError
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
+from tests.sampling import portion
 
 
 class Unprintable:
@@ -28,7 +28,6 @@ def nested(depth: int) -> Any:
 
 
 WRONG = {"nested": nested(2000), "unprintable": Unprintable(), "dict": {}}
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CALLS = sorted(op for op, row in all_samples().items() if row.cases and not OPS[op].takes_callable)
 
 
@@ -36,7 +35,7 @@ CALLS = sorted(op for op, row in all_samples().items() if row.cases and not OPS[
 def test_a_nonsensical_argument_raises_a_typed_error(wrong: str, backend: str) -> None:
     refused, faults = 0, []
     # Most conversions are shared, so other backends than NumPy run a third of the ops in a quick run.
-    chosen = CALLS if backend == "numpy" or DEEP else CALLS[::3]
+    chosen = portion(CALLS, 1 if backend == "numpy" else 3)
     for op in chosen:
         item = all_samples()[op].cases[0]
         args, parameters = in_dtype(item.args, "float32"), OPS[op].parameters

@@ -1,7 +1,5 @@
 """Runs every sample row on every backend: values against the float64 oracle, dtypes and shapes."""
 
-import os
-
 import pytest
 
 from emberharmony.core.registry import OPS
@@ -9,18 +7,17 @@ from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.samples import all_samples, without_row
+from tests.sampling import portion
 
 SAMPLES = all_samples()
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""Whether every gradient is compared with finite differences on every backend. Otherwise those of NumPy are, and a
-third on the others: `test_gradients` compares all of theirs with NumPy's."""
 
 
 @pytest.mark.parametrize("op", sorted(SAMPLES))
 def test_a_sample_row_passes(op: str, backend: str) -> None:
     row = SAMPLES[op]
     calls = [call for check in CHECKS if check is not gradients for call in check(row)]
-    calls += [*gradients(row)][:: 1 if backend == "numpy" or DEEP else 3]
+    # A third of the gradients on other backends suffices, because `test_gradients` compares all of theirs with NumPy's.
+    calls += portion([*gradients(row)], 1 if backend == "numpy" else 3)
     failures = [found for found in (outcome(row, backend, call) for call in calls) if found.failure]
     assert not failures, "\n".join(f"{o.dtype} {o.label}: {o.failure}" for o in failures[:8])
 

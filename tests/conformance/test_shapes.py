@@ -1,6 +1,5 @@
 """`ops.eval_shape` gives the shapes and dtypes, or the error, of every op in every sample row."""
 
-import os
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,13 @@ from emberharmony.testing.checks import errors, promotion, values
 from emberharmony.testing.inputs import made
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
+from tests.sampling import DEEP, portion
 
 SAMPLES = {op: row for op, row in all_samples().items() if row.cases}
 SEGMENTS = ("segment_sum", "segment_prod", "segment_max", "segment_min")
 UNIQUE = ("unique", "unique_values", "unique_all", "unique_counts", "unique_inverse")
 BY_VALUE = {"argwhere", "bincount", "get_item", "host_call", "nonzero", "repeat", "to_numpy", *SEGMENTS, *UNIQUE}
 """The ops whose shapes depend on values in some calls, or that read values for functions of other libraries."""
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""Whether every call runs on every backend. Shapes hardly depend on the backend, so others run a sixth otherwise."""
 SUMMED = ("float32", "float64", "complex64", "complex128")
 
 
@@ -63,7 +61,7 @@ def judged(op: str, call: Call) -> None:
 @pytest.mark.parametrize("op", sorted(SAMPLES))
 def test_the_shapes_are_those_of_the_op(op: str, backend: str) -> None:
     calls = [call for check in (values, promotion, errors) for call in check(SAMPLES[op])]
-    for call in calls if backend == "numpy" or DEEP else calls[::6]:
+    for call in portion(calls, 1 if backend == "numpy" else 6):  # shapes hardly depend on the backend
         judged(op, call)
 
 

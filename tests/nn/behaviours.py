@@ -3,7 +3,6 @@
 import copy
 import functools
 import importlib
-import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import numpy as np
 from emberharmony import nn, ops
 from emberharmony.errors import DTypeError
 from tests.nn.oracle import Case, require_close
+from tests.sampling import DEEP
 
 CLOSE = 2e-6
 """The greatest difference between two ways to call a layer in float32, as a share of the greatest element."""
@@ -103,7 +103,7 @@ def _require_vmap(backend: str, case: Case, layer: nn.Module, inputs: list[Any],
 
 
 def _require_compile(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
-    if backend == "torch" and case.name not in TRACED and os.environ.get("HYPOTHESIS_PROFILE") != "deep":
+    if backend == "torch" and case.name not in TRACED and not DEEP:
         return
     with quick_compiler(backend):
         compiled = ops.compile(layer)

@@ -1,7 +1,8 @@
 """Proves the table of native signatures: every row runs as the native call and as the translated call of the op.
 
-Outside of the deep profile a sixth of the rows of PyTorch and MLX runs, with one sample for each form of a call. JAX
-compiles for each shape, so a row of JAX always has one sample for each form, and one row of 130 runs.
+Outside of the deep profile a third of the rows of PyTorch and MLX runs, with one sample for each form of a call. JAX
+compiles for each shape, so a row of JAX always has one sample for each form, and one row of 60 runs. The seed rotates
+them, see `tests/sampling.py`.
 
 A program of JAX computes in 32 bits unless it sets `jax_enable_x64`; the ops on JAX set it. So each row of JAX runs
 natively in both modes, with the default float of the mode for the op, and the op runs on JAX and on NumPy. Where JAX
@@ -10,7 +11,6 @@ has integers of 32 bits because the mode is off, the op may have those of 64 bit
 
 import ast
 import itertools
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,7 +20,6 @@ from operator import attrgetter
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.signatures import Signature, UntranslatableError, signatures, translated
+from tests.sampling import DEEP, is_tried
 
 # The libraries of the table, the module with the dtypes of each, and how many rows each has at least.
 LIBRARIES = {"numpy": ("numpy", 270), "torch": ("torch", 400), "mlx": ("mlx.core", 150), "jax": ("jax.numpy", 350)}
@@ -36,7 +36,7 @@ INSTALLED = [name for name in LIBRARIES if is_installed(name)]
 MODULES = {name: import_module(LIBRARIES[name][0].partition(".")[0]) for name in INSTALLED}
 DTYPES = {name: import_module(LIBRARIES[name][0]) for name in INSTALLED}
 BACKENDS = {"jax": ("jax", "numpy")}  # on which the op runs, if not on the backend of the library alone
-SHARES = {"numpy": 1, "jax": 130}  # one row of so many runs outside of the deep profile; else one of six
+SHARES = {"numpy": 1, "jax": 60}  # one row of so many runs outside of the deep profile; else one of three
 PORTIONS = {"jax": 24, "torch": 2}  # in which a library's rows run, each as one test, which may take 300 s
 GENERATOR = np.random.default_rng(7)
 SQUARE = GENERATOR.uniform(0.1, 0.9, (3, 3))
@@ -344,14 +344,11 @@ def faults(found: Signature, limit: int = LIMIT) -> list[tuple[str, dict[str, in
 )
 @pytest.mark.filterwarnings("ignore::Warning")
 def test_every_row_gives_the_same_values_and_dtypes(library: str, part: int) -> None:
-    is_deep = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
     rows = {name: found for name, found in signatures().items() if name.startswith(f"{library}.")}
     assert len(rows) >= LIBRARIES[library][1]
-    share = 1 if is_deep else SHARES.get(library, 6)
-    tried = [found for name, found in rows.items() if crc32(name.encode()) % share == 0][
-        part :: PORTIONS.get(library, 1)
-    ]
-    limit = LIMIT if is_deep and library != "jax" else 1
+    tried = [found for name, found in rows.items() if is_tried(name, SHARES.get(library, 3))]
+    tried = tried[part :: PORTIONS.get(library, 1)]
+    limit = LIMIT if DEEP and library != "jax" else 1
     with ops.use_backend(library), MODULES["jax"].disable_jit() if library == "jax" else nullcontext():
         wrong = {found.native: bad for found in tried if (bad := faults(found, limit))}
     if library == "jax":
