@@ -5,7 +5,9 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.diagnosis import says
 from emberharmony.backend.shared import compilation
+from emberharmony.core.trees.tree import tree_map
 
 
 class Compiled(compilation.Compiled):
@@ -18,4 +20,13 @@ class Compiled(compilation.Compiled):
         # If a thread other than the main one ran a compiled function, MLX 0.32 may abort the process at exit.
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
+        try:
+            return super().__call__(*args, **kwargs)
+        except ValueError as error:
+            if not says(error, (ValueError,), "uncaptured inputs"):
+                raise
+        # MLX 0.32 cannot trace a function that closes over an array with which it is called.
+        args, kwargs = tree_map(
+            lambda leaf: mx.contiguous(leaf) if isinstance(leaf, mx.array) else leaf, (args, kwargs)
+        )
         return super().__call__(*args, **kwargs)

@@ -55,7 +55,7 @@ def differentiated(
 
         # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
         # arguments.
-        return mx.vjp(moved, [*known, *still], list(cotangents))[1][len(known) :]
+        return pulled(moved, [*known, *still], cotangents)[len(known) :]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
@@ -171,12 +171,12 @@ def both_modes(native: Function) -> Function:
     """
 
     def pull(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
-        return mx.vjp(lambda *xs: [native(*xs)], list(primals), list(cotangents))[1]
+        return pulled(lambda *xs: [native(*xs)], primals, cotangents)
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         still = mx.zeros_like(native(*primals))
-        return mx.vjp(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], known)[1][:1]
+        return pulled(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], known)[:1]
 
     return _opaque(native, pull, push)
 
@@ -193,7 +193,7 @@ def differentiated_by(native: Function, right: Function) -> Function:
     custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
-        return _like(primals, mx.vjp(lambda *xs: [right(*xs)], list(_several(primals)), [cotangent])[1])
+        return _like(primals, pulled(lambda *xs: [right(*xs)], _several(primals), [cotangent]))
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
         xs, moved = list(_several(primals)), _several(tangents)
@@ -245,6 +245,21 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
     return custom
 
 
+def apart(outputs: Arrays) -> list[mx.array]:
+    """Returns the outputs of a function, each as an array of its own, for `mx.vmap` and `mx.vjp` of MLX 0.32.
+
+    If a function returns an array twice, `mx.vmap` moves the mapped axis twice, and `mx.vjp` ignores the second
+    cotangent. `mx.vjp` also skips an output of `stop_gradient`, and gives its cotangent to the next one. Two objects of
+    Python may be one array: a `reshape` to the same shape returns the array itself.
+    """
+    return [mx.contiguous(output, True) for output in outputs] if len(outputs) > 1 else list(outputs)
+
+
+def pulled(fn: Callable[..., Arrays], primals: Arrays, cotangents: Arrays) -> Arrays:
+    """Returns the gradients of the primals of a function, from the cotangents of its outputs."""
+    return mx.vjp(lambda *xs: apart(fn(*xs)), list(primals), list(cotangents))[1]
+
+
 def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
     """Returns inputs with the mapped axis moved to the front; an input without one is broadcast along it."""
     length = next(x.shape[axis] for x, axis in zip(inputs, axes, strict=True) if axis is not None)
@@ -261,7 +276,7 @@ def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
         count, width = len(primals), len(outputs)
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
-            return tuple(pull(rows[:count], rows[count : count + width], rows[count + width :]))
+            return tuple(apart(pull(rows[:count], rows[count : count + width], rows[count + width :])))
 
         return _several(mx.vmap(one)(*primals, *outputs, *cotangents))
 
@@ -271,7 +286,7 @@ def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
             filled = dict(zip(given, rows[count:], strict=True))
-            return tuple(push(rows[:count], [filled.get(i) for i in range(count)]))
+            return tuple(apart(push(rows[:count], [filled.get(i) for i in range(count)])))
 
         return _several(mx.vmap(one)(*primals, *given.values()))
 

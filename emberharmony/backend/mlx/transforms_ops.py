@@ -9,7 +9,7 @@ import mlx.core as mx
 from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
-from emberharmony.backend.mlx.derivatives import Transforming, to_front
+from emberharmony.backend.mlx.derivatives import Transforming, apart, pulled, to_front
 from emberharmony.backend.mlx.tracing import LATER, Mapping, is_nested, is_traced, watched
 from emberharmony.backend.shared.compilation import OnTapeError, untraced
 from emberharmony.core.errors import TracedTensorError
@@ -54,8 +54,7 @@ class MLXTransformsOps:
                 return pull_recorded(cotangents)
             given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
             with draws.replayed(), Transforming():
-                _, gradients = mx.vjp(_kept(fn, list(given)), list(primals), list(given.values()))
-            return list(gradients)
+                return list(pulled(_kept(fn, list(given)), primals, list(given.values())))
 
         return outputs, pull
 
@@ -95,7 +94,7 @@ class MLXTransformsOps:
     def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: untraced(fn(*slices)), in_axes=tuple(axes))
+        function = mx.vmap(lambda *slices: apart(untraced(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -155,8 +154,7 @@ def _linked(
         primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
         # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
-        _, pushed = mx.vjp(lambda *cts: list(watched(lambda *each: backward(primals, each), list(cts))), zeros, known)
-        return list(pushed)
+        return list(pulled(lambda *cts: watched(lambda *each: backward(primals, each), list(cts)), zeros, known))
 
     @function.vmap
     def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
@@ -201,9 +199,7 @@ def _reached(x: mx.array) -> mx.array:
 
 
 def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
-    """Returns `fn` reduced to some of its outputs, as copies that no `stop_gradient` returned directly.
-
-    `mx.vjp` (MLX 0.32) skips an output that is the result of `stop_gradient`, and gives its cotangent to the next one.
+    """Returns `fn` reduced to some of its outputs.
 
     Args:
         fn: a function of arrays.
@@ -212,6 +208,6 @@ def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
 
     def kept(*leaves: mx.array) -> list[mx.array]:
         outputs = watched(fn, leaves)
-        return [mx.contiguous(outputs[i]) for i in wanted]
+        return [outputs[i] for i in wanted]
 
     return kept

@@ -1,0 +1,101 @@
+"""Faults that were found by differential checks of layers, transforms and tools, each with its siblings."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+
+TWICE: dict[str, tuple[Callable[..., Any], Any]] = {
+    "itself": (lambda v, i: v, (1, 0)),
+    "view": (lambda v, i: ops.multiply(v, 2.0), (1, 0)),
+    "take": (lambda v, i: ops.take(ops.array([[5.0, 6.0], [7.0, 8.0]]), i, axis=1), (0, 0)),
+    "where": (lambda v, i: ops.where(ops.equal(i, 1), v, 0.5), (0, 0)),
+    "cond": (lambda v, i: ops.cond(ops.equal(i, 1), lambda: ops.negative(v), lambda: v), (0, 0)),
+    "broadcast_to": (lambda v, i: ops.broadcast_to(ops.cast(i, "float32"), (3,)), (1, 0)),
+    "transpose": (lambda v, i: ops.transpose(ops.stack([v, v])), (1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_vmap_of_a_tensor_that_is_returned_twice(name: str, backend: str) -> None:
+    fn, axes = TWICE[name]
+    x, indices = ops.array([[1.0, 2.0], [3.0, 4.0]]), ops.array([1, 0])
+    wanted = ops.to_numpy(ops.vmap(fn, axes)(x, indices))
+    results = {
+        "tuple": ops.vmap(lambda v, i: (fn(v, i),) * 3, axes)(x, indices),
+        "one object": ops.vmap(lambda v, i: (y := fn(v, i), y, ops.reshape(y, y.shape), y), axes)(x, indices),
+        "argument": (ops.vmap(lambda v, i: (y := fn(v, i), v, y, v), axes)(x, indices))[::2],
+    }
+    for way, found in results.items():
+        for each in found:
+            assert np.array_equal(ops.to_numpy(each), wanted), way
+
+
+def test_nested_vmap_of_a_tensor_that_is_returned_twice(backend: str) -> None:
+    x = ops.reshape(ops.arange(12.0), (2, 2, 3))
+    inner = ops.vmap(lambda v: (y := ops.sin(v), y), in_axes=1)
+    for axis in (0, 1, 2):
+        a, b = ops.vmap(inner, in_axes=axis)(x)
+        assert np.array_equal(ops.to_numpy(a), ops.to_numpy(b))
+        rows = [inner(ops.take(x, i, axis=axis))[0] for i in range(x.shape[axis])]
+        assert np.array_equal(ops.to_numpy(a), ops.to_numpy(ops.stack(rows)))
+    a, b = ops.vectorized_map(lambda v: (y := ops.transpose(v), y), x)
+    assert np.array_equal(ops.to_numpy(b), ops.to_numpy(ops.transpose(x, (0, 2, 1))))
+    a, b = ops.vectorize(lambda v: (y := ops.cumsum(v), y), signature="(n)->(n),(n)")(x)
+    assert np.array_equal(ops.to_numpy(a), ops.to_numpy(b))
+
+
+def test_vmap_of_a_gradient_that_two_arguments_share(backend: str) -> None:
+    x, y = ops.array([[1.0, 2.0], [3.0, 4.0]]), ops.array([[5.0, 6.0], [7.0, 8.0]])
+    scaled = ops.grad(lambda a, b, s: ops.multiply(s, ops.sum(ops.add(a, b))), (0, 1))
+    sines = ops.grad(lambda a, b, s: ops.multiply(s, ops.sum(ops.sin(ops.add(a, b)))), (0, 1))
+    given = ops.array([1.0, 10.0])
+    for fn, axes in itertools.product((scaled, sines), ((0, 0, 0), (1, 1, 0), (0, 1, 0))):
+        found, wanted = ops.vmap(fn, in_axes=axes)(x, y, given), _sliced(fn, axes, x, y, given)
+        for one, other in zip(found, wanted, strict=True):
+            assert np.allclose(ops.to_numpy(one), other, atol=1e-6)
+
+
+def _sliced(fn: Callable[..., Any], axes: tuple[int, ...], *tensors: Any) -> list[Any]:
+    """Returns the results of a function for each slice, each stacked on the host."""
+    rows = [fn(*[ops.take(x, i, axis=axis) for x, axis in zip(tensors, axes, strict=True)]) for i in range(2)]
+    return [np.stack([ops.to_numpy(each) for each in column]) for column in zip(*rows, strict=True)]
+
+
+def test_the_tangent_of_a_custom_gradient_that_two_arguments_share(backend: str) -> None:
+    @ops.custom_gradient
+    def added(x: Any, y: Any) -> Any:
+        return ops.add(x, y), lambda x, y, upstream: (upstream, upstream)
+
+    x, one = ops.array([1.0, 2.0]), ops.ones(2)
+    _, tangent = ops.jvp(added, (x, x), (one, ops.multiply(one, 10.0)))
+    assert ops.to_numpy(tangent).tolist() == [11.0, 11.0]
+    _, tangent = ops.jvp(ops.vmap(added), (x, x), (one, ops.multiply(one, 10.0)))
+    assert ops.to_numpy(tangent).tolist() == [11.0, 11.0]
+    rows = ops.vmap(lambda t: ops.jvp(added, (x, x), (t, ops.multiply(t, 10.0)))[1])(ops.eye(2))
+    assert ops.to_numpy(rows).tolist() == [[11.0, 0.0], [0.0, 11.0]]
+
+
+def test_every_cotangent_of_a_tensor_that_is_returned_twice_counts(backend: str) -> None:
+    x, one = ops.array([1.0, 2.0]), ops.ones(2)
+
+    def f(v: Any) -> Any:
+        y = ops.square(v)
+        return y, ops.stop_gradient(y), v, y, ops.reshape(y, y.shape), v
+
+    _, pull = ops.vjp(f, x)
+    (found,) = pull(tuple(ops.multiply(one, 10.0**i) for i in range(6)))
+    assert ops.to_numpy(found).tolist() == [2 * 11001 + 100100.0, 4 * 11001 + 100100.0]
+
+
+def test_a_compiled_function_takes_the_tensor_that_it_closes_over(quick: str) -> None:
+    x = ops.array([1.0, 2.0])
+    for fn in (lambda t: ops.add(t, x), lambda t: (x, x, t), lambda t: [ops.sin(x), x]):
+        compiled = ops.compile(fn)
+        for argument in (x, ops.ones(2), x):
+            found, wanted = compiled(argument), fn(argument)
+            assert np.array_equal(np.asarray(ops.stack(found)), np.asarray(ops.stack(wanted)))
