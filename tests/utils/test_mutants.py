@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,7 @@ def _planted(mutants, *arguments, **fields):
         ("Layer.call", "x + 1", "x + 2", "str(x + 1)", "str((x + 2))"),
         ("outer", "1 + 2", "4", "1 + 2", "(4)"),
         ("outer.inner", "a + a", "a", "return a + a", "return (a)"),
+        ("outer", "return a + a", "pass", "return a + a", "pass"),
         ("", "inner() + a + a", "a", "inner() + a + a", "(a)"),
     ],
 )
@@ -80,7 +82,7 @@ def test_the_second_of_two_equal_places(mutants):
         ("Layer.call", "2", "3", {"nth": 3}, "nth is 3, but `2` occurs 2 times"),
         ("Layer.size", "self.a + self.b", "(self.a+self.b)", {}, "are the same program"),
         ("Layer.size", "self.a +", "0", {}, "neither an expression nor statements"),
-        ("Layer.size", "self.a + self.b", "return 0", {}, "quote the whole statement"),
+        ("Layer.size", "self.a + self.b", "return 0", {}, "not found in Layer.size"),
     ],
 )
 def test_a_mutant_that_does_not_apply_says_what_to_do(mutants, function, original, replacement, fields, message):
@@ -128,3 +130,84 @@ def test_results_last_until_the_mutant_its_module_or_its_tests_change(mutants, t
         file.write_text(file.read_text() + "  # changed")
         assert not again.has("m", mutant.key(tmp_path))
     assert not again.has("m", _mutant(mutants, "", "1", "3", tests=mutant.tests).key(tmp_path))
+
+
+PACKAGE = {
+    "pyproject.toml": "[tool.pytest.ini_options]\n",
+    ".gitignore": "__pycache__\n",
+    "pack/__init__.py": "",
+    "pack/m.py": "LIMIT = 3\n\ndef low(x):\n    return x < LIMIT\n\ndef loop(n):\n    return n\n",
+    "tests/test_m.py": (
+        "import pack.m\n\n"
+        "def test_low():\n    assert pack.m.low(2) and not pack.m.low(3)\n\n"
+        "def test_number():\n    assert pack.m.loop(1)\n"
+    ),
+}
+
+
+@pytest.fixture
+def trials(mutants, tmp_path, monkeypatch):
+    """Returns the module of trials, for a small package in a repository of its own."""
+    for name, content in PACKAGE.items():
+        file = tmp_path / "tree" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path / "tree", check=True)
+    module = importlib.import_module("mutants.trials")
+    for name in ("mutant", "copies", "trials"):
+        monkeypatch.setattr(importlib.import_module(f"mutants.{name}"), "ROOT", tmp_path / "tree")
+    monkeypatch.setattr(importlib.import_module("mutants.mutant").Mutant.key, "__defaults__", (tmp_path / "tree",))
+    monkeypatch.setattr(importlib.import_module("mutants.copies"), "LIBRARIES", ("pytest",))
+    return module
+
+
+@pytest.mark.fresh_process
+def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
+    results = importlib.import_module("mutants.results")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    fields = {"module": "pack/m.py", "tests": ("tests/test_m.py -k low", "tests/test_m.py -k number")}
+    planted = [
+        _mutant(mutants, "low", "x < LIMIT", "x <= LIMIT", name="wrong", **fields),
+        _mutant(mutants, "low", "x < LIMIT", "LIMIT > x", name="right", **fields),
+        _mutant(mutants, "", "3", "missing", name="import", **fields),
+        _mutant(mutants, "loop", "return n", "__import__('os').abort()", name="crash", **fields),
+    ]
+    said = []
+    kept = results.Results(tmp_path / ".mutants" / "results.json")
+    trials.Trials(kept, 1, said.append).run(planted)
+    found = {name: (result.outcome, result.by) for name, result in kept.mutants.items()}
+    assert found == {
+        "wrong": (results.NOTICED, "tests/test_m.py::test_low"),
+        "right": (results.SURVIVED, ""),
+        "import": (results.INVALID, ""),
+        "crash": (results.NOTICED, "signal 6 of tests/test_m.py -k number"),
+    }
+    assert len(said) == 8
+    trials.Trials(kept, 1, said.append).run(planted)
+    assert len(said) == 8  # nothing has changed
+    assert (tmp_path / "tree" / "pack/m.py").read_text() == PACKAGE["pack/m.py"]
+    (tmp_path / "tree" / "tests/test_m.py").write_text("def test_low(): assert False\n\ndef test_number(): pass")
+    with pytest.raises(trials.RedError, match="fails without a fault: mend it first"):
+        trials.Trials(kept, 1, said.append).run(planted)
+
+
+def test_the_same_seed_draws_the_same_mutants(mutants):
+    catalogue, _ = mutants
+    drawing = importlib.import_module("mutants.drawing")
+    drawn = drawing.draw(20, 3, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
+    assert drawn == drawing.draw(20, 3, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
+    assert len({mutant.name for mutant in drawn}) == 20
+    assert drawn != drawing.draw(20, 4, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
+    assert not list(catalogue.faults({"drawn": drawn}, floor=0))
+    assert drawn[0].tests[0].startswith("tests/core")
+
+
+def test_conditions_are_drawn_that_mention_dtypes_sizes_and_options(mutants):
+    drawing = importlib.import_module("mutants.drawing")
+    paths = ["emberharmony/backend/torch/norms_ops.py"]
+    drawn = drawing.draw(1000, 0, paths, conditions=True)
+    assert len(drawn) > 10
+    for mutant in drawn:
+        assert mutant.replacement in ("True", "False") or mutant.replacement.startswith("not (")
+        assert mutant.tests[0].startswith("tests/ops/test_")
+    assert not [*mutants[0].faults({"drawn": drawn}, floor=0)]

@@ -9,6 +9,9 @@ each with a list `MUTANTS`.
 - `python utils/mutants [--area AREA] [--only NAME] [--jobs N] [--fresh]` (`make mutants`) plants each mutant in a copy
   of the tree, runs its tests and prints the share that they noticed. `.mutants/results.json` keeps the results, so a
   run can be interrupted and resumed, and only mutants whose module or tests have changed are tried again.
+- `python utils/mutants --draw N [--seed S] [--paths PATH ...] [--conditions]` tries N mutants drawn by a seed, and
+  prints those that were not noticed. `--conditions` draws only conditions on a dtype, size, layout or option. Their
+  tests are those that mirror the module, then those of its folder and its neighbours.
 
 To add a mutant, append it to the list of its area::
 

@@ -32,8 +32,8 @@ def faults(catalogue: dict[str, list[Mutant]], floor: int = FLOOR) -> Iterator[s
     for name, count in Counter(mutant.name for mutant in mutants).items():
         if count > 1:
             yield f"{name}: {count} mutants have this name: rename all but one"
-    places = Counter((mutant.module, mutant.function, mutant.replacement, mutant.original) for mutant in mutants)
-    for (module, function, _, original), count in places.items():
+    places = Counter((m.module, m.function, m.replacement, m.original, m.nth) for m in mutants)
+    for (module, function, _, original, _), count in places.items():
         if count > 1:
             yield f"{module}, {function}: {count} mutants replace `{original}` alike: delete all but one"
     if len(mutants) < floor:

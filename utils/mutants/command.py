@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mutants.catalogue import areas, faults
+from mutants.drawing import draw
 from mutants.mutant import ROOT, Mutant
-from mutants.results import Results
+from mutants.results import NOTICED, Results
 from mutants.trials import RedError, Trials, shares
 
 STATE = ROOT / ".mutants" / "results.json"
@@ -24,10 +25,16 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     parser.add_argument("--only", action="append", metavar="NAME", help="try the mutants whose name contains NAME")
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time (default: 1)")
     parser.add_argument("--fresh", action="store_true", help="try all again, also those whose results are kept")
+    parser.add_argument("--draw", type=int, metavar="N", help="try N mutants that are drawn instead of planted ones")
+    parser.add_argument("--seed", type=int, default=0, help="draw others (default: 0)")
+    parser.add_argument("--paths", nargs="+", default=["emberharmony"], help="draw from these files and folders")
+    parser.add_argument("--conditions", action="store_true", help="draw conditions on dtype, size, layout and options")
     options = parser.parse_args(arguments)
     catalogue = areas()
     if options.check:
         return _check(catalogue)
+    if options.draw is not None:
+        return _draw(options, Results(state, options.fresh))
     chosen = _chosen(catalogue, options.area, options.only)
     if not any(chosen.values()):
         parser.error(f"no mutant has this name; the areas are {', '.join(catalogue)}")
@@ -36,17 +43,38 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
         print(*messages, sep="\n", file=sys.stderr)
         return 1
     results = Results(state, options.fresh)
+    if not _tried(Trials(results, options.jobs, _say), [mutant for members in chosen.values() for mutant in members]):
+        return 1
+    return _table(chosen, results)
+
+
+def _draw(options: argparse.Namespace, results: Results) -> int:
+    """Tries drawn mutants and prints those that no test noticed, in the form in which an area lists them."""
+    mutants = draw(options.draw, options.seed, options.paths, options.conditions)
+    if not _tried(Trials(results, options.jobs, _say), mutants, confirm=True):
+        return 1
+    left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome != NOTICED]
+    for mutant in left:
+        print(f"\n{results.mutants[mutant.name].outcome}: {mutant.name} in {mutant.function}\n  {mutant.why}")
+    print(f"\n{len(mutants) - len(left)} of {len(mutants)} drawn mutants were noticed")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _tried(trials: Trials, mutants: Sequence[Mutant], confirm: bool = False) -> bool:
+    """Returns whether all mutants were tried."""
     try:
-        Trials(results, options.jobs, lambda line: print(line, flush=True)).run(
-            [mutant for members in chosen.values() for mutant in members]
-        )
+        trials.run(mutants, confirm)
     except RedError as error:
         print(error, file=sys.stderr)
-        return 1
+        return False
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
-        return 130
-    return _table(chosen, results)
+        return False
+    return True
 
 
 def _check(catalogue: dict[str, list[Mutant]]) -> int:

@@ -15,6 +15,9 @@ from typing import Any
 
 from mutants.mutant import ROOT
 
+LIBRARIES = ("numpy", "torch", "mlx.core", "scipy.special", "pytest")
+"""The imports that forks save. JAX is not among them: it starts threads when it is imported, which a fork lacks."""
+
 SERVER = Path(__file__).parent / "server.py"
 
 
@@ -47,7 +50,7 @@ class Copy:
             "PYTHONHASHSEED": "0",
         }
         self._process = subprocess.Popen(
-            [sys.executable, str(SERVER)],
+            [sys.executable, str(SERVER), *LIBRARIES],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.PIPE,

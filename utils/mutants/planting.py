@@ -40,10 +40,10 @@ def plant(mutant: Mutant, module: Module) -> str:
     Raises:
         PlantingError: if the original is missing or ambiguous, or the replacement changes nothing or does not parse.
     """
-    original, replacement = _snippet(mutant.original), _snippet(mutant.replacement)
+    original, replacement = _parsed(mutant)
     if _dump(original) == _dump(replacement):
         raise PlantingError("original and replacement are the same program: write another replacement")
-    places = list(_places(mutant, module, original))
+    places = list(matches(mutant, module))
     if not places:
         raise PlantingError(
             f"`{_one_line(mutant.original)}` is not found in {_where(mutant)}: "
@@ -59,7 +59,7 @@ def plant(mutant: Mutant, module: Module) -> str:
         raise PlantingError(
             f"nth is {mutant.nth}, but `{_one_line(mutant.original)}` occurs {len(places)} times in {_where(mutant)}"
         )
-    mutated = _replaced(module.source, places[(mutant.nth or 1) - 1], _text(mutant, original, replacement))
+    mutated = _replaced(module.source, places[(mutant.nth or 1) - 1], _text(mutant))
     try:
         ast.parse(mutated)
     except SyntaxError as error:
@@ -67,16 +67,41 @@ def plant(mutant: Mutant, module: Module) -> str:
     return mutated
 
 
-def _snippet(source: str) -> ast.expr | list[ast.stmt]:
-    """Returns an expression, or statements."""
-    text = textwrap.dedent(source).strip()
+def matches(mutant: Mutant, module: Module) -> Iterator[Place]:
+    """Yields the places in the function that equal the original."""
+    original, _ = _parsed(mutant)
+    scopes = [node for name, node in _scopes(module.tree, "") if name == mutant.function]
+    if mutant.function and not scopes:
+        raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
+    wanted = _dump(original)
+    for root in scopes or [module.tree]:
+        for node in _walk(root):
+            if isinstance(original, list):
+                yield from _sequences(node, original, wanted, module.source)
+            elif type(node) is type(original) and _dump(node) == wanted:
+                yield _span(node, node)
+
+
+def _parsed(mutant: Mutant) -> tuple[ast.expr | list[ast.stmt], ast.expr | list[ast.stmt]]:
+    """Returns original and replacement, both as expressions or both as statements."""
+    original, replacement = _expression(mutant.original), _expression(mutant.replacement)
+    if original is None or replacement is None:
+        return _statements(mutant.original), _statements(mutant.replacement)
+    return original, replacement
+
+
+def _expression(source: str) -> ast.expr | None:
     try:
-        return ast.parse(text, mode="eval").body
+        return ast.parse(textwrap.dedent(source).strip(), mode="eval").body
     except SyntaxError:
-        pass
-    # `return`, `await` and the like are valid in a function only.
+        return None
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    text = textwrap.indent(textwrap.dedent(source).strip(), "  ")
     try:
-        function = ast.parse("async def _():\n for _ in _:\n" + textwrap.indent(text, "  ")).body[0]
+        # `return`, `await` and `continue` are valid there.
+        function = ast.parse(f"async def _():\n for _ in _:\n{text}").body[0]
     except SyntaxError as error:
         raise PlantingError(f"`{_one_line(source)}` is neither an expression nor statements: {error}") from error
     assert isinstance(function, ast.AsyncFunctionDef)
@@ -89,20 +114,6 @@ def _dump(part: ast.AST | Sequence[ast.AST]) -> str:
     if isinstance(part, ast.AST):
         return ast.dump(part)
     return ";".join(_dump(statement.value if isinstance(statement, ast.Expr) else statement) for statement in part)
-
-
-def _places(mutant: Mutant, module: Module, original: ast.expr | list[ast.stmt]) -> Iterator[Place]:
-    scopes = [node for node in _scopes(module.tree, "") if node[0] == mutant.function] if mutant.function else []
-    if mutant.function and not scopes:
-        raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
-    wanted = _dump(original)
-    for root in [node for _, node in scopes] or [module.tree]:
-        for node in _walk(root):
-            if isinstance(original, ast.expr):
-                if type(node) is type(original) and _dump(node) == wanted:
-                    yield _span(node, node)
-            else:
-                yield from _sequences(node, original, wanted, module.source)
 
 
 def _sequences(node: ast.AST, original: list[ast.stmt], wanted: str, source: str) -> Iterator[Place]:
@@ -150,13 +161,9 @@ def _span(first: ast.AST, last: ast.AST) -> Place:
     )
 
 
-def _text(mutant: Mutant, original: ast.expr | list[ast.stmt], replacement: ast.expr | list[ast.stmt]) -> str:
+def _text(mutant: Mutant) -> str:
     text = textwrap.dedent(mutant.replacement).strip()
-    if isinstance(original, ast.expr):
-        if not isinstance(replacement, ast.expr):
-            raise PlantingError("the original is an expression, the replacement a statement: quote the whole statement")
-        return f"({text})"
-    return text
+    return f"({text})" if isinstance(_parsed(mutant)[0], ast.expr) else text
 
 
 def _replaced(source: str, place: Place, text: str) -> str:

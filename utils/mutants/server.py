@@ -1,8 +1,7 @@
 """Runs pytest in forked copies of a process that has imported the libraries, but not the package under test.
 
-`trials.py` starts this file as a program in a copy of the tree. It reads one request per line of its standard input and
-answers each with one line. A fork saves the imports of NumPy, PyTorch and MLX, which take several seconds. JAX is not
-among them, because it starts threads when it is imported, which a fork does not have.
+`copies.py` starts this file as a program in a copy of the tree, with the names of the libraries. It reads one request
+per line of its standard input and answers each with one line. A fork saves the imports, which take several seconds.
 """
 
 import contextlib
@@ -13,9 +12,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from typing import IO, Any
 
-LIBRARIES = ("numpy", "torch", "mlx.core", "scipy.special", "pytest")
 OPTIONS = (
     "-x",
     "-q",
@@ -119,11 +118,11 @@ def _wait(child: int, deadline: float) -> dict[str, Any]:
         time.sleep(0.02)
 
 
-def serve(requests: IO[str], answers: IO[str]) -> None:
+def serve(libraries: Sequence[str], requests: IO[str], answers: IO[str]) -> None:
     """Answers each request, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends the server after Ctrl-C
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    for name in LIBRARIES:
+    for name in libraries:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     for line in requests:
@@ -131,4 +130,4 @@ def serve(requests: IO[str], answers: IO[str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin, os.fdopen(os.dup(1), "w"))
+    serve(sys.argv[1:], sys.stdin, os.fdopen(os.dup(1), "w"))

@@ -19,7 +19,7 @@ from mutants.results import INVALID, NOTICED, SURVIVED, Result, Results
 T = TypeVar("T")
 
 # The first run of a test compiles bytecode and may share its processor.
-SLOWEST, SHORTEST_TIMEOUT = 10.0, 120.0
+SLOWEST, SHORTEST_TIMEOUT, LONGEST = 10.0, 60.0, 60.0
 NO_TESTS, TIMEOUT_OF_IMPORT = 5, 60.0
 
 
@@ -47,8 +47,12 @@ class Trials:
         self._copies: SimpleQueue[Copy] = SimpleQueue()
         self._tree = tree_hash()
 
-    def run(self, mutants: Sequence[Mutant]) -> None:
+    def run(self, mutants: Sequence[Mutant], confirm: bool = False) -> None:
         """Tries the mutants whose results are missing or out of date.
+
+        Args:
+            mutants: the mutants.
+            confirm: instead of running all tests without a fault before, run a test that has failed again without it.
 
         Raises:
             RedError: if a test fails without a fault.
@@ -57,7 +61,7 @@ class Trials:
         wanted = [(mutant, key) for mutant, key in wanted if not self.results.has(mutant.name, key)]
         if not wanted:
             return
-        entries = sorted({entry for mutant, _ in wanted for entry in mutant.tests})
+        entries = sorted({entry for mutant, _ in wanted for entry in mutant.tests}) if not confirm else []
         entries = [entry for entry in entries if self.results.seconds(entry, self._tree) is None]
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
@@ -67,7 +71,7 @@ class Trials:
                 self.say(f"{len(entries)} runs of tests without a fault")
                 self._all(self._without_a_fault, entries)
             self.say(f"{len(wanted)} mutants")
-            self._all(self._with_a_fault, wanted)
+            self._all(self._confirmed if confirm else self._with_a_fault, wanted)
 
     def _all(self, function: Callable[[Copy, T, str], None], items: Sequence[T]) -> None:
         """Calls the function for each item, each call with a copy of its own."""
@@ -111,10 +115,10 @@ class Trials:
     def _outcome(self, copy: Copy, mutant: Mutant) -> tuple[str, str, float]:
         seconds = 0.0
         for entry in mutant.tests:
-            usual = self.results.seconds(entry, self._tree) or 0.0
+            usual = self.results.seconds(entry, self._tree) or LONGEST
             answer = copy.ask({"arguments": shlex.split(entry)}, max(SHORTEST_TIMEOUT, SLOWEST * usual))
             seconds += answer["seconds"]
-            if answer["status"] == 0:
+            if answer["status"] in (0, NO_TESTS):
                 continue
             failure = answer.get("failure")
             if failure is not None and failure["phase"] != "collect":
@@ -126,6 +130,14 @@ class Trials:
                 return INVALID, "", seconds
             return NOTICED, f"the collection of {entry}", seconds
         return SURVIVED, "", seconds
+
+    def _confirmed(self, copy: Copy, item: tuple[Mutant, str], number: str) -> None:
+        """Tries a mutant, and runs the test that failed again without the fault."""
+        mutant, _ = item
+        self._with_a_fault(copy, item, number)
+        by = self.results.mutants[mutant.name].by
+        if "::" in by and copy.ask({"arguments": [by]}, SLOWEST * LONGEST)["status"] != 0:
+            raise RedError(f"pytest {by!r} fails without a fault: mend it first\n{copy.output()}")
 
 
 def _completed(pending: set[Future[None]]) -> Iterator[Future[None]]:
