@@ -31,6 +31,8 @@ CASES = [
     *(Case(kind, (3, 4), (SEQUENCE, (4, 2, 4)), {"num_layers": 2, "bidirectional": True}) for kind in KINDS[:2]),
     *(Case(kind, (3, 4), (SINGLE, (1, 4)), {}) for kind in KINDS[:2]),
     *(Case(kind, (1, 1), ((1, 1, 1),), {}) for kind in KINDS),
+    *(Case(kind, (3, 1), ((2, batch, 3),), {"bidirectional": True}) for kind in KINDS for batch in (2, 3, 4)),
+    Case("LSTM", (3, 2), ((3, 4, 3),), {"proj_size": 1, "num_layers": 2, "batch_first": True}),
     Case("RNN", (3, 4), (SEQUENCE,), {"nonlinearity": "relu", "num_layers": 2}),
     Case("RNN", (3, 4, 2, "relu"), (SEQUENCE,)),
     Case("LSTM", (3, 4), (SEQUENCE,), {"proj_size": 2}),

@@ -152,6 +152,44 @@ def test_half_precision_is_computed_in_float32(name: str, backend: str) -> None:
     assert np.array_equal(ops.to_numpy(found), ops.to_numpy(wanted).astype(np.float16))
 
 
+def with_gradients(name: str, *given: Any) -> Any:
+    """Returns the results of a layer, and the gradients of a sum of squares of its outputs by all arguments."""
+
+    def loss(*given: Any) -> Any:
+        outputs, *last = getattr(ops, name)(*given)
+        return ops.sum(outputs * outputs), (outputs, *last)
+
+    (_, found), gradients = ops.value_and_grad(loss, tuple(range(len(given))), has_aux=True)(*given)
+    return found, gradients
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_each_sample_of_a_batch_is_computed_alone(name: str, backend: str) -> None:
+    """Checks states of lengths 1 and 2, whose gates are views with strides for which `np.negative` fails in place."""
+    for hidden, dtype in ((1, "float16"), (1, "float32"), (1, "float64"), (2, "float32"), (2, "float64")):
+        weights = [ops.cast(w, dtype) for w in weights_of(name, hidden)]
+        wide = [ops.cast(w, "float64") for w in weights]
+        for batch in (1, 2, 4):
+            x = ops.cast(np.sin(np.arange(batch * 6.0)).reshape(batch, 2, 3), dtype)
+            found, (of_x, *of_weights) = with_gradients(name, x, *weights)
+            rows = [with_gradients(name, ops.cast(x[i : i + 1], "float64"), *wide) for i in range(batch)]
+            wanted = [np.concatenate([*map(ops.to_numpy, t)]) for t in zip(*[row[0] for row in rows], strict=True)]
+            wanted.append(np.concatenate([ops.to_numpy(row[1][0]) for row in rows]))
+            wanted += [sum(map(ops.to_numpy, t)) for t in zip(*[row[1][1:] for row in rows], strict=True)]
+            for got, right in zip((*found, of_x, *of_weights), wanted, strict=True):
+                np.testing.assert_allclose(ops.to_numpy(got), right, atol=64 * ops.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_a_compiled_layer_of_one_unit_computes_the_same(name: str, backend: str) -> None:
+    if backend == "torch":
+        pytest.skip("torch.compile traces the steps of a gradient for 10 s")
+    given = [ops.cast(w, "float32") for w in (X, *weights_of(name, 1))]
+    outputs = lambda *given: (getattr(ops, name)(*given)[0], with_gradients(name, *given))
+    for got, wanted in zip(*[ops.tree_leaves(f(*given)) for f in (ops.compile(outputs), outputs)], strict=True):
+        np.testing.assert_allclose(ops.to_numpy(got), ops.to_numpy(wanted), atol=1e-5)
+
+
 @pytest.mark.parametrize("name", GATES)
 def test_empty_batches_and_states(name: str, backend: str) -> None:
     outputs, *last = getattr(ops, name)(X[:0], *weights_of(name))

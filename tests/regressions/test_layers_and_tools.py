@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import ops
+from emberharmony import nn, ops
 
 TWICE: dict[str, tuple[Callable[..., Any], Any]] = {
     "itself": (lambda v, i: v, (1, 0)),
@@ -99,3 +99,23 @@ def test_a_compiled_function_takes_the_tensor_that_it_closes_over(quick: str) ->
         for argument in (x, ops.ones(2), x):
             found, wanted = compiled(argument), fn(argument)
             assert np.array_equal(np.asarray(ops.stack(found)), np.asarray(ops.stack(wanted)))
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_of_one_unit_computes_each_sample_alone(layer: Any, backend: str) -> None:
+    m = layer(3, 1, batch_first=True, rng=ops.random.Generator(0))
+    x = np.random.default_rng(0).standard_normal((4, 5, 3)).astype("float32")
+    alone = np.concatenate([ops.to_numpy(m(x[i : i + 1])[0]) for i in range(4)])
+    np.testing.assert_allclose(ops.to_numpy(m(x)[0]), alone, atol=1e-6)
+
+
+def test_mlx_compiles_what_returns_a_value_beside_its_gradient(backend: str) -> None:
+    if backend == "torch":
+        pytest.skip("torch.compile takes seconds")
+
+    def fn(x: Any) -> Any:
+        return ops.exp(x), ops.value_and_grad(lambda x: (ops.sum(y := ops.exp(x)), y), has_aux=True)(x)
+
+    x = ops.array([0.0, 1.0])
+    for found, wanted in zip(ops.tree_leaves(ops.compile(fn)(x)), ops.tree_leaves(fn(x)), strict=True):
+        np.testing.assert_allclose(ops.to_numpy(found), ops.to_numpy(wanted), rtol=1e-6)

@@ -20,6 +20,11 @@ from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 TensorFunction = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
 _NO_RULE = r"not (yet )?implemented|cannot vmap|No JVP|during function transformations|without a primitive|\[addmm\]"
+_MERGED = "_Map_base::at|unordered_map::at"
+"""The errors of `mx.compile` of MLX 0.32 for a function that returns `x` and `stop_gradient(x)`, both computed anew.
+
+A gradient with `has_aux=True` stops the gradients of the auxiliary results; see `docs/upstream.md`.
+"""
 
 
 class MLXTransformsOps:
@@ -105,7 +110,11 @@ class MLXTransformsOps:
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
-        return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError, OnTapeError))
+        return (
+            says(error, (ValueError, RuntimeError), _NO_RULE)
+            or says(error, (HostDrawError, OnTapeError))
+            or says(error, (IndexError,), _MERGED)
+        )
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
         if any(isinstance(primal, TensorProxy) for primal in primals):

@@ -10,8 +10,12 @@ _PLAIN = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """Returns the sigmoid, computed in place; the exponential may overflow, which gives 0."""
-    np.negative(x, x)
+    """Returns the sigmoid, computed in place; the exponential may overflow, which gives 0.
+
+    `np.negative(x, x)` gives wrong values where the elements of `x` are 16 or 64 bytes apart (NumPy 2.1 to 2.4), as the
+    gates of a state of length 1 are; see `docs/upstream.md`.
+    """
+    np.subtract(0.0, x, x)
     np.exp(x, x)
     x += 1.0
     return np.reciprocal(x, x)
