@@ -21,7 +21,7 @@ T = Any
 
 def _axes(x: T, axis: Any) -> tuple[int, ...]:
     rank = len(x.shape)
-    if axis is None:
+    if axis is None or not rank:  # NumPy takes axis 0 of a tensor without axes
         return tuple(range(rank))
     return tuple([i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,))])
 
@@ -100,7 +100,8 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     ends = tuple(range(-len(axes), 0))
     moved = moveaxis(x, axes, ends)
     shape = moved.shape
-    rows = reshape(moved, (*shape[: len(shape) - len(axes)], -1)) if axes else expand_dims(moved, -1)
+    first = len(shape) - len(axes)
+    rows = reshape(moved, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
     # Not y / x, which is NaN for an element that is zero.
     after = flip(product_before(flip(rows, -1)), -1)
     others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
