@@ -306,7 +306,8 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """
     own, floating = dtype(x), as_inexact(dtype(x))
     x = x if own == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
-    largest = sum(x, axis, True) if 0 in x.shape else max(x, axis, True)  # max of an empty tensor is undefined
+    # The maximum of an empty tensor is undefined. The derivative by it is 0, which a sum of many terms would only miss.
+    largest = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
     terms = exp(subtract(x, largest))
     return divide(terms, sum(terms, axis, True))
 
@@ -326,7 +327,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         normalized(axis, len(x.shape))
     else:
         # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
-        shifted = subtract(x, max(x, axis, True))
+        shifted = subtract(x, stop_gradient(max(x, axis, True)))
         x = subtract(shifted, log(sum(exp(shifted), axis, True)))
     return x if kind == wide else cast(x, kind)
 

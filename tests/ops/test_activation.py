@@ -236,3 +236,13 @@ def test_activations_have_second_derivatives_by_their_options(backend: str) -> N
     alpha = ops.convert_to_tensor(0.75, "float64")
     wanted = (-1.5) ** 2 / 0.75**3 * np.exp(-2.0)
     assert float(ops.grad(ops.grad(curve))(alpha)) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_the_gradient_at_the_largest_of_many_elements_keeps_its_digits(name: str, backend: str) -> None:
+    x = np.random.default_rng(0).uniform(size=(2, 4096)).astype(np.float32)
+    w = np.cos(np.arange(x.size)).reshape(x.shape).astype(np.float32)
+    found = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.multiply(getattr(ops, name)(x), ops.convert_to_tensor(w))))(x))
+    y = np.exp(x.astype(np.float64)) / np.exp(x.astype(np.float64)).sum(-1, keepdims=True)
+    wanted = y * (w - (w * y).sum(-1, keepdims=True)) if name == "softmax" else w - y * w.sum(-1, keepdims=True)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * abs(wanted).max())
