@@ -414,3 +414,19 @@ def test_put_along_axis_refuses_what_does_not_fit(backend: str) -> None:
 def test_a_key_may_add_forty_axes(mode: Any, backend: str) -> None:
     written = ops.set_item([[1, 2], [3, 4]], (None,) * 40, [2, 3], mode)
     assert written.tolist() == ops.set_item([[1, 2], [3, 4]], slice(None), [2, 3], mode).tolist()
+
+
+def test_a_value_may_have_more_axes_of_length_1_than_the_key_selects(backend: str) -> None:
+    x = ops.arange(4.0)
+    mask = ops.asarray([True, False, True, False])
+    for key, value, wanted in (
+        (1, [7.0], [0, 7, 2, 3]),
+        (1, [[7.0]], [0, 7, 2, 3]),
+        (mask, [[8.0, 9.0]], [8, 1, 9, 3]),
+    ):
+        value = ops.asarray(value)
+        assert ops.set_item(x, key, value).tolist() == wanted
+        found = ops.grad(lambda v: ops.sum(ops.set_item(x, key, v)))(value)  # noqa: B023
+        assert found.tolist() == ops.ones_like(value).tolist()
+    with pytest.raises(errors.ShapeError, match=r"a value of shape \(2,\) does not broadcast to shape \(\)"):
+        ops.set_item(x, 1, ops.ones(2))

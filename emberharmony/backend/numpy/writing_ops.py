@@ -49,8 +49,12 @@ class NumpyWritingOps:
                     _UFUNCS[mode].at(result.reshape(-1), places.ravel(), np.broadcast_to(new, places.shape).ravel())
                 else:
                     _UFUNCS[mode].at(result, key, new)
-        except ValueError as error:
-            if suits(new.shape, x[key].shape):
+        except (TypeError, ValueError) as error:
+            shape = x[key].shape
+            if not suits(new.shape, shape):
+                raise does_not_fit(new.shape, shape) from error
+            if mode != "set":
                 raise
-            raise does_not_fit(new.shape, x[key].shape) from error
+            # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.
+            result[key] = new.reshape(new.shape[new.ndim - len(shape) :])
         return result
