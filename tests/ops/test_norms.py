@@ -128,3 +128,8 @@ def test_norms_of_high_order_neither_overflow_nor_underflow(ord: float, backend:
     assert float(ops.vector_norm(x, ord=ord)) == pytest.approx(200.0, rel=1e-5)
     with np.errstate(all="ignore"):
         assert float(ops.vector_norm(x[:2], ord=-ord)) == pytest.approx(1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("ord", [2, 1, -1, -np.inf])
+def test_a_norm_over_no_axes_keeps_the_shape_of_an_empty_tensor(ord: float, backend: str) -> None:
+    assert ops.shape(ops.vector_norm(ops.zeros((0, 4)), axis=(), ord=ord)) == (0, 4)

@@ -25,14 +25,14 @@ def _is_held(norms: torch.Tensor, ord: float) -> bool:
 
 
 def _norm(x: torch.Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) -> torch.Tensor:
+    if not axes:
+        x, axes, keepdims = x.unsqueeze(-1), (-1,), False  # an empty tuple means all axes to PyTorch
     # PyTorch 2.13 raises for the norm of an empty tensor if `ord` is infinite or negative.
     if not x.numel() and ord == torch.inf:
         ord = 1  # also 0
     if not x.numel() and ord < 0:
         # 0 to a negative power is infinite.
         return torch.linalg.vector_norm(x, 1, axes, keepdims).add(torch.inf)
-    if not axes:
-        x, axes, keepdims = x.unsqueeze(-1), (-1,), False  # an empty tuple means all axes to PyTorch
     kind = x.real.dtype
     # Metal has no float64.
     wide = None if x.device.type == "mps" else torch.complex128 if x.is_complex() else torch.float64
