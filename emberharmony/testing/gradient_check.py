@@ -29,7 +29,7 @@ _NARROW = 2e-3
 
 
 class GradientMismatchError(AssertionError):
-    """Raised when a check of a gradient fails; the message has the check, the backend and the two numbers."""
+    """Raised when a check of a gradient fails; the message has the check, the backend and the numbers or dtypes."""
 
 
 class Check(NamedTuple):
@@ -76,7 +76,8 @@ def gradcheck(
         seed: the seed of the random projections.
 
     Raises:
-        GradientMismatchError: if a derivative is wrong; the message names the worst element of small arguments.
+        GradientMismatchError: if a derivative is wrong, or has another dtype than its argument or result; the message
+            names the worst element of small arguments.
 
     Example:
         >>> import numpy as np
@@ -99,6 +100,9 @@ def gradients(fn: Callable[..., Any], args: Sequence[Any], *, seed: int = 0, dty
 
     They are host arrays. The cotangent is random, but the same on every backend and in every dtype, so that gradients
     can be compared.
+
+    Raises:
+        GradientMismatchError: if a gradient has another dtype than its argument.
     """
     problem = Problem(fn, args, seed, dtype)
     return problem.gradient(problem.points)
@@ -113,8 +117,8 @@ class Problem:
         self.places = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
         self.points = [_wide(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
-        single = dtype == "float32" or (not _has("complex128") and any(x.dtype.kind == "c" for x in self.points))
-        self.kinds = [_kind(x, single) for x in self.points]
+        single = not _has("complex128") and any(x.dtype.kind == "c" for x in self.points)
+        self.kinds = [_kind(x, "float32" if single and dtype == "float64" else dtype) for x in self.points]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat(*self._primals(self.points))
@@ -178,7 +182,7 @@ class Problem:
 
     def gradient(self, points: Arrays) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
-        return self._where_finite(_host(self._pulled(*self._primals(points))))
+        return self._where_finite(self._host_gradients(self._pulled(*self._primals(points))))
 
     def _pulled(self, *primals: Any) -> list[Any]:
         _, pull = current().pullback(self.flat, primals)
@@ -186,7 +190,16 @@ class Problem:
 
     def _second(self) -> Arrays:
         _, pull = current().pullback(self._pulled, self._primals(self.points))
-        return self._where_finite(_host(pull(self._primals(self.w))))
+        return self._where_finite(self._host_gradients(pull(self._primals(self.w))))
+
+    def _host_gradients(self, gradients: Sequence[Any]) -> Arrays:
+        """Returns gradients as host arrays.
+
+        Raises:
+            GradientMismatchError: if one has another dtype than its argument.
+        """
+        _require_dtypes(gradients, self.kinds, "the gradient with respect to argument")
+        return _host(gradients)
 
     def _where_finite(self, gradients: Arrays) -> Arrays:
         return [np.where(np.isfinite(x), g, 0) for x, g in zip(self.points, gradients, strict=True)]
@@ -196,11 +209,13 @@ class Problem:
         return list(tangents)
 
     def _forward(self) -> Arrays:
-        return self._known(self._pushed(*self._primals(self.points)))
+        tangents = self._pushed(*self._primals(self.points))
+        _require_dtypes(tangents, self.results, "the derivative of result")
+        return self._known(tangents)
 
     def _mixed(self) -> Arrays:
         _, pull = current().pullback(self._pushed, self._primals(self.points))
-        return self._where_finite(_host(pull(_tensors(self.v, self.results))))
+        return self._where_finite(self._host_gradients(pull(_tensors(self.v, self.results))))
 
     def _values(self, points: Arrays) -> Arrays:
         return self._known(self.flat(*self._primals(points)))
@@ -237,7 +252,7 @@ class Problem:
         if not self.narrow:
             yield
             return
-        kinds, self.kinds = self.kinds, [_kind(x, False) for x in self.points]
+        kinds, self.kinds = self.kinds, [_kind(x, "float64") for x in self.points]
         with ops.use_backend("numpy"):
             yield
         self.kinds = kinds
@@ -246,16 +261,25 @@ class Problem:
 def is_differentiable(value: object) -> bool:
     """Returns whether a leaf of a tree is a floating or complex tensor or array."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return value.dtype.kind in "fc"
+        return value.dtype.kind in "fc" or value.dtype.name == "bfloat16"
     if not current().is_tensor(value):
         return False
     dtype = current().dtype_of(value)
     return bool(dtype.is_floating or dtype.is_complex)
 
 
-def _kind(array: Array, single: bool) -> str:
-    names = {"f": "float32", "c": "complex64"} if single else {"f": "float64", "c": "complex128"}
-    return names[array.dtype.kind]
+def _kind(array: Array, dtype: str) -> str:
+    """Returns a floating dtype for a real array, and the complex dtype that computes in it for a complex one."""
+    if array.dtype.kind == "f":
+        return dtype
+    return "complex128" if dtype == "float64" else "complex64"
+
+
+def _require_dtypes(tensors: Sequence[Any], wanted: Sequence[str], what: str) -> None:
+    for i, (tensor, name) in enumerate(zip(tensors, wanted, strict=True)):
+        found = ops.dtype(tensor).name
+        if found != name:
+            raise GradientMismatchError(f"{what} {i} on backend {ops.get_backend()!r} is {found}, expected {name}")
 
 
 def _has(dtype: str) -> bool:
@@ -268,7 +292,11 @@ def _wide(x: Any) -> Array:
 
 
 def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
-    return [ops.convert_to_tensor(array.astype(dtype)) for array, dtype in zip(arrays, dtypes, strict=True)]
+    # NumPy has no bfloat16 of its own, so the backend makes it.
+    hosts = [
+        array.astype("float32" if name == "bfloat16" else name) for array, name in zip(arrays, dtypes, strict=True)
+    ]
+    return [ops.cast(ops.convert_to_tensor(host), name) for host, name in zip(hosts, dtypes, strict=True)]
 
 
 def _host(tensors: Sequence[Any]) -> Arrays:

@@ -12,7 +12,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core.errors import UnsupportedOpError
-from emberharmony.testing.gradient_check import gradcheck, gradients
+from emberharmony.testing.gradient_check import GradientMismatchError, gradcheck, gradients
 from emberharmony.testing.gradient_rows import ROWS, gradient_function
 from emberharmony.testing.gradient_rows import gradients as calls_of
 from emberharmony.testing.samples import all_samples
@@ -48,6 +48,23 @@ def test_gradients_in_float32_agree_with_numpy_in_float64(op: str, backend: str)
         for mine, theirs in zip(found(op, call.label, backend, "float32"), wanted, strict=True):
             scale = np.fmax.reduce(np.abs(theirs), None, initial=1.0)
             assert np.allclose(mine, theirs, 0, 1e-3 * scale, equal_nan=True), call.label
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_have_the_dtype_of_their_argument(dtype: str, backend: str) -> None:
+    wrong = []
+    for op in DIFFERENTIABLE:
+        if dtype not in SAMPLES[op].dtypes:
+            continue
+        for call in calls_of(SAMPLES[op]):
+            function = gradient_function(op)
+            try:
+                gradients(lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs), dtype=dtype)
+            except GradientMismatchError as error:
+                wrong.append(f"{op} {call.label}: {error}")
+            except UnsupportedOpError:
+                continue
+    assert not wrong, "\n".join(wrong)
 
 
 def gradients_at(fn: Callable[..., Any], *values: Any) -> list[list[float]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from emberharmony import nn, ops
 from emberharmony.errors import DTypeError
-from tests.nn.oracle import Case, require_close
+from tests.nn.oracle import Case, require_close, require_dtype
 from tests.sampling import DEEP
 
 CLOSE = 2e-6
@@ -115,15 +115,20 @@ def _require_checkpoint(backend: str, case: Case, layer: nn.Module, inputs: list
     if not layer.parameters(trainable=True):
         return
 
-    def gradients(module: Any) -> list[np.ndarray]:
-        ops.zero_grad(layer)
-        ops.backward(lambda: _squared(module(*inputs, **case.call)), layer)
-        return [_host(parameter.grad) for parameter in layer.parameters(trainable=True)]
-
-    wanted = gradients(layer)
-    for found, each in zip(gradients(ops.checkpoint(layer)), wanted, strict=True):
+    wanted = _gradients(layer, layer, inputs, case)
+    for found, each in zip(_gradients(ops.checkpoint(layer), layer, inputs, case), wanted, strict=True):
         require_close(found, each, CLOSE, f"{case}: gradient of ops.checkpoint")
     ops.zero_grad(layer)
+
+
+def _gradients(function: Any, layer: nn.Module, inputs: list[Any], case: Case) -> list[np.ndarray]:
+    """Returns the gradients of the parameters of a layer that a function calls, and checks their dtypes."""
+    ops.zero_grad(layer)
+    ops.backward(lambda: _squared(function(*inputs, **case.call)), layer)
+    for name, parameter in layer.named_parameters():
+        if parameter.trainable:
+            require_dtype(parameter.grad, ops.dtype(parameter.value).name, f"{case}: gradient by {name}")
+    return [_host(parameter.grad) for parameter in layer.parameters(trainable=True)]
 
 
 def _require_half(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
@@ -135,6 +140,8 @@ def _require_half(backend: str, case: Case, layer: nn.Module, inputs: list[Any],
         half = copy.deepcopy(layer).to(dtype=dtype)
         outputs = _flat(half(*rounded, **case.call))
         assert {ops.dtype(y).name for y in outputs if ops.dtype(y).is_floating} <= {dtype}, f"{case}: {dtype}"
+        if half.parameters(trainable=True):
+            _gradients(half, half, rounded, case)
         wide = [ops.cast(x, "float32") if ops.dtype(x).is_floating else x for x in rounded]
         for y, wanted in zip(outputs, called(half.to(dtype="float32"), wide, case), strict=True):
             require_close(ops.cast(y, "float32"), wanted, share, f"{case}: {dtype}")

@@ -75,13 +75,19 @@ def require_like_torch(case: Case, dtype: str, seed: int = 0) -> None:
     assert len(found) == len(right)
     for y, wanted in zip(found, right, strict=True):
         require_close(y, wanted.detach().numpy(), FORWARD[dtype], f"{case}: output")
+        if wanted.is_floating_point():
+            require_dtype(y, dtype, f"{case}: output")
     for i, x in enumerate(gradients[0]):
         require_close(x, leaves[floats[i]].grad.numpy(), GRADIENT[dtype], f"{case}: gradient by input {floats[i]}")
+        require_dtype(x, dtype, f"{case}: gradient by input {floats[i]}")
     for name, parameter in theirs.named_parameters():
         wanted = np.zeros(parameter.shape) if parameter.grad is None else parameter.grad.numpy()
         require_close(gradients[1][name], wanted, GRADIENT[dtype], f"{case}: gradient by {name}")
+        require_dtype(gradients[1][name], dtype, f"{case}: gradient by {name}")
     for name, buffer in theirs.named_buffers():
         require_close(ours.state_dict()[name], buffer.numpy(), FORWARD[dtype], f"{case}: buffer {name}")
+        if buffer.is_floating_point():
+            require_dtype(ours.state_dict()[name], dtype, f"{case}: buffer {name}")
 
 
 def _ours(
@@ -121,6 +127,11 @@ def require_close(found: Any, wanted: Any, share: float, what: str) -> None:
     assert given.shape == wanted.shape, f"{what}: shape {given.shape}, not {wanted.shape}"
     scale = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
     np.testing.assert_allclose(given, wanted, rtol=0, atol=share * max(float(scale), 1e-30), err_msg=what)
+
+
+def require_dtype(found: Any, dtype: str, what: str) -> None:
+    """Checks the dtype of a tensor."""
+    assert ops.dtype(found).name == dtype, f"{what}: dtype {ops.dtype(found).name}, not {dtype}"
 
 
 def dtypes_of(backend: str) -> tuple[str, ...]:

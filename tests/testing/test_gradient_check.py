@@ -56,6 +56,37 @@ def test_a_gradient_of_nan_is_a_mismatch(backend: str) -> None:
         gradcheck(lambda x: ops.where(x > 0.5, x, ops.log(x - x)), (X,))
 
 
+@pytest.mark.parametrize(
+    ("method", "what"),
+    [
+        ("_pulled", "the gradient with respect to argument 1"),
+        ("_pushed", "the derivative of result 1"),
+    ],
+)
+def test_a_derivative_of_another_dtype_is_found(
+    method: str, what: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = getattr(Problem, method)
+
+    def narrow(self: Problem, *primals: Any) -> list[Any]:
+        first, second = right(self, *primals)
+        return [first, ops.cast(second, "float32")]
+
+    monkeypatch.setattr(Problem, method, narrow)
+    with pytest.raises(GradientMismatchError, match=rf"{what} on backend '{backend}' is float32, expected float64"):
+        gradcheck(lambda x, y: (x * y, x + y), (X, X), order=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_gradients_of_another_dtype_are_found(dtype: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)
+    assert found.shape == X.shape
+    right = Problem._pulled
+    monkeypatch.setattr(Problem, "_pulled", lambda self, *given: [ops.cast(x, "float64") for x in right(self, *given)])
+    with pytest.raises(GradientMismatchError, match=f"is float64, expected {dtype}"):
+        gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)
+
+
 def test_gradients_use_the_same_weights_in_each_dtype(backend: str) -> None:
     wide, narrow = (gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)[0] for dtype in ("float64", "float32"))
     assert np.allclose(wide / X, (wide / X)[0, 0])
