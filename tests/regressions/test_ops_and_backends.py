@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from emberharmony import ops
+from emberharmony import Parameter, ops
 
 EVERY = [name for name in ("numpy", "torch", "mlx", "jax", "dask") if name in ops.available_backends()]
 """All installed backends, JAX and Dask too, which tests with the fixture `backend` leave out."""
@@ -67,3 +67,15 @@ def test_remainders_of_zero_have_the_sign_of_the_divisor_and_zero_has_the_sign_z
         by = ops.grad(lambda a, b: ops.sum(ops.remainder(a, b)), (0, 1))([-0.0, 0.0, 3.0], [1.0, -2.0, -2.0])
         np.testing.assert_array_equal(ops.to_numpy(by[0]), [1.0, 1.0, 1.0])
         np.testing.assert_array_equal(ops.to_numpy(by[1]), [0.0, 0.0, 2.0])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_cell_that_is_first_read_in_a_compiled_function_keeps_its_value(name: str) -> None:
+    if name == "torch":  # whose compiler takes seconds; tests/core/cells/test_moves_in_transforms.py has it
+        pytest.skip("another test has it")
+    with ops.use_backend("numpy"):
+        w = Parameter([1.0, 2.0])
+        with ops.use_backend(name):
+            assert ops.to_numpy(ops.compile(lambda t: ops.multiply(w, t))(ops.ones(2))).tolist() == [1.0, 2.0]
+            assert ops.to_numpy(ops.multiply(w, ops.ones(2))).tolist() == [1.0, 2.0]
+        assert w.value.tolist() == [1.0, 2.0]

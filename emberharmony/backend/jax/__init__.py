@@ -39,6 +39,7 @@ from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.writing_ops import JAXWritingOps
 from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
+from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
 
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
@@ -83,7 +84,7 @@ class JAXBackend(
     blocked = 2**14
     # JAX raises TypeError and ValueError for most faults, so the message decides. The first rule that matches counts.
     errors = (
-        *((kind, "", errors.TracedTensorError) for kind in READS),
+        *((kind, "", errors.TracedTensorError) for kind in (*READS, jax.errors.UnexpectedTracerError)),
         (RuntimeError, r"RESOURCE_EXHAUSTED|[Oo]ut of memory", errors.OutOfMemoryError),
         (IndexError, "[Tt]oo many indices", errors.AxisError),
         (TypeError, "must have integer or boolean type|Indexer", errors.ArgumentTypeError),
@@ -114,6 +115,16 @@ class JAXBackend(
             DTypeError: if JAX has no such dtype.
         """
         return of_host(array, self.dtypes[name_of(array.dtype)], place(None))
+
+    def unpacked(self, packed: HostBits, device: Any = None) -> jax.Array:
+        """Returns bits on the host as a tensor that outlives the function that is being traced.
+
+        Raises:
+            DTypeError: if JAX lacks the dtype.
+        """
+        # In a function that is compiled, JAX would make a tracer even of constants.
+        with jax.ensure_compile_time_eval():
+            return super().unpacked(packed, device)
 
     def awaited(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed."""

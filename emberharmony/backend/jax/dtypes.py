@@ -68,6 +68,9 @@ def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
     """
     copied = np.array(array, dtype)
     made: jax.Array = jax.device_put(copied, device)
+    if isinstance(made, jax.core.Tracer):  # in a function that is compiled; as a constant a cell may keep it
+        with jax.ensure_compile_time_eval():
+            made = jax.device_put(copied, device)
     if made.dtype != copied.dtype:
         raise DTypeError(
             f"JAX narrows {copied.dtype} to {made.dtype}, because jax_enable_x64 was switched off after the "
