@@ -292,11 +292,12 @@ def _wide(x: Any) -> Array:
 
 
 def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
-    # NumPy has no bfloat16 of its own, so the backend makes it.
-    hosts = [
-        array.astype("float32" if name == "bfloat16" else name) for array, name in zip(arrays, dtypes, strict=True)
-    ]
-    return [ops.cast(ops.convert_to_tensor(host), name) for host, name in zip(hosts, dtypes, strict=True)]
+    def tensor(array: Array, name: str) -> Any:
+        # NumPy has no bfloat16 of its own, so the backend makes it.
+        given = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
+        return ops.cast(given, "bfloat16") if name == "bfloat16" else given
+
+    return list(map(tensor, arrays, dtypes))
 
 
 def _host(tensors: Sequence[Any]) -> Arrays:

@@ -31,9 +31,12 @@ def reference(op: str, label: str) -> list[Array]:
 
 def found(op: str, label: str, backend: str, dtype: str) -> list[Array]:
     with ops.use_backend(backend):
-        call = next(call for call in calls_of(SAMPLES[op]) if call.label == label)
-        function = gradient_function(op)
-        return gradients(lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs), dtype=dtype)
+        return gradients_of(op, next(call for call in calls_of(SAMPLES[op]) if call.label == label), dtype)
+
+
+def gradients_of(op: str, call: Any, dtype: str) -> list[Array]:
+    function = gradient_function(op)
+    return gradients(lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs), dtype=dtype)
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE)
@@ -57,9 +60,8 @@ def test_gradients_have_the_dtype_of_their_argument(dtype: str, backend: str) ->
         if dtype not in SAMPLES[op].dtypes:
             continue
         for call in calls_of(SAMPLES[op]):
-            function = gradient_function(op)
             try:
-                gradients(lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs), dtype=dtype)
+                gradients_of(op, call, dtype)
             except GradientMismatchError as error:
                 wrong.append(f"{op} {call.label}: {error}")
             except UnsupportedOpError:
