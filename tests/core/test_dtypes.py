@@ -102,6 +102,41 @@ def test_the_default_float_is_the_dtype_of_python_floats(backend: str) -> None:
     assert ops.dtype(ops.convert_to_tensor([1.5])) == "float32"
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_what_follows_from_the_default_float(name: str, backend: str) -> None:
+    integers = ops.array([1, 2], dtype="int32")
+    half = ops.array([1.0], dtype="float16")
+    calls = (
+        lambda: ops.zeros(2, dtype=float),
+        lambda: ops.cast(integers, float),
+        lambda: ops.sin(integers),
+        lambda: ops.divide(integers, integers),
+        lambda: ops.multiply(integers, 0.5),
+        lambda: ops.mean(integers),
+        lambda: ops.ones(2),
+        lambda: ops.one_hot(integers, 3),
+    )
+    for call in calls:  # so that what a call remembers is of the usual default
+        call()
+    ops.set_default_float(name)
+    try:
+        assert [ops.dtype(call()).name for call in calls] == [name] * len(calls)
+        assert ops.dtype(ops.multiply(half, 0.5)) == "float16"
+        assert dtypes.default_complex() == ("complex128" if name == "float64" else "complex64")
+    finally:
+        ops.set_default_float("float32")
+    assert [ops.dtype(call()).name for call in calls] == ["float32"] * len(calls)
+
+
+def test_an_array_in_either_byte_order_has_the_dtype_of_its_numbers(backend: str) -> None:
+    for order in ("<", ">"):
+        for code, name in (("f4", "float32"), ("i2", "int16"), ("u8", "uint64")):
+            assert dtypes.as_dtype(np.dtype(order + code)) == name
+            array = np.array([1, 258], order + code)
+            assert ops.dtype(array) == name
+            assert ops.to_numpy(ops.convert_to_tensor(array)).tolist() == [1, 258]
+
+
 def test_the_default_float_must_be_a_floating_dtype() -> None:
     with pytest.raises(DTypeError, match="not a floating dtype"):
         ops.set_default_float("int32")

@@ -138,6 +138,16 @@ def test_views_of_one_memory_are_ties_only_if_equal(tmp_path: Path) -> None:
             assert file["turned"].tolist() == x[::-1].tolist()
 
 
+def test_a_tensor_and_its_transpose_are_two(backend: str, tmp_path: Path) -> None:
+    square = ops.reshape(ops.arange(9), (3, 3))
+    tensors = {"square": square, "again": square, "transposed": square.T, "row": square[0], "flipped": ops.flip(square)}
+    io.save(tmp_path / "a.safetensors", tensors)
+    equal(tensors, io.load(tmp_path / "a.safetensors"))
+    with io.open(tmp_path / "a.safetensors") as file:
+        assert file.has_ties
+        assert json.loads(file.metadata["emberharmony.tied"]) == {"again": "square"}
+
+
 def test_arrays_in_the_other_byte_order(tmp_path: Path) -> None:
     with ops.use_backend("numpy"):
         io.save(tmp_path / "a.safetensors", {"x": np.arange(3, dtype=">f4")})

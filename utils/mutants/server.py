@@ -98,7 +98,7 @@ def fork(request: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = _wait(child, start + request["timeout"])
     finally:
-        # The child if the server is told to end, and programs that a test has started and left.
+        # The server may end before its child, and a test may have left programs that it started.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
     return {**answer, "seconds": round(time.monotonic() - start, 2)}

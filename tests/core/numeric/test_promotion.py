@@ -1,7 +1,7 @@
 """The promotion table equals JAX's lattice with 64-bit types, and the ops of every backend follow it."""
 
 import csv
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import current
-from emberharmony.core.dtypes import ALL, DType, as_dtype, complex64, float64, int64
+from emberharmony.core.dtypes import ALL, INTEGERS, DType, as_dtype, complex64, float64, int64
 from emberharmony.core.errors import DTypeError, RangeError
 from emberharmony.core.numeric.promotion import TABLE, as_inexact, check_fits, promote, promote_weak
 
@@ -28,6 +28,28 @@ def test_the_order_of_two_dtypes_does_not_matter() -> None:
 
 def test_promote_accepts_any_number_of_dtypes() -> None:
     assert promote(as_dtype("int8"), as_dtype("uint8"), as_dtype("float16")) == "float16"
+    # The integers alone would give float64, which would widen the float.
+    for order in permutations(map(as_dtype, ("int64", "uint64", "float32"))):
+        assert promote(*order) == "float32"
+    assert promote(as_dtype("int64"), as_dtype("uint64"), as_dtype("bool")) == "float64"
+
+
+WEAK = {  # by dtype, the dtypes of its combination with a Python boolean, integer, float and complex number
+    "bool": ("bool", "int64", "float32", "complex64"),
+    "int8": ("int8", "int8", "float32", "complex64"),
+    "uint64": ("uint64", "uint64", "float32", "complex64"),
+    "float16": ("float16", "float16", "float16", "complex64"),
+    "bfloat16": ("bfloat16", "bfloat16", "bfloat16", "complex64"),
+    "float32": ("float32", "float32", "float32", "complex64"),
+    "float64": ("float64", "float64", "float64", "complex128"),
+    "complex64": ("complex64",) * 4,
+    "complex128": ("complex128",) * 4,
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_python_numbers_are_weak(name: str) -> None:
+    assert tuple(promote_weak(as_dtype(name), kind) for kind in (bool, int, float, complex)) == WEAK[name]
 
 
 @pytest.mark.parametrize("pair", list(combinations_with_replacement(ALL, 2)), ids=lambda p: f"{p[0]}-{p[1]}")
@@ -100,6 +122,16 @@ def test_an_integer_beyond_the_range_of_floats_raises(backend: str) -> None:
     for dtype in ("float32", "float64", "bfloat16"):
         with pytest.raises(RangeError, match=rf"add\(\) on backend '{backend}'"):
             ops.add(ops.cast([1.0], dtype), 10**400)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_the_integers_beside_the_range_do_not_fit(dtype: DType) -> None:
+    limits = np.iinfo(dtype.name)
+    for number in (limits.min, limits.max):
+        check_fits(int(number), dtype)
+    for number in (int(limits.min) - 1, int(limits.max) + 1):
+        with pytest.raises(RangeError, match=rf"{number} does not fit {dtype}, which holds {limits.min} to {limits.max}"):
+            check_fits(number, dtype)
 
 
 def test_check_fits_ignores_floats_and_floating_dtypes() -> None:

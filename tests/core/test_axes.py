@@ -1,0 +1,60 @@
+"""Axes as integers from 0, and the shapes to which others broadcast."""
+
+import numpy as np
+import pytest
+
+from emberharmony.core.axes import as_length, broadcast, normalized
+from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
+
+
+@pytest.mark.parametrize(
+    "axis, axes",
+    [
+        (0, (0,)),
+        (-1, (2,)),
+        (-3, (0,)),
+        (None, (0, 1, 2)),
+        ((), ()),
+        ((-1, 0), (2, 0)),
+        ([-2, -3], (1, 0)),
+        (np.int64(-1), (2,)),
+    ],
+)
+def test_axes_count_from_either_end(axis, axes):
+    assert normalized(axis, 3) == axes
+
+
+@pytest.mark.parametrize("axis", [3, -4, (0, 3), (-4,), np.int64(3)])
+def test_an_axis_out_of_range(axis):
+    with pytest.raises(AxisError, match="is out of range for a tensor of 3 axes"):
+        normalized(axis, 3)
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (0, -3), (2, 1, -1)])
+def test_an_axis_that_is_named_twice(axis):
+    with pytest.raises(AxisError, match="name one axis more than once"):
+        normalized(axis, 3)
+
+
+@pytest.mark.parametrize("axis", [True, (0, False)])
+def test_a_boolean_is_no_axis(axis):
+    with pytest.raises(ArgumentTypeError, match="not a boolean"):
+        normalized(axis, 2)
+    with pytest.raises(ArgumentTypeError, match="not a boolean"):
+        as_length(True)
+
+
+SHAPES = [(), (1,), (0,), (3,), (1, 3), (2, 1), (2, 3), (0, 3), (2, 0), (4, 1, 1), (1, 2, 3)]
+
+
+@pytest.mark.parametrize("a", SHAPES)
+@pytest.mark.parametrize("b", SHAPES)
+def test_shapes_broadcast_as_in_numpy(a, b):
+    try:
+        wanted = np.broadcast_shapes(a, b)
+    except ValueError:
+        with pytest.raises(ShapeError, match="do not broadcast"):
+            broadcast([a, b])
+    else:
+        assert broadcast([a, b]) == wanted
+        assert broadcast([a, b, ()]) == wanted
