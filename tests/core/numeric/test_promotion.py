@@ -129,8 +129,9 @@ def test_the_integers_beside_the_range_do_not_fit(dtype: DType) -> None:
     limits = np.iinfo(dtype.name)
     for number in (limits.min, limits.max):
         check_fits(int(number), dtype)
+    holds = f"{dtype}, which holds {limits.min} to {limits.max}"
     for number in (int(limits.min) - 1, int(limits.max) + 1):
-        with pytest.raises(RangeError, match=rf"{number} does not fit {dtype}, which holds {limits.min} to {limits.max}"):
+        with pytest.raises(RangeError, match=f"{number} does not fit {holds}"):
             check_fits(number, dtype)
 
 
