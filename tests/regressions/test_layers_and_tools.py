@@ -119,3 +119,26 @@ def test_mlx_compiles_what_returns_a_value_beside_its_gradient(backend: str) -> 
     x = ops.array([0.0, 1.0])
     for found, wanted in zip(ops.tree_leaves(ops.compile(fn)(x)), ops.tree_leaves(fn(x)), strict=True):
         np.testing.assert_allclose(ops.to_numpy(found), ops.to_numpy(wanted), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "bilinear", "bicubic", "trilinear"])
+def test_a_scale_factor_gives_the_positions_also_where_an_axis_keeps_its_length(mode: Any, backend: str) -> None:
+    axes = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+    factors = {1: (1.3, 2.2), 2: ((1.3, 1.2), (1.3, 2.0)), 3: ((1.3, 1.2, 1.0), (2.2, 1.2, 1.0))}
+    for n in [axes[mode]] if mode in axes else (1, 2, 3):
+        shape = (3, 4, 2)[:n]
+        count = int(np.prod(shape))
+        for factor in factors[n]:
+            layer = nn.Upsample(scale_factor=factor, mode=mode)
+            with ops.use_backend("numpy"):  # the rows are the results for all vectors of a basis
+                matrix = ops.to_numpy(layer(np.eye(count).reshape(count, 1, *shape))).reshape(count, -1)
+            x = np.sin(np.arange(count) * 1.7)
+            found = layer(ops.convert_to_tensor(x.reshape(1, 1, *shape)))
+            np.testing.assert_allclose(ops.to_numpy(found).reshape(-1), x @ matrix, atol=1e-5)
+            upstream = np.cos(np.arange(matrix.shape[1]) * 1.3)
+            weights = ops.convert_to_tensor(upstream.reshape(found.shape))
+            slope = ops.grad(lambda x, f=layer, w=weights: ops.sum(ops.multiply(f(x), w)))(ops.ones((1, 1, *shape)))
+            np.testing.assert_allclose(ops.to_numpy(slope).reshape(-1), matrix @ upstream, atol=1e-5)
+    if mode == "linear":
+        found = nn.Upsample(scale_factor=1.3, mode=mode)([[[0.0, 1.0, 3.0]]])
+        np.testing.assert_allclose(ops.to_numpy(found)[0, 0], [0.0, 0.6538, 1.8462], atol=1e-4)

@@ -69,6 +69,13 @@ SAMPLES = [
             case(_PLANE, (7, 1), None, "bicubic", True),
             case(_PLANE, None, (1.5, 2), "bicubic"),
             case(_PLANE.reshape(1, 2, 4, 5, 1), (3, 2, 7), None, "trilinear"),
+            # Lengths that stay or double only after rounding.
+            case(_LINE, None, 1.15),
+            case(_LINE, None, 2.15),
+            case(_LINE, None, 1.15, "linear"),
+            case(_PLANE, None, (1.2, 1.5), "bilinear"),
+            case(_PLANE, None, (1.2, 1.1), "bicubic"),
+            case(_PLANE.reshape(1, 2, 4, 5, 1), None, (1.4, 1.2, 1.5), "trilinear"),
         ),
         dtypes=FLOATS + HALVES,
         differentiable=True,
