@@ -10,6 +10,8 @@ from tests.nn.oracle import Case, dtypes_of, require_like_torch
 SHAPES = {1: (2, 3, 5), 2: (2, 3, 4, 5), 3: (2, 2, 3, 4, 5)}
 UNEVEN = {1: (1, 3), 2: (1, 3, 2, 0), 3: (1, 3, 2, 0, 0, 2)}
 CUT = {1: (-1, 2), 2: (-1, 2, 1, -2), 3: (-1, 2, 1, -2, 0, -1)}
+BOTH = {1: (3, -2), 2: (-2, 3, 2, -1), 3: (-2, 3, 2, -1, 1, -1)}
+"""Adds more on one side of an axis than is left of it without the elements that are cut off on the other side."""
 KINDS = {"ConstantPad": (0.75,), "ZeroPad": (), "ReflectionPad": (), "ReplicationPad": (), "CircularPad": ()}
 
 CASES = [
@@ -20,10 +22,11 @@ CASES = [
         (2, SHAPES[n]),
         (UNEVEN[n], SHAPES[n]),
         (CUT[n], SHAPES[n]),
+        (BOTH[n], SHAPES[n]),
         (UNEVEN[n], SHAPES[n][1:]),
     )
 ]
-LAYERS = CASES[1::12]
+LAYERS = CASES[1::15]
 """One row of each layer, or of each kind."""
 
 
@@ -47,6 +50,26 @@ def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
 @pytest.mark.parametrize("case", LAYERS[1:], ids=str)
 def test_compiled_layers(backend: str, case: Case) -> None:
     require_compiled(backend, case)
+
+
+def test_what_is_cut_off_is_mirrored_or_repeated_before(backend: str) -> None:
+    for layer, wanted in (
+        (nn.ReflectionPad1d((2, -1)), [2, 1, 0, 1]),
+        (nn.ReflectionPad1d((-3, 2)), [1, 0]),
+        (nn.ReplicationPad1d((-4, 3)), [2, 2]),
+        (nn.CircularPad1d((2, -1)), [0, 1, 0, 1]),
+        (nn.CircularPad1d((3, -2)), [0, 0, 0, 0]),
+        (nn.ConstantPad1d((-3, 2), 7), [7, 7]),
+    ):
+        assert ops.to_numpy(layer(ops.array([[0, 1, 2]]))).tolist() == [wanted], layer
+    for layer in (
+        nn.ReflectionPad1d((-4, 0)),
+        nn.ReplicationPad1d((1, -5)),
+        nn.ZeroPad1d((-4, 2)),
+        nn.CircularPad1d(-2),
+    ):
+        with pytest.raises(ShapeError, match=r"cuts off more than there is of shape \(1, [34]\) \(in "):
+            layer(ops.array([[0, 1, 2]]))
 
 
 def test_wrong_inputs_and_options_are_refused(backend: str) -> None:

@@ -142,3 +142,10 @@ def test_a_scale_factor_gives_the_positions_also_where_an_axis_keeps_its_length(
     if mode == "linear":
         found = nn.Upsample(scale_factor=1.3, mode=mode)([[[0.0, 1.0, 3.0]]])
         np.testing.assert_allclose(ops.to_numpy(found)[0, 0], [0.0, 0.6538, 1.8462], atol=1e-4)
+
+
+def test_what_a_negative_pad_cuts_off_is_mirrored_before(backend: str) -> None:
+    assert ops.to_numpy(nn.ReflectionPad1d((2, -1))(ops.array([[0, 1, 2]]))).tolist() == [[2, 1, 0, 1]]
+    image = ops.reshape(ops.arange(9), (1, 3, 3))
+    found = nn.ReflectionPad2d((2, -1, -2, 1))(image)
+    assert ops.to_numpy(found).tolist() == [[[8, 7, 6, 7], [5, 4, 3, 4]]]

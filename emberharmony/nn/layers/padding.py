@@ -31,15 +31,23 @@ class _Pad(Module):
         self._added = [*((max(before, 0), max(after, 0)) for before, after in pairs), *[(0, 0)] * behind]
         kept = [slice(max(-before, 0), min(after, 0) or None) for before, after in pairs]
         self._kept = (..., *kept, *[slice(None)] * behind) if min(self.padding) < 0 else None
+        self._cut = [0] * behind + [-min(before, 0) - min(after, 0) for before, after in reversed(pairs)]
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         missing = len(x.shape) - len(self._added)
         if missing < 0:
             raise fault(ShapeError(f"expected at least {len(self._added)} axes, got shape {tuple(x.shape)}"))
-        if self._kept is not None:
-            x = ops.get_item(x, self._kept)
-        return ops.pad(x, [(0, 0)] * missing + self._added, self.mode, self.value)
+        widths = [(0, 0)] * missing + self._added
+        if self._kept is None:
+            return ops.pad(x, widths, self.mode, self.value)
+        # What is cut off is mirrored or repeated before, but neither continued periodically nor a place for a constant.
+        first = self.mode in ("reflect", "edge")
+        x = ops.pad(x, widths, self.mode, self.value) if first else x
+        if any(n < out for n, out in zip(reversed(x.shape), self._cut, strict=False)):
+            raise fault(ShapeError(f"padding={self.padding} cuts off more than there is of shape {tuple(x.shape)}"))
+        x = ops.get_item(x, self._kept)
+        return x if first else ops.pad(x, widths, self.mode, self.value)
 
 
 class _ConstantPad(_Pad):
