@@ -85,22 +85,26 @@ def ctc_loss(
     for lengths in (target_length, output_length):
         if tuple(lengths.shape) != (batch,):
             raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
-    blanks = full_like(target, mask_index)
-    # CTC allows a blank before, between and after the labels.
-    mixed = reshape(stack([blanks, target], -1), (batch, 2 * labels))
-    extended = concatenate([mixed, get_item(blanks, (slice(None), slice(0, 1)))], 1)
     states = 2 * labels + 1
+    # CTC allows a blank before, between and after the labels.
+    mixed = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * labels))
+    extended = pad(mixed, [(0, 0), (0, 1)], "constant", mask_index)
     steps = output.shape[1]
     where_at = broadcast_to(expand_dims(extended, 1), (batch, steps, states))
     emitted = take_along_axis(log_softmax(output, -1), where_at, -1)
     later, earlier = (get_item(extended, (slice(None), part)) for part in (slice(2, None), slice(0, -2)))
     skips = logical_and(not_equal(later, mask_index), not_equal(later, earlier))
-    skips = pad(skips, [(0, 0), (2, 0)])
-    first = less(arange(states, device=get_device(output)), 2)
-    scores = where(first, get_item(emitted, (slice(None), 0)), _NEVER)
-    for step in range(1, steps):
-        ways = [scores, _delayed(scores, 1), where(skips, _delayed(scores, 2), _NEVER)]
-        new = add(logsumexp(stack(ways, -1), -1), get_item(emitted, (slice(None), step)))
+    skips = get_item(pad(skips, [(0, 0), (2, 0)]), (slice(None), slice(0, states)))
+    places = arange(states, device=get_device(output))
+    # Before the first step only the empty path exists, in the first state.
+    scores = broadcast_to(cast(where(less(places, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
+    for step in range(steps):
+        new = get_item(emitted, (slice(None), step))
+        if step:
+            ways = [scores, _delayed(scores, 1), where(skips, _delayed(scores, 2), _NEVER)]
+            new = add(logsumexp(stack(ways, -1), -1), new)
+        else:
+            new = where(less(places, 2), new, _NEVER)
         scores = where(expand_dims(greater(output_length, step), -1), new, scores)
     end = expand_dims(multiply(target_length, 2), -1)
     final = take_along_axis(scores, end, -1)
@@ -176,5 +180,5 @@ def ctc_decode(
 
 def _delayed(scores: Tensor, by: int) -> Tensor:
     """Returns the scores moved to later states; the first states get the score of an impossible path."""
-    kept = get_item(scores, (slice(None), slice(0, scores.shape[1] - by)))
-    return pad(kept, [(0, 0), (by, 0)], constant_values=_NEVER)
+    later = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
+    return get_item(later, (slice(None), slice(0, scores.shape[1])))

@@ -177,4 +177,13 @@ ROWS: list[Row] = [
         {"blank": 4, "zero_infinity": True},
     ),
     Row("ctc", "ctc_loss", (log_softmax(normal(T, C), 1), ids(C - 1, S) + 1, np.array(7), np.array(3)), {}),
+    *(
+        Row("ctc", "ctc_loss", (log_softmax(normal(T, N, C), 2), targets, np.array([7, 1, 0]), np.array(lengths)), {})
+        for targets, lengths in (
+            (np.zeros((N, 0), np.int64), [0, 0, 0]),
+            (np.zeros(0, np.int64), [0, 0, 0]),
+            (ids(C - 1, N, S) + 1, [0, 0, 0]),
+            (ids(C - 1, 2) + 1, [1, 1, 0]),
+        )
+    ),
 ]

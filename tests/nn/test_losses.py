@@ -229,6 +229,13 @@ def test_impossible_targets_of_ctc_are_infinite(backend: str) -> None:
     assert not gradient(zero, logits.astype("f4")).any()
 
 
+def test_an_input_without_steps_has_no_label(backend: str) -> None:
+    loss = lambda x, steps: nn.losses.ctc(x, [[1], [1]], steps, [0, 1], reduction="none")
+    assert ops.to_numpy(loss(np.ones((3, 2, 4)), [0, 0])).tolist() == [0.0, math.inf]
+    assert ops.to_numpy(loss(np.ones((0, 2, 4)), [0, 0])).tolist() == [0.0, math.inf]
+    assert not gradient(lambda x: loss(x, [0, 0])[0], np.ones((3, 2, 4), "f4")).any()
+
+
 def test_focal_and_dice_equal_their_formulas(backend: str) -> None:
     rng = np.random.default_rng(5)
     x, t = rng.normal(size=(3, 4)) * 3, rng.integers(0, 2, size=(3, 4)) * 1.0

@@ -149,3 +149,11 @@ def test_what_a_negative_pad_cuts_off_is_mirrored_before(backend: str) -> None:
     image = ops.reshape(ops.arange(9), (1, 3, 3))
     found = nn.ReflectionPad2d((2, -1, -2, 1))(image)
     assert ops.to_numpy(found).tolist() == [[[8, 7, 6, 7], [5, 4, 3, 4]]]
+
+
+def test_ctc_loss_of_empty_transcripts_is_that_of_blanks(backend: str) -> None:
+    rows = np.sin(np.arange(24.0)).reshape(4, 2, 3)
+    blanks = -np.log(np.exp(rows[..., 0]) / np.exp(rows).sum(-1)).sum(0)
+    for targets in (np.zeros(0, "int64"), np.zeros((2, 0), "int64")):
+        found = nn.losses.ctc(ops.convert_to_tensor(rows), targets, [4, 4], [0, 0], reduction="none")
+        np.testing.assert_allclose(ops.to_numpy(found), blanks, rtol=1e-6)

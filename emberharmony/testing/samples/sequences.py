@@ -65,6 +65,8 @@ SAMPLES = [
         (
             case(np.array([[1, 2], [1, 1], [2, 0]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 4, 5])),
             case(np.array([[1, 0], [1, 1], [0, 1]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 5, 3]), 2),
+            case(np.array([[1], [2], [1]]), _LOGITS, np.array([0, 1, 0]), np.array([4, 1, 0])),
+            case(np.zeros((3, 0), np.int64), _LOGITS, np.array([0, 0, 0]), np.array([5, 0, 3])),
         ),
         dtypes=FLOATS,
         tolerance=8,
