@@ -41,7 +41,7 @@ class _Pad(Module):
         widths = [(0, 0)] * missing + self._added
         if self._kept is None:
             return ops.pad(x, widths, self.mode, self.value)
-        # What is cut off is mirrored or repeated before, but neither continued periodically nor a place for a constant.
+        # Elements that are cut off are mirrored or repeated first, but the modes "wrap" and "constant" do not see them.
         first = self.mode in ("reflect", "edge")
         x = ops.pad(x, widths, self.mode, self.value) if first else x
         if any(n < out for n, out in zip(reversed(x.shape), self._cut, strict=False)):
