@@ -7,7 +7,8 @@ each with a list `MUTANTS`.
 
 - `python utils/mutants --check` (a part of `make check`) fails if a mutant no longer applies.
 - `python utils/mutants [--area AREA] [--only NAME] [--jobs N] [--fresh]` (`make mutants`) plants each mutant in a copy
-  of the tree, runs its tests and prints the share that they noticed. `.mutants/results.json` keeps the results, so a
+  of the tree, runs its tests until one fails, runs that one again without the fault, where it must pass, and prints the
+  share that was noticed. `.mutants/results.json` keeps the results, so a
   run can be interrupted and resumed, and only mutants whose module or tests have changed are tried again.
 - `python utils/mutants --draw N [--seed S] [--paths PATH ...] [--conditions]` tries N mutants drawn by a seed, and
   prints those that were not noticed. `--conditions` draws only conditions on a dtype, size, layout or option. Their

@@ -9,7 +9,7 @@ from mutants.catalogue import areas, faults
 from mutants.drawing import draw
 from mutants.mutant import ROOT, Mutant
 from mutants.results import NOTICED, Results
-from mutants.trials import RedError, Trials, shares
+from mutants.trials import Trials, shares
 
 STATE = ROOT / ".mutants" / "results.json"
 BAR, BAR_OF_AN_AREA = 0.95, 0.90
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
 def _draw(options: argparse.Namespace, results: Results) -> int:
     """Tries drawn mutants and prints those that no test noticed, in the form in which an area lists them."""
     mutants = draw(options.draw, options.seed, options.paths, options.conditions)
-    if not _tried(Trials(results, options.jobs, _say), mutants, confirm=True):
+    if not _tried(Trials(results, options.jobs, _say), mutants):
         return 1
     left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome != NOTICED]
     for mutant in left:
@@ -64,13 +64,10 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _tried(trials: Trials, mutants: Sequence[Mutant], confirm: bool = False) -> bool:
+def _tried(trials: Trials, mutants: Sequence[Mutant]) -> bool:
     """Returns whether all mutants were tried."""
     try:
-        trials.run(mutants, confirm)
-    except RedError as error:
-        print(error, file=sys.stderr)
-        return False
+        trials.run(mutants)
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return False

@@ -1,39 +1,41 @@
-"""Tries mutants: first runs the tests without a fault, then with each fault in turn."""
+"""Tries mutants: runs the tests with each fault in turn, and the test that fails again without the fault."""
 
-import hashlib
 import shlex
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple
 
 from mutants.copies import Copy
-from mutants.mutant import ROOT, Mutant
+from mutants.mutant import Mutant
 from mutants.planting import Module, plant
-from mutants.results import INVALID, NOTICED, SURVIVED, Result, Results
+from mutants.results import INVALID, NOTICED, RED, SURVIVED, UNTRIED, Result, Results
 
-T = TypeVar("T")
+NO_TESTS = 5
+"""The exit status of pytest if it has run no test."""
 
-# The first run of a test compiles bytecode and may share its processor.
-SLOWEST, SHORTEST_TIMEOUT, LONGEST = 10.0, 60.0, 60.0
-NO_TESTS, TIMEOUT_OF_IMPORT = 5, 60.0
-
-
-class RedError(Exception):
-    """Tests fail without a fault, so they say nothing about mutants."""
+LONGEST, LONGEST_IMPORT = 300.0, 60.0
+"""The seconds after which a run of tests counts as endless: a narrow one takes some seconds."""
 
 
-def tree_hash(folders: Sequence[str] = ("emberharmony", "tests")) -> str:
-    """Returns a hash of all source files, which decides whether tests must be run again without a fault."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:20]
+class _Seen(NamedTuple):
+    """What a mutant's tests have shown.
+
+    Attributes:
+        outcome: one of `results`.
+        by: the test that failed, or what else happened.
+        again: the arguments of pytest that must succeed without the fault.
+        seconds: how long it took.
+    """
+
+    outcome: str
+    by: str = ""
+    again: str = ""
+    seconds: float = 0.0
 
 
 class Trials:
@@ -45,106 +47,75 @@ class Trials:
         self.say = say
         self._lock = threading.Lock()
         self._copies: SimpleQueue[Copy] = SimpleQueue()
-        self._tree = tree_hash()
 
-    def run(self, mutants: Sequence[Mutant], confirm: bool = False) -> None:
-        """Tries the mutants whose results are missing or out of date.
-
-        Args:
-            mutants: the mutants.
-            confirm: instead of running all tests without a fault before, run a test that has failed again without it.
-
-        Raises:
-            RedError: if a test fails without a fault.
-        """
+    def run(self, mutants: Sequence[Mutant]) -> None:
+        """Tries the mutants whose results are missing or out of date."""
         wanted = [(mutant, mutant.key()) for mutant in mutants]
         wanted = [(mutant, key) for mutant, key in wanted if not self.results.has(mutant.name, key)]
+        self.say(f"{len(wanted)} mutants to try, {len(mutants) - len(wanted)} results kept")
         if not wanted:
             return
-        entries = sorted({entry for mutant, _ in wanted for entry in mutant.tests}) if not confirm else []
-        entries = [entry for entry in entries if self.results.seconds(entry, self._tree) is None]
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
-            for job in range(min(self.jobs, max(len(wanted), len(entries)))):
+            for job in range(min(self.jobs, len(wanted))):
                 self._copies.put(stack.enter_context(Copy(folder / str(job))))
-            if entries:
-                self.say(f"{len(entries)} runs of tests without a fault")
-                self._all(self._without_a_fault, entries)
-            self.say(f"{len(wanted)} mutants")
-            self._all(self._confirmed if confirm else self._with_a_fault, wanted)
-
-    def _all(self, function: Callable[[Copy, T, str], None], items: Sequence[T]) -> None:
-        """Calls the function for each item, each call with a copy of its own."""
-
-        def call(number: int, item: T) -> None:
-            copy = self._copies.get()
+            pool = ThreadPoolExecutor(self.jobs)
             try:
-                function(copy, item, f"{number:4}/{len(items)}")
+                numbered = enumerate(wanted, 1)
+                pending = {pool.submit(self._try, *item, f"{number:4}/{len(wanted)}") for number, item in numbered}
+                _await(pending)
             finally:
-                self._copies.put(copy)
+                pool.shutdown(wait=False, cancel_futures=True)
 
-        pool = ThreadPoolExecutor(self.jobs)
+    def _try(self, mutant: Mutant, key: str, number: str) -> None:
+        copy = self._copies.get()
         try:
-            pending = {pool.submit(call, number, item) for number, item in enumerate(items, 1)}
-            for future in _completed(pending):
-                future.result()
+            source = (copy.folder / mutant.module).read_text(encoding="utf-8")
+            with copy.changed(mutant.module, plant(mutant, Module.parse(mutant.module, source))):
+                seen = _seen(copy, mutant)
+            if seen.outcome == NOTICED and copy.ask({"arguments": shlex.split(seen.again)}, LONGEST)["status"] != 0:
+                seen = seen._replace(outcome=RED)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _without_a_fault(self, copy: Copy, entry: str, number: str) -> None:
-        answer = copy.ask({"arguments": shlex.split(entry)}, timeout=1800)
-        if answer["status"] == NO_TESTS or (answer["status"] == 0 and not answer["passed"]):
-            raise RedError(f"pytest {entry}: no test was run: correct the entry of `tests`")
-        if answer["status"] != 0:
-            failure = answer.get("failure")
-            what = f"{failure['test']}\n{failure['text']}" if failure else copy.output() or answer.get("reason")
-            raise RedError(f"pytest {entry} fails without a fault: mend it first\n{what}")
+            self._copies.put(copy)
         with self._lock:
-            self.results.add_passed(entry, self._tree, answer["seconds"])
-            self.say(f"{number} {answer['seconds']:6.1f} s  {answer['passed']} tests of {entry}")
-
-    def _with_a_fault(self, copy: Copy, item: tuple[Mutant, str], number: str) -> None:
-        mutant, key = item
-        source = (copy.folder / mutant.module).read_text(encoding="utf-8")
-        with copy.changed(mutant.module, plant(mutant, Module.parse(mutant.module, source))):
-            outcome, by, seconds = self._outcome(copy, mutant)
-        with self._lock:
-            self.results.add(mutant.name, Result(key, outcome, by, seconds))
-            self.say(f"{number} {seconds:6.1f} s  {mutant.name}: {outcome}{' by ' if by else ''}{by}")
-
-    def _outcome(self, copy: Copy, mutant: Mutant) -> tuple[str, str, float]:
-        seconds = 0.0
-        for entry in mutant.tests:
-            usual = self.results.seconds(entry, self._tree) or LONGEST
-            answer = copy.ask({"arguments": shlex.split(entry)}, max(SHORTEST_TIMEOUT, SLOWEST * usual))
-            seconds += answer["seconds"]
-            if answer["status"] in (0, NO_TESTS):
-                continue
-            failure = answer.get("failure")
-            if failure is not None and failure["phase"] != "collect":
-                return NOTICED, failure["test"], seconds
-            if answer["status"] is None:
-                return NOTICED, f"{answer['reason']} of {entry}", seconds
-            name = mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            if copy.ask({"module": name}, TIMEOUT_OF_IMPORT)["status"] != 0:
-                return INVALID, "", seconds
-            return NOTICED, f"the collection of {entry}", seconds
-        return SURVIVED, "", seconds
-
-    def _confirmed(self, copy: Copy, item: tuple[Mutant, str], number: str) -> None:
-        """Tries a mutant, and runs the test that failed again without the fault."""
-        mutant, _ = item
-        self._with_a_fault(copy, item, number)
-        by = self.results.mutants[mutant.name].by
-        if "::" in by and copy.ask({"arguments": [by]}, SLOWEST * LONGEST)["status"] != 0:
-            raise RedError(f"pytest {by!r} fails without a fault: mend it first\n{copy.output()}")
+            self.results.add(mutant.name, Result(key, seen.outcome, seen.by, seen.seconds))
+            by = f" by {seen.by}" if seen.by else ""
+            self.say(f"{number} {seen.seconds:6.1f} s  {mutant.name}: {seen.outcome}{by}")
 
 
-def _completed(pending: set[Future[None]]) -> Iterator[Future[None]]:
-    """Yields futures as they end, and lets Ctrl-C through between them."""
+def _seen(copy: Copy, mutant: Mutant) -> _Seen:
+    """Returns what the tests show, while the fault is planted in the copy."""
+    seconds, ran = 0.0, False
+    for entry in mutant.tests:
+        answer = copy.ask({"arguments": shlex.split(entry)}, LONGEST)
+        seconds = round(seconds + answer["seconds"], 1)
+        if answer["status"] in (0, NO_TESTS):
+            ran = ran or answer.get("passed", 0) > 0
+            continue
+        failure = answer.get("failure")
+        if failure is not None and failure["phase"] != "collect":
+            return _Seen(NOTICED, failure["test"], shlex.quote(failure["test"]) + _backend(entry), seconds)
+        if answer["status"] is None:
+            return _Seen(NOTICED, f"{answer['reason']} of {entry}", entry, seconds)
+        name = mutant.module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        if copy.ask({"module": name}, LONGEST_IMPORT)["status"] != 0:
+            return _Seen(INVALID, seconds=seconds)
+        return _Seen(NOTICED, f"the collection of {entry}", entry, seconds)
+    return _Seen(SURVIVED if ran else UNTRIED, seconds=seconds)
+
+
+def _backend(entry: str) -> str:
+    """Returns `--ember-backend` of an entry, without which a test id may be unknown."""
+    words = shlex.split(entry)
+    return f" --ember-backend {words[words.index('--ember-backend') + 1]}" if "--ember-backend" in words else ""
+
+
+def _await(pending: set[Future[None]]) -> None:
+    """Waits for all, and lets Ctrl-C through meanwhile."""
     while pending:
         done, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-        yield from done
+        for future in done:
+            future.result()
 
 
 def shares(catalogue: dict[str, list[Mutant]], results: Results) -> Iterable[tuple[str, int, int, list[Mutant]]]:
