@@ -1,0 +1,104 @@
+"""Each way in which an optimizer computes a step gives what the rule gives for each parameter alone."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+from emberharmony import ops, optim
+from emberharmony.core import selection
+from emberharmony.optim import vectors
+from tests.optim.test_vectors import assert_same, cells_of, rows_of, states_of, trained
+
+
+def grid(**options: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+    """Yields each combination of options."""
+    for values in product(*options.values()):
+        yield dict(zip(options, values, strict=True))
+
+
+FLAGS = (False, True)
+SGD = [
+    each
+    for each in grid(momentum=(0.0, 0.9), dampening=(0.0, 0.3), nesterov=FLAGS, weight_decay=(0.0, 0.1), maximize=FLAGS)
+    if not (each["nesterov"] and (each["dampening"] or not each["momentum"]))
+]
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "SGD": SGD,
+    "Adam": [*grid(amsgrad=FLAGS, weight_decay=(0.0, 0.1), maximize=FLAGS, decoupled_weight_decay=FLAGS)],
+    "AdamW": [*grid(amsgrad=FLAGS, betas=((0.9, 0.999), (0.0, 0.5)))],
+    "Adamax": [*grid(weight_decay=(0.0, 0.1), maximize=FLAGS)],
+    "NAdam": [*grid(weight_decay=(0.0, 0.1), decoupled_weight_decay=FLAGS)],
+    "RAdam": [*grid(weight_decay=(0.0, 0.1), decoupled_weight_decay=FLAGS, betas=((0.9, 0.999), (0.5, 0.5)))],
+    "RMSprop": [*grid(centered=FLAGS, momentum=(0.0, 0.9), weight_decay=(0.0, 0.1))],
+    "Adagrad": [*grid(lr_decay=(0.0, 0.1), weight_decay=(0.0, 0.1), initial_accumulator_value=(0.0, 0.5))],
+    "Adadelta": [*grid(weight_decay=(0.0, 0.1), maximize=FLAGS)],
+    "ASGD": [*grid(t0=(2, 1e6), weight_decay=(0.0, 0.1), maximize=FLAGS)],
+    "Lion": [*grid(weight_decay=(0.0, 0.1))],
+    "Rprop": [*grid(maximize=FLAGS)],
+}
+WAYS = ["vectors", "lists", "blocks", "mixed", "single"]
+
+
+def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
+    """Lets steps be computed in a way, whatever the number and the sizes of the parameters."""
+    native = type(selection.current())
+    patch.setattr(vectors, "FEWEST", 10**6 if way == "single" else 2)
+    patch.setattr(native, "listed", {"lists": 100, "mixed": 4}.get(way, 0))
+    if way == "vectors":
+        patch.setattr(native, "blocked", 0)
+    if way in ("blocks", "mixed"):
+        patch.setattr(vectors, "WORTH", 0)
+        patch.setattr(native, "blocked", min(1 if way == "blocks" else 20, native.blocked))
+    patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 13)
+    if selection.current().name == "mlx":
+        patch.setattr("emberharmony.backend.mlx.programs.CHUNK", 50)
+
+
+def stepped(name: str, options: dict[str, Any], dtype: str, way: str, keep: bool = False) -> Any:
+    """Returns the parameters and states after four steps, between which the rate changes.
+
+    Args:
+        name: the class of the optimizer.
+        options: its options.
+        dtype: of the parameters.
+        way: one of `WAYS`.
+        keep: whether to keep all tensors, so that no step may write over one.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        set_way(patch, way)
+        optimizer = getattr(optim, name)(cells := cells_of(dtype), lr=0.1, **options)
+        kept = []
+        for i, row in enumerate(rows_of(dtype, 4)):
+            kept += [cell.value for cell in cells] if keep else []
+            optimizer.param_groups[0]["lr"] = 0.1 / (1 + i // 2)
+            trained(optimizer, [row])
+        return trained(optimizer, []), states_of(optimizer)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_way_gives_the_step_of_the_rule(name: str, backend: str) -> None:
+    for i, options in enumerate(OPTIONS[name]):
+        dtype = "float16" if i % 3 == 2 else "float32"
+        wanted = stepped(name, options, dtype, "single")
+        # In half precision PyTorch rounds large tensors once where the ops round twice.
+        for way in WAYS[: 2 if (backend, dtype) == ("torch", "float16") else 4]:
+            assert_same(stepped(name, options, dtype, way, keep=(i + len(way)) % 4 == 0), wanted, dtype)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_step_with_gradients_in_other_layouts(way: str, backend: str) -> None:
+    found: list[Any] = []
+    for turned in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            set_way(patch, way)
+            optimizer = optim.SGD(cells_of(), lr=0.1, momentum=0.9)
+            rows = rows_of(steps=4)
+            if turned:
+                rows = [
+                    [ops.transpose(ops.copy(ops.transpose(x))) if i % 2 else x for x in row]
+                    for i, row in enumerate(rows)
+                ]
+            found.append((trained(optimizer, rows), states_of(optimizer)))
+    assert_same(*found)
