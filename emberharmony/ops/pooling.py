@@ -78,7 +78,8 @@ def max_pool_indices(
 ) -> Tensor:
     """Returns the index of the largest element of each window of `max_pool` in the flattened spatial axes, as int64.
 
-    Of equal elements the first one is chosen. NaN counts as the largest.
+    Of equal elements the first one is chosen. NaN counts as the largest. A window that is padding alone, which a
+    dilation makes possible, has the index of a place after the end of an axis, as in PyTorch.
 
     Raises:
         ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
@@ -106,9 +107,11 @@ def max_pool_indices(
         reach = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
         sites = add(expand_dims(starts, -1), reach)
         # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
-        real = logical_and(greater_equal(sites, 0), less(sites, lengths[axis]))
+        inside = greater_equal(sites, 0)
+        real = logical_and(inside, less(sites, lengths[axis]))
         largest = logical_or(equal(found, max(found, -1, True)), isnan(found))
-        best = argmax(cast(logical_and(largest, real), "int8"), -1, True)
+        # Without an element, the first place that is not before the axis is chosen.
+        best = argmax(add(cast(logical_and(largest, real), "int8"), cast(inside, "int8")), -1, True)
         x = squeeze(take_along_axis(found, best, -1), -1)
         own = multiply(add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :]))
         if places is not None:

@@ -229,6 +229,23 @@ def test_squareplus_is_differentiated_by_b_at_zero_and_does_not_overflow(backend
     assert large.tolist() == pytest.approx([1e38, 0.0], rel=1e-6)
 
 
+def test_derivatives_have_the_digits_of_float64_for_any_option(backend: str) -> None:
+    x = np.linspace(-3.0, 3.0, 50)
+    ones, zeros = np.ones_like(x), np.zeros_like(x)
+    for option in (0.3, 0.7, 1.3):
+        for name, wanted in (
+            ("celu", np.where(x > 0, ones, np.exp(x / option))),
+            ("elu", np.where(x > 0, ones, option * np.exp(x))),
+            ("leaky_relu", np.where(x > 0, ones, option)),
+            ("soft_shrink", np.where(np.abs(x) > option, ones, zeros)),
+            ("hard_shrink", np.where(np.abs(x) > option, ones, zeros)),
+        ):
+            given = ops.convert_to_tensor(x, "float64")
+            op = getattr(ops, name)
+            found = ops.grad(lambda x, op=op, option=option: ops.sum(op(x, option)))(given)
+            np.testing.assert_allclose(ops.to_numpy(found), wanted, atol=1e-15, err_msg=f"{name}({option})")
+
+
 def test_activations_have_second_derivatives_by_their_options(backend: str) -> None:
     def curve(alpha: Any) -> Any:
         return ops.sum(ops.celu(np.array([-1.5, 2.0]), alpha))

@@ -209,6 +209,18 @@ def test_padding_without_an_element_in_each_window_is_refused(pool: Any, options
         pool(np.ones((1, 4, 1)), 2, **options)
 
 
+def test_a_window_of_padding_alone_has_an_index_after_the_end(backend: str) -> None:
+    for shape, options, wanted in (
+        ((1, 2, 1), {"pool_size": 2, "strides": 1, "padding": 1, "dilation_rate": 3}, [2]),
+        ((1, 5, 1), {"pool_size": 2, "strides": 2, "padding": 1, "dilation_rate": 6}, [5]),
+        ((1, 2, 2, 1), {"pool_size": 2, "strides": 1, "padding": 1, "dilation_rate": 3}, [6]),
+        ((1, 2, 2, 1), {"pool_size": (2, 1), "strides": 1, "padding": (1, 0), "dilation_rate": (3, 1)}, [4, 5]),
+    ):
+        x = ops.reshape(ops.arange(1.0, np.prod(shape) + 1), shape)
+        assert ops.to_numpy(ops.max_pool_indices(x, **options)).reshape(-1).tolist() == wanted  # type: ignore[arg-type]
+        assert ops.to_numpy(ops.max_pool(x, **options)).max() == -np.inf  # type: ignore[arg-type]
+
+
 def test_the_gradient_of_lp_pool_is_zero_where_the_sum_is(backend: str) -> None:
     x = np.array([[[0.0], [0.0], [3.0], [4.0]]])
     slope = ops.grad(lambda x: ops.sum(ops.lp_pool(x, 2, 2)))(x)

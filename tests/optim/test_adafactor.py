@@ -44,3 +44,8 @@ def test_the_state_of_a_matrix_is_a_row_and_a_column(backend: str) -> None:
 def test_wrong_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(errors.ArgumentError, match=f"{next(iter(options))} is"):
         optim.Adafactor(**options)
+
+
+def test_the_limits_of_options_hold_in_groups_too() -> None:
+    with pytest.raises(errors.ArgumentError, match=r"Adafactor\(\): d is 0\.5, expected a number >= 1"):
+        optim.Adafactor([{"params": [Parameter([1.0])], "d": 0.5}])

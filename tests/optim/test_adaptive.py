@@ -84,3 +84,13 @@ def test_the_state_of_torch_goes_on(name: str, options: dict[str, Any], backend:
 def test_wrong_options_are_refused(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(errors.ArgumentError, match=rf"{name}\(\): {next(iter(options))} is"):
         getattr(optim, name)(**options)
+
+
+def test_the_first_sum_of_squares_is_that_of_the_group(backend: str) -> None:
+    a, b = ops.Parameter([1.0]), ops.Parameter([1.0])
+    optimizer = optim.Adagrad([{"params": [a], "initial_accumulator_value": 3.0}, {"params": [b]}], lr=1.0)
+    for parameter in (a, b):
+        parameter.grad = ops.ones(1)
+    optimizer.step()
+    assert ops.to_numpy(a.value).tolist() == [0.5]
+    assert np.allclose(ops.to_numpy(b.value), 0.0, atol=1e-6)

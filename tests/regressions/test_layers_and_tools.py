@@ -157,3 +157,16 @@ def test_ctc_loss_of_empty_transcripts_is_that_of_blanks(backend: str) -> None:
     for targets in (np.zeros(0, "int64"), np.zeros((2, 0), "int64")):
         found = nn.losses.ctc(ops.convert_to_tensor(rows), targets, [4, 4], [0, 0], reduction="none")
         np.testing.assert_allclose(ops.to_numpy(found), blanks, rtol=1e-6)
+
+
+def test_the_gradient_of_celu_has_the_digits_of_float64(backend: str) -> None:
+    x = np.linspace(-3.0, 0.0, 20)
+    layer = nn.CELU(0.7)
+    slope = ops.grad(lambda x: ops.sum(layer(x)))(ops.convert_to_tensor(x, "float64"))
+    np.testing.assert_allclose(ops.to_numpy(slope), np.exp(x / 0.7), atol=1e-15)
+
+
+def test_no_index_of_max_pool_is_negative(backend: str) -> None:
+    values, indices = nn.MaxPool1d(2, 1, 1, 3, return_indices=True)(ops.array([[[1.0, 2.0]]]))
+    assert ops.to_numpy(values).tolist() == [[[-np.inf]]]
+    assert ops.to_numpy(indices).tolist() == [[[2]]]

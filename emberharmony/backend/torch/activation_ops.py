@@ -88,8 +88,11 @@ class TorchActivationOps:
     def elu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
         return _by_option(functional.elu, self.composed("elu"), x, alpha)
 
-    @fast(functional.celu, _FLOATING)
+    # The derivative of `celu` (PyTorch 2.13) has 1 / alpha rounded to float32; see `docs/upstream.md`.
+    @fast(functional.celu, f"{_FLOATING} and {{0}}.dtype is not native_float64")
     def celu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
+        if x.dtype is torch.float64:
+            return self.composed("celu")(x, alpha)
         return _by_option(functional.celu, self.composed("celu"), x, alpha)
 
     @fast(functional.glu, _FLOATING)
