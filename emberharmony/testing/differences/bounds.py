@@ -94,10 +94,16 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
 
 
 def length(record: Record) -> float:
-    """Returns by how much longer sums allow larger errors: a quarter of the root of the inputs for each result."""
-    given = max((host.size for host in record.given()), default=1)
-    made = min((host.size for host in record.made()), default=1)
-    return max(1.0, math.sqrt(given / max(made, 1)) / 4)
+    """Returns by how much longer sums allow larger errors: a quarter of the root of the terms of each result.
+
+    There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
+    """
+    made = max(1, min((host.size for host in record.made()), default=1))
+    floats = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
+    terms = max((host.size for host in record.given()), default=1) / made
+    if len(floats) > 1:
+        terms = max(terms, math.sqrt(floats[0] * floats[1] / made))
+    return max(1.0, math.sqrt(terms) / 4)
 
 
 def reach(record: Record) -> float:
@@ -215,6 +221,8 @@ def _careful(
         return 0.0
     off = np.where(same, 0.0, np.abs(values - wanted))
     over = (np.abs(wanted) > limit) & ~np.isfinite(values)  # the result is too large for the dtype on every side
+    if wanted.dtype.kind == values.dtype.kind == "f":
+        over &= np.signbit(wanted) == np.signbit(values)
     off = np.where(over & ~np.isnan(values) & ~np.isnan(wanted), 0.0, off)
     size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
     units = off / (unit * np.maximum(size if each else most, low) + spare)

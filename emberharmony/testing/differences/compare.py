@@ -1,6 +1,7 @@
 """`emberharmony.compare`: runs a program on two backends and names the op that is wrong and the side that is wrong."""
 
 import contextlib
+import functools
 import inspect
 import math
 import os
@@ -196,7 +197,8 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
     def program(*given: Any) -> Any:
         def total(*inputs: Any) -> Any:
             leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
-            return sum((ops.sum(x) for x in leaves[1:]), ops.sum(leaves[0]))
+            # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
+            return functools.reduce(ops.add, map(ops.sum, leaves))
 
         held = trained(fn)
         if held:
