@@ -1,6 +1,7 @@
 """One call of an op that a check makes, with the expected result or error."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,19 @@ class Call:
             raise DisagreementError(f"raises {type(error).__name__}, expected {wanted.__name__}: {error}") from error
         raise DisagreementError(f"returns {result!r:.200}, expected {wanted.__name__}")
 
+    def halves(self) -> Iterator["Call"]:
+        """Yields the calls with the first and with the second half of the elements of all arrays.
+
+        There are none if the arrays differ in their shapes, or have one element.
+        """
+        arrays = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, np.ndarray)]
+        size = arrays[0].size if arrays else 0
+        if size < 2 or any(array.shape != arrays[0].shape for array in arrays):
+            return
+        for part in (slice(size // 2), slice(size // 2, None)):
+            args = tuple(_part(value, part) for value in self.args)
+            yield replace(self, args=args, kwargs={name: _part(value, part) for name, value in self.kwargs.items()})
+
     def program(self, sample: Sample) -> str:
         """Returns the source of a program that makes the call and compares the result."""
         written = f"{spelled(sample.op)}({self.arguments(sample)})"
@@ -143,6 +157,10 @@ class Call:
         written += [f"{name}={_written(value, f'{row}.kwargs[{name!r}]')}" for name, value in self.kwargs.items()]
         written += [f"{name}={source(value)}" for name, value in self.options.items()]
         return ", ".join(written)
+
+
+def _part(value: Any, part: slice) -> Any:
+    return value.reshape(-1)[part] if isinstance(value, np.ndarray) else value
 
 
 def _written(value: Any, place: str) -> str:

@@ -59,10 +59,23 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
     try:
         error = call.judge(sample)
     except AssertionError as disagreement:
-        error, failure = getattr(disagreement, "error", 0.0), str(disagreement)
+        error = getattr(disagreement, "error", 0.0)
+        call, failure = _first_wrong(sample, call, str(disagreement))
     except UnsupportedOpError as refusal:
         unsupported = str(refusal)
     except Exception as other:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
         failure = f"raises {type(other).__name__}: {other}"
     written = snippet(sample, backend, call, failure) if failure else ""
     return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, written)
+
+
+def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:
+    """Returns a failing call of an elementwise op with as few elements as fail alone, and its failure."""
+    for half in call.halves() if sample.elementwise else ():
+        try:
+            half.judge(sample)
+        except AssertionError as disagreement:
+            return _first_wrong(sample, half, str(disagreement))
+        except Exception:  # noqa: BLE001  (an op that raises for a half fails in another way)
+            continue
+    return call, failure

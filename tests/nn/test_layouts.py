@@ -43,10 +43,26 @@ def classes() -> list[Any]:
     return [each for each in found if inspect.isclass(each) and issubclass(each, nn.Module)]
 
 
+def omission(layer: type[Any]) -> str:
+    """Returns what is to be done about a class of layers that has no layouts, or two; "" if there is nothing."""
+    listed, row = layer.__name__ in WITHOUT_TENSORS, layouts_of(layer)
+    if row is None and not listed:
+        return (
+            f"nn.{layer.__name__} has no layouts. If it has parameters or buffers of its own, add its rows for mlx.nn "
+            f"and keras.layers to TABLE of emberharmony/nn/layouts/table.py (SAME if there is no such layer), and a "
+            f"case to tests/nn/layout_cases.py; else add its name to WITHOUT_TENSORS of tests/nn/test_layouts.py"
+        )
+    if row is not None and listed:
+        return (
+            f"nn.{layer.__name__} is both in TABLE of emberharmony/nn/layouts/table.py and in WITHOUT_TENSORS of "
+            f"tests/nn/test_layouts.py: remove it from one of them"
+        )
+    return ""
+
+
 def test_each_layer_is_in_the_table_or_in_the_list_of_those_without_tensors() -> None:
-    for each in classes():
-        listed = each.__name__ in WITHOUT_TENSORS
-        assert (layouts_of(each) is None) is listed, each
+    omissions = [found for each in classes() if (found := omission(each))]
+    assert not omissions, "\n".join(omissions)
     names = {each.__name__ for each in classes()} | {"Loss"}
     assert names >= set(TABLE)
     assert names >= set(WITHOUT_TENSORS)
@@ -54,6 +70,17 @@ def test_each_layer_is_in_the_table_or_in_the_list_of_those_without_tensors() ->
         *("Loss", "TransformerEncoder", "TransformerDecoder"),  # the last two are parts of Transformer
         *("QuantizedLinear", "QuantizedEmbedding"),  # test_quantized.py loads them into those of mlx.nn
     }
+
+
+def test_an_omission_says_what_to_do() -> None:
+    class Gain(nn.Module):
+        """Has no row."""
+
+    assert omission(Gain).startswith("nn.Gain has no layouts. If it has parameters")
+    assert "emberharmony/nn/layouts/table.py" in omission(Gain)
+    assert omission(nn.Linear) == omission(nn.ReLU) == ""
+    both = type("ReLU", (nn.Linear,), {})
+    assert omission(both).startswith("nn.ReLU is both in TABLE of")
 
 
 def test_tensors_come_back_from_each_layout(backend: str) -> None:
