@@ -173,7 +173,11 @@ def test_a_file_that_does_not_parse_is_a_finding(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff\xfe\x00", b"# coding: nonsense\n", b"x = '\x00'\n", b"# -*- coding: ascii -*-\n\xe9"]
+    "content",
+    [
+        *(b"\xff\xfe\x00", b"# coding: nonsense\n", b"x = '\x00'\n", b"# -*- coding: ascii -*-\n\xe9"),
+        *(b"# coding: %s\nx = 1\n" % name for name in (b"rot13", b"hex", b"base64", b"undefined", b"utf-16", b"zlib")),
+    ],
 )
 def test_a_file_that_cannot_be_read_is_a_finding(project: Path, content: bytes) -> None:
     (project / "library" / "bad.py").write_bytes(content)

@@ -290,6 +290,8 @@ def test_line_ends_and_wide_characters_are_kept() -> None:
         ("y = (x if x is not None else 1) + x", "y = ops.add(x if x is not None else 1, x)"),
         ("y = 'é', x + 1", "y = 'é', ops.add(x, 1)"),
         ("y = f'{x + 1}'", "y = f'{ops.add(x, 1)}'"),
+        ("y = f'{x + 1=} {x * 2 = !r} {x - 1}'", "y = f'{x + 1=} {x * 2 = !r} {ops.subtract(x, 1)}'"),
+        ("y = f'x={x + 1}'", "y = f'x={ops.add(x, 1)}'"),
         ("y = abs(x + 1); z = x > 0", "y = ops.absolute(ops.add(x, 1)); z = ops.greater(x, 0)"),
         ("if x is None: y = 1\nelse: y = abs(x)", "if x is None: y = 1\nelse: y = ops.absolute(x)"),
         ("def g():\n    return(x + 1)", "def g():\n    return(ops.add(x, 1))"),

@@ -52,3 +52,23 @@ def test_a_long_sum_is_checked(terms: int) -> None:
 
 def test_a_long_chain_of_signs_is_checked() -> None:
     assert len(found(f"{USE}y = {'-' * 2000}x\n")) == 2000
+
+
+@pytest.mark.parametrize("opening, closing", ["()", "[]", "{}", ("f(", ")"), ("(')', ", ")")])
+@pytest.mark.parametrize("after", ["", "\ny = = 2\n"])
+def test_brackets_nested_beyond_the_stack_of_the_parser_are_reported(opening: str, closing: str, after: str) -> None:
+    for depth in (1_500, 5_000):
+        (one,) = found(f"x = {opening * depth}1{closing * depth}{after}\n")
+        assert one.startswith("EMB000")
+        assert "nested" in one
+        assert "later Python" not in one
+    (one,) = found(f"x = {opening * 5_000}{after}\n")
+    assert one.startswith("EMB000")
+
+
+@pytest.mark.parametrize("prefix", ["-", "not ", "lambda: ", "x if x else ", "x ** "])
+def test_prefixes_nested_beyond_the_stack_of_the_parser_are_reported(prefix: str) -> None:
+    for text in (f"y = {prefix * 20_000}x\n", f"y = {prefix * 20_000}x\nz = = 2\n"):
+        (one,) = found(text)
+        assert one.startswith("EMB000")
+        assert "nested" in one or "too complex" in one or "invalid syntax" in one

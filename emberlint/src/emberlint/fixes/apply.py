@@ -261,6 +261,18 @@ class _Editor(cst.CSTTransformer):
         self.refused: list[tuple[Finding, str]] = []
         self.added: set[str] = set()
         self.renamed: set[str] = set()
+        self.printed = 0  # how many expressions around the present node are printed as they are written
+
+    def visit_FormattedStringExpression(self, node: cst.FormattedStringExpression) -> None:
+        """Counts an expression of an f-string that prints its own text, as in `f"{x + 1=}"`."""
+        self.printed += node.equal is not None
+
+    def leave_FormattedStringExpression(
+        self, original_node: cst.FormattedStringExpression, updated_node: cst.FormattedStringExpression
+    ) -> cst.FormattedStringExpression:
+        """Leaves the expression that the other method counted."""
+        self.printed -= original_node.equal is not None
+        return updated_node
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]
         """Returns the node with the repair of its finding applied, or as it is if it has no finding."""
@@ -281,6 +293,8 @@ class _Editor(cst.CSTTransformer):
         return self._apart(edited, place)
 
     def _edited(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
+        if self.printed:
+            raise RefusedError("`=` in the f-string prints the text of the expression")
         space = self._spelling(finding)
         if isinstance(node, cst.BinaryOperation):
             edited: cst.CSTNode = edits.binary(space.text, node)

@@ -15,11 +15,16 @@ def read_text(content: bytes, newline: str | None = None) -> str:
         newline: As for `open`: None converts every line end to `\n`, "" keeps them.
 
     Raises:
-        SyntaxError: if the declared encoding does not exist.
+        SyntaxError: if the declared encoding does not exist, or is none of text (`hex`, `rot13`, `undefined`).
         UnicodeDecodeError: if the bytes are invalid in that encoding.
     """
     encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-    return TextIOWrapper(BytesIO(content), encoding, newline=newline).read()
+    try:
+        return TextIOWrapper(BytesIO(content), encoding, newline=newline).read()
+    except UnicodeDecodeError:
+        raise
+    except (LookupError, UnicodeError) as error:
+        raise SyntaxError(f"encoding problem: {encoding}: {error}") from error
 
 
 def read_notebook(path: str, content: bytes) -> Notebook | None:
