@@ -78,6 +78,24 @@ def test_numbers_lists_and_arrays_become_tensors(value: object, backend: str) ->
     assert tuple(result.shape) == np.shape(value)
 
 
+def test_operands_that_are_all_numbers_give_a_tensor(backend: str) -> None:
+    for call, dtype, value in (
+        (lambda: ops.add(1, 2), "int64", 3),
+        (lambda: ops.add(1, 2.5), "float32", 3.5),
+        (lambda: ops.multiply(True, True), "bool", True),
+        (lambda: ops.maximum(1.5, 2), "float32", 2.0),
+        (lambda: ops.power(2, 3), "int64", 8),
+        (lambda: ops.less(1, 2), "bool", True),
+        (lambda: ops.bitwise_and(6, 3), "int64", 2),
+        (lambda: ops.arctan2(0.0, 1.0), "float32", 0.0),
+        (lambda: ops.where(True, 1, 2), "int64", 1),
+        (lambda: ops.clip(5, 1, 3), "int64", 3),
+    ):
+        found = call()
+        assert ops.is_tensor(found)
+        assert (found.shape, ops.dtype(found), found.tolist()) == ((), dtype, value)
+
+
 def test_lists_of_tensors_are_stacked(backend: str) -> None:
     row = ops.convert_to_tensor([1.0, 2.0])
     assert ops.to_numpy(add([row, row], 1)).tolist() == [[2.0, 3.0], [2.0, 3.0]]

@@ -94,3 +94,17 @@ def weighted(result: Any) -> Any:
             weights = np.sin(np.arange(math.prod(leaf.shape)) * 1.7 + 0.3).reshape(tuple(leaf.shape))
             total = ops.add(total, ops.sum(ops.multiply(ops.cast(leaf, "float64"), ops.convert_to_tensor(weights))))
     return total
+
+
+def test_a_flag_is_a_boolean_an_integer_or_a_tensor_without_axes(backend: str) -> None:
+    x = ops.ones((2, 3))
+    for flag in (True, 1, np.True_, ops.asarray(True), ops.asarray(1)):
+        assert ops.sum(x, axis=0, keepdims=flag).shape == (1, 3)
+        assert ops.isin(x, [2.0], invert=flag).tolist() == [[True] * 3] * 2
+        assert ops.argsort(ops.array([1.0, 2.0]), descending=flag).tolist() == [1, 0]
+    for flag in (False, 0, np.False_, ops.asarray(False)):
+        assert ops.sum(x, axis=0, keepdims=flag).shape == (3,)
+        assert ops.isin(x, [2.0], invert=flag).tolist() == [[False] * 3] * 2
+    for flag in ("no", 0.0, [True], ops.asarray([True])):
+        with pytest.raises(ArgumentTypeError, match="must be True or False"):
+            ops.sum(x, axis=0, keepdims=flag)

@@ -1,8 +1,11 @@
 """The registry reads declarations: parameters, their roles, primitive and composite ops."""
 
+from typing import Any
+
 import pytest
 
 from emberharmony import ops
+from emberharmony.core.dispatch import op
 from emberharmony.core.registry import ALIASES, EMPTY, OPS, OpSpec, register
 
 
@@ -42,6 +45,25 @@ def test_declaring_a_name_twice_raises() -> None:
 
     with pytest.raises(ValueError, match="op 'sin' is declared in"):
         register("sin", sin)  # type: ignore[arg-type]
+
+
+def test_an_op_that_is_declared_again_runs_its_new_body(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def declared(factor: int) -> Any:
+        def scaled_again(x):  # type: ignore[no-untyped-def]
+            """Returns x times a number."""
+            return ops.multiply(x, factor)
+
+        scaled_again.__annotations__ = {"x": "TensorLike", "return": "Tensor"}
+        return op(scaled_again)
+
+    monkeypatch.setitem(OPS, "scaled_again", OPS["sin"])
+    monkeypatch.delitem(OPS, "scaled_again")
+    first = declared(2)
+    assert first([1.0]).tolist() == [2.0]
+    again = declared(3)
+    assert again([1.0]).tolist() == [3.0]
+    with ops.use_backend("numpy"):
+        assert again([1.0]).tolist() == [3.0]
 
 
 def test_every_op_is_documented() -> None:

@@ -147,6 +147,20 @@ def test_what_depends_on_a_step_in_the_same_function_runs_uncompiled(step: Calla
     both(step)
 
 
+def test_gradients_are_gone_after_the_step_that_takes_them(quick: str) -> None:
+    def step(training: Training, x: Any, y: Any) -> Any:
+        loss = training.backward(x, y)
+        between = sum(cell.grad is not None for cell in training.net.parameters())
+        training.optimizer.step()
+        after = sum(cell.grad is not None for cell in training.net.parameters())
+        return ops.add(ops.multiply(loss, 0.0), 10 * between + after)
+
+    training, runs = both(step)
+    x, y = batch()
+    assert float(ops.compile(lambda x, y: step(training, x, y))(x, y)) == 10 * len(training.net.parameters())
+    assert quick != "numpy" or runs < 8
+
+
 @pytest.mark.sampled(3)
 def test_options_may_change_between_calls(quick: str) -> None:
     plain, other = Training(), Training()

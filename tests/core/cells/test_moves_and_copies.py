@@ -101,6 +101,10 @@ def test_an_op_with_keywords_takes_a_cell(backend):
         lambda x: ops.var(x, axis=1, correction=1),
         lambda x: ops.softmax(x, axis=0),
         lambda x: ops.clip(x, x_min=2.0, x_max=3.0),
+        lambda x: ops.clip(x, min=2.0, max=3.0),
+        lambda x: ops.layer_normalization(x, rms_scaling=True),
+        lambda x: ops.pinv(x, rtol=0.5),
+        lambda x: ops.isin(x, [1.0], invert=True),
         lambda x: ops.scatter_update(x, [[0, 0]], [7.0], reduction="add"),
     ):
         assert numbers(call(cell)) == numbers(call(cell.value))

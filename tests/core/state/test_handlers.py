@@ -144,3 +144,19 @@ def test_a_library_warning_that_is_turned_into_an_error_reaches_the_caller(
         assert OPS["sin"].name == "sin"
         with pytest.raises(Deprecated):
             made.bound.sin([1.0])
+
+
+@pytest.mark.parametrize("kind", [TimeoutError, FloatingPointError, UserWarning])
+def test_errors_that_are_not_those_of_an_op_pass_through(kind: type[Exception], backend: str) -> None:
+    class Remote:
+        """An array elsewhere, whose numbers cannot be had."""
+
+        shape, dtype = (2,), np.dtype("float32")
+
+        def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
+            raise kind("late")
+
+    assert passing(kind("late")).args == ("late",)
+    for call in (ops.sin, ops.sum, lambda x: ops.add(ops.ones(2), x), lambda x: ops.concatenate([x, x])):
+        with pytest.raises(kind, match="late"):
+            call(Remote())

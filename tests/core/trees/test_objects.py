@@ -127,3 +127,10 @@ def test_tensors_cells_and_foreign_objects_are_leaves(backend: str) -> None:
     held = [each.value for each in held_in(Layer(0, leaves=leaves))][1:]
     assert len(held) == len(leaves)
     assert all(a is b for a, b in zip(held, leaves, strict=True))
+
+
+def test_a_tuple_that_occurs_twice_is_entered_at_each_place() -> None:
+    pair, listed = (1.0, 2.0), [3.0]
+    found = [(str(held.path), held.value) for held in held_in({"a": pair, "b": pair, "c": listed, "d": listed})]
+    assert [value for _, value in found] == [1.0, 2.0, 1.0, 2.0, 3.0]
+    assert len({path for path, _ in found}) == 5

@@ -1,0 +1,62 @@
+"""Blocks that repeat, clone and set back the random streams that a function draws from."""
+
+import copy
+
+import numpy as np
+
+from emberharmony.core.state.draws import Aside, Draws, Rewinding, watched
+
+
+def clone(stream):
+    return copy.deepcopy(stream)
+
+
+def draw(stream):
+    return float(watched(stream, clone).random())
+
+
+def numbers(seed, count):
+    return np.random.default_rng(seed).random(count).tolist()
+
+
+def test_later_runs_draw_the_numbers_of_the_first_and_leave_the_stream():
+    stream, draws = np.random.default_rng(0), Draws()
+    first, *later = numbers(0, 4)
+    assert draw(stream) == first
+    for _ in range(3):
+        with draws.repeated():
+            assert [draw(stream), draw(stream)] == later[:2]
+    assert draw(stream) == later[2]
+
+
+def test_a_stream_that_only_a_later_run_draws_from_advances():
+    known, other, draws = np.random.default_rng(0), np.random.default_rng(1), Draws()
+    with draws.repeated():
+        draw(known)
+    with draws.repeated():
+        assert draw(other) == numbers(1, 2)[0]
+    assert draw(other) == numbers(1, 2)[1]
+
+
+def test_draws_aside_do_not_advance_the_stream():
+    stream = np.random.default_rng(0)
+    with Aside():
+        assert [draw(stream), draw(stream)] == numbers(0, 2)
+    with Aside():
+        assert draw(stream) == numbers(0, 1)[0]
+    assert draw(stream) == numbers(0, 1)[0]
+
+
+def test_streams_are_set_back():
+    stream, block = np.random.default_rng(0), Rewinding()
+    with block:
+        assert [draw(stream), draw(stream)] == numbers(0, 2)
+    block.rewind()
+    assert draw(stream) == numbers(0, 1)[0]
+
+
+def test_the_innermost_block_decides():
+    stream, draws = np.random.default_rng(0), Draws()
+    with draws.repeated(), Aside():
+        assert draw(stream) == numbers(0, 1)[0]
+    assert draw(stream) == numbers(0, 1)[0]
