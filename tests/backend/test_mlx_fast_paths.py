@@ -46,7 +46,7 @@ ELEMENTS = {
     **{name: [getattr(ops, name)] for name in PLAIN.split()},
     "gelu": [partial(ops.gelu, approximate=flag) for flag in (True, False)],
     "elu": [partial(ops.elu, alpha=alpha) for alpha in (1.0, 1, 0.3, np.float32(0.3))],
-    "leaky_relu": [partial(ops.leaky_relu, negative_slope=slope) for slope in (0.2, 0, 1, 1.5, -0.5)],
+    "leaky_relu": [partial(ops.leaky_relu, negative_slope=s) for s in (0.2, 0, 1, 1.5, -0.5, np.float32([[0.5]]))],
     "clip": [partial(ops.clip, x_min=low, x_max=high) for low, high in product((None, 0.5, -1), (None, 1.5, 1))],
     "round": [partial(ops.round, decimals=n) for n in (0, 2, -1)],
     "nan_to_num": [partial(ops.nan_to_num, nan=nan, posinf=high, neginf=-3) for nan, high in ((0.0, 1e9), (1, 2))],
@@ -61,7 +61,8 @@ def test_elementwise(name: str) -> None:
         smooth = x is not ends and name not in ("round", "trunc", "floor", "isnan", "signbit")
         assert_as_numpy(call, [x], eps=16.0, gradients=smooth)
         for kind in KINDS[1:]:
-            assert_as_numpy(call, [drawn(2, 3) if x is ends else x], kind, 16.0, gradients=smooth and kind == "float64")
+            usual, eps = x is not ends, 1.0 if "16" in kind else 16.0
+            assert_as_numpy(call, [x if usual else drawn(2, 3)], kind, eps, gradients=smooth and kind == "float64")
 
 
 def classes(*shape: int, count: int, low: int = -1) -> Any:
@@ -395,3 +396,41 @@ def test_writing(mode: str) -> None:
                 [(x, value)],
                 gradients=smooth and value.size > 1,
             )
+
+
+def test_comparisons() -> None:
+    x = drawn(2, 3)
+    ends = np.array([nan, inf, -inf, 1.0, 1e-9, 0.0], np.float32)
+    near = np.array([nan, inf, 3e38, 1.000001, 0.0, -0.0], np.float32)
+    pairs = [
+        (x, x),
+        (x, x + np.float32(1e-6)),
+        (ends, near),
+        (ends, near[::-1].copy()),
+        (drawn(0), drawn(0)),
+        (x, drawn(3)),
+    ]
+    pairs += [(np.arange(3), np.array([0, 1, 3])), (np.array([2**24, 2**24 + 1]), np.array([2**24 + 1] * 2))]
+    pairs += [(np.array([True, False]), np.array([1, 1])), (drawn(), drawn(1))]
+    numbers = np.array([1, inf * 1j, complex(nan, 1), 2 + 1e-7j], np.complex64)
+    pairs += [(numbers, numbers), (numbers, np.array([inf * 1j, 1, complex(nan, 1), 2], np.complex64))]
+    for options in ({}, {"equal_nan": True}, {"rtol": 0.5}, {"atol": 1.0}, {"rtol": 0, "atol": 0}):
+        checked(partial(ops.isclose, **options), pairs, kinds=("float32", "float64"))
+        checked(partial(ops.allclose, **options), pairs)
+    for names in (("rtol",), ("atol",), ("rtol", "atol")):
+        tolerances = {name: np.float32(1e-3) * np.ones(3, np.float32) for name in names}
+        checked(
+            lambda x, y, t=tolerances: ops.isclose(x, y, **{n: ops.convert_to_tensor(v) for n, v in t.items()}),
+            [(x, x)],
+        )
+    for equal_nan in (False, True):
+        checked(partial(ops.array_equal, equal_nan=equal_nan), pairs)
+    for name in ("real", "imag", "conj", "isfinite", "sign", "absolute"):
+        checked(
+            getattr(ops, name), [(x,), (numbers[[0, 3]],), (np.arange(3),), (drawn(0),)], kinds=KINDS, gradients=False
+        )
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        checked(
+            getattr(ops, name), [(np.array([5, 6]), np.array([3])), (np.array([True, False]), np.array([True])), (x, x)]
+        )
+    checked(ops.bitwise_not, [(np.array([5, 6]),), (np.array([True, False]),), (np.array([5], "uint8"),), (x,)])
