@@ -238,3 +238,19 @@ def test_long_programs_of_large_parameters_are_computed_in_chunks(monkeypatch: p
         kind(cells, lr=0.1).step({cell: f(size) for cell in cells})
         assert bool(chunked) is wanted, (kind, size)
         chunked.clear()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_labels_out_of_range_count_as_ignored_ones(reduction: str) -> None:
+    for classes, count in ((3, 4), (1025, 3), (2, 1030)):
+        x = drawn(count, classes)
+        wrong = np.arange(count) % (classes + 3) - 1
+        wrong[:3] = classes, -1, classes + 5
+        ignored = np.where((wrong < 0) | (wrong >= classes), -100, wrong)
+        with use_backend("numpy"):
+            wanted = ops.cross_entropy(x.astype("float64"), ignored, reduction=reduction)
+            lost = ops.cross_entropy(x.astype("float64"), ignored, reduction="none")
+        found = ops.cross_entropy(mx.array(x), mx.array(wrong), reduction=reduction)
+        np.testing.assert_allclose(ops.to_numpy(found), wanted, rtol=2e-5)
+        labels = ops.sparse_categorical_crossentropy(mx.array(wrong), mx.array(x), True)
+        np.testing.assert_allclose(ops.to_numpy(labels), lost, rtol=2e-5, atol=1e-6)

@@ -204,3 +204,32 @@ def test_random_programs_give_what_the_functions_give(length: int) -> None:
 def shared(results: Any) -> list[bool]:
     leaves = ops.tree_leaves(results)
     return [np.may_share_memory(x, y) for i, x in enumerate(leaves) for y in leaves[:i]]
+
+
+def test_the_dtype_of_a_constant_is_the_default_of_each_call() -> None:
+    compiled, x = ops.compile(lambda x: ops.concatenate([x, ops.zeros(2)])), f(3)
+    assert [compiled(x).dtype for _ in range(3)] == [np.float32] * 3
+    ops.set_default_float("float64")
+    try:
+        assert [compiled(x).dtype for _ in range(3)] == [np.float64] * 3
+    finally:
+        ops.set_default_float("float32")
+    assert compiled(x).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda x: ops.get_item(x, ops.greater(x, 0.0)),
+        lambda x: ops.cast(ops.nonzero(ops.greater(x, 0.0))[0], "float32"),
+        lambda x: ops.unique(ops.sign(x)),
+    ],
+)
+def test_what_follows_a_shape_that_depends_on_values_is_computed_anew(chosen: Callable[[Any], Any]) -> None:
+    def function(x: Any) -> Any:
+        return ops.mean(chosen(x)), ops.reshape(chosen(x), (-1, 1)), ops.sum(ops.ones_like(chosen(x)))
+
+    compiled = ops.compile(function)
+    for x in ([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0], [-1.0, 2.0, -3.0, 4.0], [1.0, 0.0, -3.0, 9.0]):
+        given = np.array(x, np.float32)
+        assert same(compiled(given), function(given))

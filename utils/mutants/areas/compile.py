@@ -23,7 +23,7 @@ MUTANTS = [
         function="_Program.fits",
         original="self._float is default_float() and self._fits(leaves)",
         replacement="self._fits(leaves)",
-        tests=(f"{COMPILED} -k state_of_ops", COMPILED),
+        tests=(f"{LOWERED} -k default_of", COMPILED),
         why="a program keeps the default dtype with which it was recorded",
     ),
     Mutant(
@@ -32,7 +32,7 @@ MUTANTS = [
         function="_Source._lines",
         original="not _is_known(call)",
         replacement="False",
-        tests=(f"{COMPILED} -k 'values or errors'", COMPILED),
+        tests=(f"{LOWERED} -k follows", COMPILED),
         why="a result whose shape depends on values keeps the shape of the first call",
     ),
     Mutant(
