@@ -120,6 +120,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str | None]] = {
     "a number before integers": (lambda x: ops.subtract(1.5, x), (f(3, dtype="int32"),), None),
     "a number too large": (lambda x: ops.multiply(x, 1e39), (f(3),), "multiply"),
     "an infinite number": (lambda x: ops.add(x, float("inf")), (f(3),), "add"),
+    "zeros of both signs": (lambda x: (ops.divide(x, 0.0), ops.divide(x, -0.0)), (f(3),), "divide"),
     "expand_dims": (lambda x: ops.expand_dims(x, (0, -1)), (f(2, 3),), "reshape"),
     "squeeze": (lambda x: ops.squeeze(x, [0]), (f(1, 3),), "squeeze"),
     "squeeze without axes": (lambda x: ops.add(ops.squeeze(x), 1.0), (f(),), "add"),

@@ -270,3 +270,11 @@ def test_the_tables_of_rope_may_be_made_in_inference_mode_of_torch() -> None:
         found.sum().backward()
         torch.testing.assert_close(found.detach(), wanted.clone())
         torch.testing.assert_close(ops.multiply(ops.rope(x, offset=43), recorded).sum().detach(), wanted.sum().clone())
+
+
+def test_a_masked_key_has_no_weight_however_low_the_other_logits_are(backend: str) -> None:
+    query, key = ops.full((1, 1, 1, 1), 300.0), ops.reshape(ops.asarray([-300.0, 0.0]), (1, 2, 1, 1))
+    value, mask = ops.reshape(ops.asarray([5.0, 7.0]), (1, 2, 1, 1)), ops.asarray([[[[True, False]]]])
+    for dtype in ("float32", "float64"):
+        tensors = [ops.cast(x, dtype) for x in (query, key, value)]
+        assert float(ops.sum(ops.dot_product_attention(*tensors, mask=mask))) == 5.0
