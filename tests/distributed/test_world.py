@@ -75,6 +75,31 @@ def test_a_call_fails_as_soon_as_a_rank_has_ended(tmp_path: Path) -> None:
     here.end()
 
 
+def test_a_process_ends_whose_transport_does_not_notice_that_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses: list[int] = []
+    ended = threading.Event()
+
+    def end(status: int) -> None:
+        statuses.append(status)
+        ended.set()
+        threading.Event().wait(0.5)  # a process that has ended does not look again
+
+    monkeypatch.setattr(world, "_MARGIN", 0.1)
+    monkeypatch.setattr(os, "_exit", end)
+    place = Place(0, 3)
+    here = world.World(place, Waiting(place, 60.0), 0.1)
+    threading.Thread(target=here._watch, daemon=True).start()
+    here.run("all_sum", lambda transport: None)
+    assert not ended.wait(0.6), "no call is being made"
+    here.run("all_gather", lambda transport: ended.wait(60))
+    here.end()
+    assert statuses == [world.EXIT]
+    assert "all_gather() (call 2) on rank 0 of 3 cannot end" in (error := capsys.readouterr().err)
+    assert "the transport has not returned after 0.1 s" in error
+
+
 def test_messages_to_ranks_that_a_ring_does_not_reach() -> None:
     here = made()
     _require_rank("send", here, 1, other=True)

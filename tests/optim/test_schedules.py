@@ -56,6 +56,11 @@ TORCH: dict[str, tuple[Any, str, dict[str, Any]]] = {
         "CosineAnnealingWarmRestarts",
         {"T_0": 3, "T_mult": 2, "eta_min": 0.01},
     ),
+    "three times longer restarts": (
+        schedules.cosine_restarts(BASE, 2, 3),
+        "CosineAnnealingWarmRestarts",
+        {"T_0": 2, "T_mult": 3},
+    ),
     "polynomial": (schedules.polynomial(BASE), "PolynomialLR", {}),
     "polynomial 2": (schedules.polynomial(BASE, 40, 2.0), "PolynomialLR", {"total_iters": 40, "power": 2.0}),
     "one_cycle": (schedules.one_cycle(BASE, STEPS), "OneCycleLR", {"max_lr": BASE, "total_steps": STEPS}),
