@@ -58,7 +58,7 @@ def cost(call: str, general_way: bool = False) -> int:
 
 def is_faster(call: str) -> bool:
     """Returns whether a call makes clearly fewer calls than the general way of the op."""
-    return cost(call) < 0.9 * cost(call, general_way=True)
+    return cost(call) < 0.85 * cost(call, general_way=True)
 
 
 def unordered(line: str) -> str:
