@@ -13,6 +13,7 @@ from emberharmony.core.errors import (
     DTypeError,
     EmberError,
     ShapeError,
+    TracedTensorError,
     UnsupportedOpError,
     brief,
     says,
@@ -23,6 +24,8 @@ from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unfla
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
 _INEXACT = frozenset(("float", "complex"))
+_PROXY = "(Traced|Abstract)Tensor"
+"""The classes of traced tensors, which a library names in its error if it refuses one."""
 _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 
@@ -45,6 +48,15 @@ def _is_listed(tree: Any) -> bool:
     if not isinstance(tree, list):
         return False
     return bool(tree) and all(isinstance(item, _NUMBERS) or _is_listed(item) for item in tree)
+
+
+def refused(error: BaseException) -> str:
+    """Returns the message for the error by which a library refuses a traced tensor."""
+    reason = str(error).partition(". The")[0]
+    return (
+        f"the library refuses a traced tensor ({reason}): call the function of ops in place of the library's, also for "
+        f"an operator whose left operand is a native tensor, as ops.matmul(a, x) for a @ x"
+    )
 
 
 class ResultTree:
@@ -112,12 +124,17 @@ class ResultTree:
         """Returns the result of a backend's transform; errors of the user's function pass unchanged.
 
         Raises:
+            TracedTensorError: if the function passes a traced tensor to a function or operator of the library.
             UnsupportedOpError: if the library has no derivative for an op that the function calls.
         """
         try:
             return transform(*arguments)
         except Exception as error:
-            if isinstance(error, EmberError) or not says(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
+            if isinstance(error, EmberError):
+                raise
+            if says(error, (TypeError, ValueError), _PROXY):
+                raise TracedTensorError(f"{self.head}{refused(error)}") from error
+            if not says(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
                 raise
             reason = str(error).strip().partition("\n")[0]
             raise UnsupportedOpError(

@@ -152,6 +152,10 @@ class Watcher:
     def noted(self, text: str) -> None:
         """Called with a note on the whole, such as that a compiled function runs uncompiled."""
 
+    def unseen(self, text: str) -> None:
+        """Called with a note before a function runs whose calls cannot be observed."""
+        self.noted(text)
+
 
 class _Here:
     """The running calls of ops and modules of a thread, and whether a method of a watcher is running.
@@ -203,7 +207,7 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
 def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
     """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
     here = THREADS.here
-    here.telling = True
+    telling, here.telling = here.telling, True
     try:
         for watcher in told:
             getattr(watcher, method)(*arguments)
@@ -211,7 +215,7 @@ def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
         error.of_watcher = True  # type: ignore[attr-defined]
         raise
     finally:
-        here.telling = False
+        here.telling = telling
 
 
 def values_of(found: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import emberharmony
 from emberharmony import nn, ops
+from emberharmony.errors import TracedTensorError
 
 TWICE: dict[str, tuple[Callable[..., Any], Any]] = {
     "itself": (lambda v, i: v, (1, 0)),
@@ -170,3 +172,30 @@ def test_no_index_of_max_pool_is_negative(backend: str) -> None:
     values, indices = nn.MaxPool1d(2, 1, 1, 3, return_indices=True)(ops.array([[[1.0, 2.0]]]))
     assert ops.to_numpy(values).tolist() == [[[-np.inf]]]
     assert ops.to_numpy(indices).tolist() == [[[2]]]
+
+
+def test_a_program_with_native_operators_is_differentiated_in_checked_mode(backend: str) -> None:
+    a = ops.array([[1.0, 2.0], [3.0, 4.0]])
+    slope = ops.grad(lambda x: ops.sum(a * x + a @ x))
+    wanted = slope(a).tolist()
+    for words in ((), ("nan",), ("dtype",)):
+        with ops.checked(*words):
+            assert slope(a).tolist() == wanted, words
+    with ops.record(backward=True) as log:
+        assert slope(a).tolist() == wanted
+    assert any("MLX itself" in note for note in log.notes) == (backend == "mlx")
+
+
+def test_compare_has_no_false_alarm_for_a_result_without_a_gradient(backend: str) -> None:
+    def program(y: Any) -> Any:
+        return ops.cos(ops.stop_gradient(y)), ops.sin(y)
+
+    report = emberharmony.compare(program, np.linspace(0.1, 1, 3), backends=("numpy", backend), gradients=True)
+    assert report.ok, str(report)
+
+
+def test_compare_refuses_a_program_whose_gradient_it_cannot_follow() -> None:
+    pytest.importorskip("mlx.core")
+    given = np.ones((2, 2), "float32")
+    with pytest.raises(TracedTensorError, match="MLX itself computes a gradient"):
+        emberharmony.compare(lambda x: ops.copy(given) @ x, given, backends=("numpy", "mlx"), gradients=True)

@@ -1,6 +1,7 @@
 """Faults of ops and backends that users met or that measurements found, each as the program that showed it."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,3 +80,50 @@ def test_a_cell_that_is_first_read_in_a_compiled_function_keeps_its_value(name: 
             assert ops.to_numpy(ops.compile(lambda t: ops.multiply(w, t))(ops.ones(2))).tolist() == [1.0, 2.0]
             assert ops.to_numpy(ops.multiply(w, ops.ones(2))).tolist() == [1.0, 2.0]
         assert w.value.tolist() == [1.0, 2.0]
+
+
+def test_second_derivatives_take_a_native_array_on_the_left(backend: str) -> None:
+    a, y = ops.ones((4, 2)), ops.ones(4)
+
+    def loss(w: Any) -> Any:
+        return ops.sum((a @ w - y) ** 2)
+
+    w, v, full = ops.zeros(2), ops.array([1.0, 0.5]), [[8.0, 8.0], [8.0, 8.0]]
+    assert ops.hessian(loss)(w).tolist() == full
+    assert ops.jacobian(ops.grad(loss))(w).tolist() == full
+    assert ops.jacfwd(ops.grad(loss))(w).tolist() == full
+    assert ops.jvp(ops.grad(loss), (w,), (v,))[1].tolist() == [12.0, 12.0]
+    assert ops.grad(lambda w: ops.jvp(loss, (w,), (v,))[1])(w).tolist() == [12.0, 12.0]
+    assert ops.vmap(ops.hessian(loss))(ops.zeros((3, 2))).tolist() == [full] * 3
+    assert ops.grad(lambda w: ops.sum(ops.grad(loss)(w)))(w).tolist() == [16.0, 16.0]
+    with ops.checked():
+        assert ops.grad(loss)(w).tolist() == [-8.0, -8.0]
+        assert ops.hessian(loss)(w).tolist() == full
+
+
+def test_derivatives_by_mlx_alone_draw_the_numbers_of_the_tape(backend: str) -> None:
+    a = ops.ones(2)
+
+    def noisy(w: Any) -> Any:
+        return ops.sum(a * w * w * ops.random.uniform(2))
+
+    ops.random.seed(3)
+    drawn = ops.random.uniform(2).tolist()
+    ops.random.seed(3)
+    assert np.allclose(np.diag(ops.to_numpy(ops.hessian(noisy)(ops.ones(2)))), np.multiply(2, drawn))
+
+
+def test_a_jacobian_of_an_assignment_is_zero_where_it_writes(backend: str) -> None:
+    x, row = ops.ones((2, 3)), ops.array([1.0, 2.0, 3.0])
+    key = (slice(None), slice(1, 2))
+    for fn in (
+        lambda x: ops.set_item(x, 0, 5.0),
+        lambda x: ops.slice_update(x, (0, 0), ops.zeros((1, 3))),
+        lambda x: ops.set_item(x, key, ops.zeros((2, 1))),
+    ):
+        wanted = np.diag((ops.to_numpy(fn(ops.zeros((2, 3)))) == 0).ravel() & (ops.to_numpy(fn(x)) == 1).ravel())
+        for jacobian in (ops.jacobian, ops.jacfwd, lambda fn: ops.hessian(lambda x: ops.sum(fn(x) ** 2) / 2)):
+            found = ops.to_numpy(jacobian(fn)(x))
+            assert np.array_equal(found.reshape(6, 6), wanted)
+    written = ops.jacobian(lambda row: ops.set_item(x, 1, row))(row)
+    assert np.array_equal(ops.to_numpy(written).reshape(6, 3), np.eye(6)[:, 3:])

@@ -20,6 +20,7 @@ def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
         ArgumentTypeError: if `fn` is not a function, or a length of a spec is not an integer.
         DTypeError: if the backend lacks the dtype of a spec.
         ShapeError: if a length of a spec is negative.
+        TracedTensorError: if the function passes a tensor to a function or operator of the library that refuses it.
     """
     require_callable(op, fn)
     backend = AbstractBackend.over(selection.current())
@@ -29,7 +30,7 @@ def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     with selection.Override(backend), Assignments({}):
         args = tree_unflatten(structure, [refilled(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
         result = ResultTree(op)
-        outputs = result.tensors(fn(*args))
+        outputs = result.tensors(result.run(fn, *args))
     return result.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
-from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, seen, written
+from emberharmony.backend.mlx.indices import ON_ROWS, assigned, indices_for, integers, linear, mask_axes, seen, written
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import SURE
 from emberharmony.backend.shared.indexing import (
@@ -111,11 +111,7 @@ class MLXIndexingOps:
 
     @staticmethod
     def slice_update(inputs: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
-        result, place = mx.array(inputs), block(inputs.shape, start_indices, updates.shape)
-        # Make the updates depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the updates are
-        # not.
-        result[place] = mx.where(mx.array(True), cast(updates, inputs.dtype), inputs[place])
-        return result
+        return assigned(inputs, block(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
 
     @staticmethod
     def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:

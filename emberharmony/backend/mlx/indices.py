@@ -29,6 +29,31 @@ _WIDE, _GROUP = 64, 2**12
 """The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
 
 
+def assigned(x: mx.array, key: Any, new: mx.array) -> mx.array:
+    """Returns `x` with `new`, which broadcasts to `x[key]`, at the place of a key of integers and slices.
+
+    Under `mx.vmap`, MLX 0.32 writes values that are not mapped over into the first slice only, also in the derivatives
+    of such an assignment, where these values are zeros. So what is written is made to depend on the tensor.
+    """
+
+    def native(x: mx.array, new: mx.array) -> mx.array:
+        result = mx.array(x)
+        result[key] = mx.where(mx.array(True), new, x[key])
+        return result
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (native(*tangents),)
+
+    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        written = cotangents[0][key]
+        return native(cotangents[0], mx.zeros_like(written)), written
+
+    if op_globals.untransformed:
+        return native(x, new)
+    result: mx.array = differentiated(native, moved, pull)(x, mx.broadcast_to(new, x[key].shape))
+    return result
+
+
 def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
     return rows.at[at].add(updates)
 

@@ -96,6 +96,26 @@ def is_mapped() -> bool:
     return _MAPPED.get() is not None
 
 
+_UNREAD: ContextVar[Entry | None] = ContextVar("emberharmony_unread", default=None)
+"""The stack of the blocks in which derivatives are computed where no value can be read."""
+
+
+class Unread(Scope):
+    """A block in which each derivative is computed in a `mx.vmap`, so that MLX may nest them: nothing can be read."""
+
+    __slots__ = ()
+
+    _stack = _UNREAD
+
+    def __enter__(self) -> None:
+        _UNREAD.set((None, _UNREAD.get(), self, self._watch))
+
+
+def is_unread() -> bool:
+    """Returns whether derivatives are computed where no value can be read, in this thread or task."""
+    return _UNREAD.get() is not None
+
+
 class _Watching(Scope):
     """A block in which a transform of MLX differentiates by some arrays.
 

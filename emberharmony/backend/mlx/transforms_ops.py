@@ -1,8 +1,9 @@
 """Transforms of functions, on MLX, which keeps no graph: differentiating again traces the function again."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import mlx.core as mx
 
@@ -10,15 +11,28 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, apart, pulled, to_front
-from emberharmony.backend.mlx.tracing import LATER, Mapping, is_nested, is_traced, watched
+from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, watched
 from emberharmony.backend.shared.compilation import OnTapeError, untraced
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.transforms.watchers import THREADS, tell, watchers
 
 TensorFunction = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
+Pair = tuple[list[mx.array], list[mx.array]]
+T = TypeVar("T")
+_REFUSED = "TracedTensor|incompatible function arguments|bad_cast"
+_NO_OPERATOR = (
+    "A function of MLX, or an operator with an array of MLX on its left, was given a tensor that is being "
+    "differentiated, and the function reads a value or has a derivative of its own, to which MLX cannot nest its "
+    "transforms: call the functions of ops, such as ops.matmul(a, x) in place of a @ x"
+)
+_UNSEEN = (
+    "MLX itself computes a gradient, because one of its functions or operators was given a traced tensor, so the ops "
+    "of the function and of the backward pass are not observed: call the functions of ops"
+)
 _NO_RULE = r"not (yet )?implemented|cannot vmap|No JVP|during function transformations|without a primitive|\[addmm\]"
 _MERGED = "_Map_base::at|unordered_map::at"
 """The errors of `mx.compile` of MLX 0.32 for a function that returns `x` and `stop_gradient(x)`, both computed anew.
@@ -43,37 +57,60 @@ class MLXTransformsOps:
     def is_traced(x: Any) -> bool:
         return isinstance(x, TensorProxy) or (isinstance(x, mx.array) and is_traced(x))
 
-    def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], Any]:
-        if _by_tape(primals):
-            found: tuple[list[mx.array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
+    @classmethod
+    def by_tape(cls) -> dict[str, Any]:
+        methods: dict[str, Any] = super().by_tape()  # type: ignore[misc]
+        return methods | {
+            "pullback": lambda self, fn, primals: cls.pullback(self, fn, primals, True),
+            "gradients": lambda self, fn, primals: cls.gradients(self, fn, primals, True),
+        }
+
+    def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
+        if taped or _by_tape(primals):
+            by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
+            found: tuple[list[mx.array], Any] = _attempted(
+                by_tape, lambda: self._pulled_back(fn, primals, True), primals
+            )
             return found
+        return self._pulled_back(fn, primals)
+
+    def _pulled_back(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
         # `pull` runs `fn` again, which must then draw the same random numbers.
         draws = Draws()
         with draws.recorded():
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
-            if is_nested():
-                with draws.replayed():
-                    _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
-                return pull_recorded(cotangents)
             given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
-            with draws.replayed(), Transforming():
-                return list(pulled(_kept(fn, list(given)), primals, list(given.values())))
+            tensors, count = [*primals, *given.values()], len(primals)
+
+            def by_tape() -> Pair:
+                _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
+                return [], pull_recorded(cotangents)
+
+            def natively(*tensors: mx.array) -> Pair:
+                with Transforming():
+                    return [], list(pulled(_kept(fn, list(given)), tensors[:count], tensors[count:]))
+
+            run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
+            with draws.replayed():
+                return _attempted(run, lambda: _unread(natively, tensors), tensors)[1]
 
         return outputs, pull
 
-    def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
-        if _by_tape(primals):
-            found: tuple[list[mx.array], list[mx.array]] = Backend.gradients(cast(Backend, self), fn, primals)
-            return found
-        with Transforming():
-            outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(primals))
-        return list(outputs), list(gradients)
+    def gradients(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> Pair:
+        def natively(*leaves: mx.array) -> Pair:
+            with Transforming():
+                outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(leaves))
+            return list(outputs), list(gradients)
 
-    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
-        if _by_tape(primals):
-            found: tuple[list[mx.array], list[mx.array]] = Backend.constant_gradients(cast(Backend, self), fn, primals)
+        by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
+        run = by_tape if taped or _by_tape(primals) else functools.partial(natively, *primals)
+        return _attempted(run, lambda: _unread(natively, primals), primals)
+
+    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
+        if _by_tape(primals) or is_unread():
+            found: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
             return found
         outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
         LATER.put(outputs[0])
@@ -83,16 +120,21 @@ class MLXTransformsOps:
         if _by_tape(primals):
             return self.transposed(fn, primals)
 
-        def push(tangents: Tensors) -> tuple[list[mx.array], list[mx.array]]:
-            try:
-                with Transforming():
-                    outputs, pushed = mx.jvp(lambda *leaves: watched(fn, leaves), list(primals), list(tangents))
-            except Exception as error:
-                if not self.cannot_transform(error):
-                    raise
-                found: tuple[list[mx.array], list[mx.array]] = self.transposed(fn, primals)(tangents)
-                return found
-            return list(outputs), list(pushed)
+        def push(tangents: Tensors) -> Pair:
+            def natively(*tensors: mx.array) -> Pair:
+                primals, tangents = tensors[: len(tensors) // 2], tensors[len(tensors) // 2 :]
+                try:
+                    with Transforming():
+                        outputs, pushed = mx.jvp(lambda *leaves: watched(fn, leaves), list(primals), list(tangents))
+                except Exception as error:
+                    if not self.cannot_transform(error):
+                        raise
+                    found: Pair = self.transposed(fn, primals)(tangents)
+                    return found
+                return list(outputs), list(pushed)
+
+            tensors = [*primals, *tangents]
+            return _attempted(functools.partial(natively, *tensors), lambda: _unread(natively, tensors), tensors)
 
         return push
 
@@ -134,7 +176,71 @@ class MLXTransformsOps:
 
 def _by_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
-    return checking() or is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors)
+    if any(isinstance(tensor, TensorProxy) for tensor in tensors):
+        return True
+    return not is_unread() and (checking() or is_nested())
+
+
+def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors) -> T:
+    """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
+
+    A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
+    no `NotImplemented`). So MLX itself then differentiates to every order, in the outermost transform.
+
+    Args:
+        run: computes derivatives, perhaps by a tape.
+        unread: computes the same by `_unread`.
+        tensors: the tensors by which is differentiated.
+
+    Raises:
+        TracedTensorError: if the function reads a value that MLX would then treat as a constant.
+    """
+    if is_unread() and not any(isinstance(tensor, TensorProxy) for tensor in tensors):
+        return unread()
+    if is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
+        return run()
+    draws = Draws()
+    try:
+        with draws.recorded():
+            return run()
+    except Exception as error:
+        if not says(error, (TypeError, ValueError, RuntimeError), _REFUSED):
+            raise
+        refused = error
+    told = watchers()
+    if told:
+        tell(told, "unseen", _UNSEEN)
+    here, telling = THREADS.here, THREADS.here.telling
+    try:
+        here.telling = True
+        with draws.replayed():
+            return unread()
+    except Exception as error:
+        if not says(error, (ValueError, RuntimeError), _NO_RULE):
+            raise
+        raise TracedTensorError(f"{str(refused).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
+    finally:
+        here.telling = telling
+
+
+def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
+    """Returns `transform(*tensors)`, computed where no value can be read: in a `mx.vmap` over one slice.
+
+    MLX 0.32 may nest transforms there. Elsewhere a transform inside another one removes the mark by which the arrays
+    of the outer one keep their graph, and a read would evaluate them as constants.
+    """
+    width = 0
+
+    def run(*leaves: mx.array) -> list[mx.array]:
+        nonlocal width
+        outputs, found = transform(*leaves)
+        width = len(outputs)
+        return apart([*outputs, *found])
+
+    with Unread(), Mapping():
+        rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
+    results = [mx.squeeze(row, 0) for row in rows]
+    return results[:width], results[width:]
 
 
 def _linked(

@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.indices import LARGE, past_the_end, written
+from emberharmony.backend.mlx.indices import LARGE, assigned, past_the_end, written
 from emberharmony.backend.shared.indexing import is_plain
 from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held, suits
 from emberharmony.core import op_globals
@@ -32,12 +32,9 @@ class MLXWritingOps:
             composite: mx.array = self.composed("set_item")(x, key, value, mode)
             return composite
         old, new = checked_pair(self, promotion, x, key, value, mode)
-        result = mx.array(x)
         if not old.size:
-            return result
-        # Make the value depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the value is not.
-        result[key] = mx.where(mx.array(True), new, old) if mode == "set" else combined(self, mode, old, new)
-        return result
+            return mx.array(x)
+        return assigned(x, key, new if mode == "set" else combined(self, mode, old, new))
 
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"

@@ -18,7 +18,7 @@ from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound
-from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
+from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError, brief
 from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encoded, hosted
@@ -167,6 +167,14 @@ class Watch(Watcher):
         if record is not None and not getattr(error, "of_watcher", False):
             record.error, record.result = f"{type(error).__name__}: {error}", {"u": []}
             self._tell(record)
+
+    def unseen(self, text: str) -> None:
+        """Ends the run, because the calls of the other run would have no counterpart.
+
+        Raises:
+            TracedTensorError: always.
+        """
+        raise TracedTensorError(text)
 
     def _is_hidden(self, call: Call) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
