@@ -102,3 +102,68 @@ def test_a_step_with_gradients_in_other_layouts(way: str, backend: str) -> None:
                 ]
             found.append((trained(optimizer, rows), states_of(optimizer)))
     assert_same(*found)
+
+
+@pytest.mark.parametrize("change", ["number", "tensor", "dtype"])
+@pytest.mark.parametrize("way", WAYS[:4])
+def test_a_step_after_somebody_changed_a_state(way: str, change: str, backend: str) -> None:
+    found: list[Any] = []
+    for each in (way, "single"):
+        with pytest.MonkeyPatch.context() as patch:
+            set_way(patch, each)
+            optimizer = optim.RMSprop(cells := cells_of(), lr=0.01, momentum=0.9)
+            rows = rows_of(steps=4)
+            trained(optimizer, rows[:2])
+            for cell in (cells[0], cells[4]):
+                entry = optimizer.state[cell]
+                average = entry["momentum_buffer"]
+                if change == "number":
+                    entry["step"] = 7
+                elif change == "tensor":
+                    average.value = ops.full_like(average.value, 0.25)
+                else:
+                    average.value = ops.cast(average.value, "float64")
+            found.append((trained(optimizer, rows[2:]), [cell.value.dtype for cell in cells], states_of(optimizer)))
+    (one, kinds, states), (other, others, wanted) = found
+    assert kinds == others
+    if change == "dtype":  # which PyTorch's lists round otherwise
+        for entry in (*states, *wanted):
+            entry.pop("momentum_buffer")
+    assert_same((one, states), (other, wanted))
+
+
+class Ahead(optim.SGD):
+    """Looks ahead by half of the buffer, whatever the momentum, as no option of SGD does."""
+
+    @staticmethod
+    @optim.elementwise
+    def rule(gradient: Any, parameter: Any, state: Any, hyper: Any) -> Any:
+        buffer = ops.add(ops.multiply(state["momentum_buffer"], hyper["momentum"]), gradient)
+        direction = ops.add(gradient, ops.multiply(buffer, 0.5))
+        return ops.subtract(parameter, ops.multiply(direction, hyper["lr"])), {"momentum_buffer": buffer}
+
+    @staticmethod
+    def initial(parameter: Any, hyper: Any) -> Any:
+        return {"momentum_buffer": ops.zeros_like(parameter)}
+
+
+class Late(Ahead):
+    """Reads a parameter after it has computed its new value."""
+
+    @staticmethod
+    @optim.elementwise
+    def rule(gradient: Any, parameter: Any, state: Any, hyper: Any) -> Any:
+        after = ops.subtract(parameter, ops.multiply(gradient, hyper["lr"]))
+        return after, {"momentum_buffer": ops.add(ops.multiply(parameter, 0.5), state["momentum_buffer"])}
+
+
+@pytest.mark.parametrize("rule", [Ahead, Late])
+@pytest.mark.parametrize("way", WAYS[:4])
+def test_a_rule_that_is_nearly_that_of_sgd_is_not_computed_as_that(way: str, rule: Any, backend: str) -> None:
+    found = []
+    for each in (way, "single"):
+        with pytest.MonkeyPatch.context() as patch:
+            set_way(patch, each)
+            optimizer = rule(cells_of(), lr=0.1, momentum=0.9)
+            found.append((trained(optimizer, rows_of(steps=3)), states_of(optimizer)))
+    assert_same(*found)

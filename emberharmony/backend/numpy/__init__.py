@@ -51,7 +51,7 @@ from emberharmony.core.state.checked_mode import checking
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
 
-_FLAGS = attrgetter("flags.num")
+_DTYPE, _FLAGS = attrgetter("dtype"), attrgetter("flags.num")
 _OWNING = {np.empty(shape).flags.num for shape in (1, (2, 2))}
 """The flags of arrays that own their memory, which is writable, aligned and in the order of C."""
 
@@ -235,9 +235,10 @@ class NumpyBackend(
     def overwriting(
         self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
     ) -> Written | None:
-        """Returns what writes the results of a program over its inputs; None for other dtypes than floats."""
+        """Returns what writes the results of a program over its inputs; None for several dtypes and for no floats."""
         plain = alike is not None or {*map(type, columns[0])} == {np.ndarray}
-        if not plain or columns[0][0].dtype.char not in "efd":
+        dtype = columns[0][0].dtype
+        if not plain or dtype.char not in "efd" or {*map(_DTYPE, chain.from_iterable(columns[2:]))} - {dtype}:
             return None
         return programs.overwriting(program, columns, large, alike)
 

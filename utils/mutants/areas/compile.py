@@ -144,12 +144,12 @@ MUTANTS = [
         why="on MLX a compiled function keeps the values of the parameters that it closes over",
     ),
     Mutant(
-        name="kinds-of-ops-on-pytorch",
+        name="functions-of-which-nothing-is-compiled",
         module="emberharmony/backend/torch/compilation.py",
-        function="Compiled._is_active",
-        original="bound.backend is self._bound.backend and bound.variant == self._bound.variant",
-        replacement="True",
-        tests=(f"{OPS} -k 'block or override' {TORCH}",),
-        why="a function that was compiled in an autocast block runs with those dtypes outside of it",
+        function="_is_compilers",
+        original="'no compiled frames' in str(error)",
+        replacement="False",
+        tests=(f"{OPS} -k compiles_nothing {TORCH}",),
+        why="a function of which PyTorch compiles nothing raises its RuntimeError",
     ),
 ]
