@@ -5,9 +5,11 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emberharmony import Parameter, errors, ops, optim
+from emberharmony.backend.numpy import programs as numpy_programs
 from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import selection
 from emberharmony.optim import vectors
@@ -308,3 +310,24 @@ def test_a_watcher_of_single_ops_sees_those_of_a_program(backend: str, blocks: N
     assert "program" not in names
     assert {"sqrt", "divide"} <= {*names}
     assert log.calls("sqrt")
+
+
+def test_numpy_computes_short_arrays_whole_and_lists_without_new_axes() -> None:
+    whole, long = np.ones((3, 4), np.float32), np.ones((2, numpy_programs.BLOCK), np.float32)
+    parts = numpy_programs._in_blocks([whole, long, whole])
+    assert parts[0] is parts[-1] is whole
+    assert [part.shape for part in parts[1:-1]] == [(numpy_programs.BLOCK,)] * 2
+    assert len(numpy_programs._in_blocks([long], 2)) == 1
+    with_axes, without = numpy_programs._makers([[whole]]), numpy_programs._makers([[whole, np.asarray(1.0)]])
+    assert type(with_axes["negative"](np.asarray(1.0))) is np.float64
+    assert type(without["negative"](np.asarray(1.0))) is np.ndarray
+
+
+def test_pytorch_takes_numbers_as_tensors_only_where_they_cost_less() -> None:
+    torch = pytest.importorskip("torch")
+    number_in = pytest.importorskip("emberharmony.backend.torch.programs").number_in
+    kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+    assert [type(number_in(kind, True)(0.5)) is torch.Tensor for kind in kinds] == [True, True, False, False]
+    assert number_in(torch.float64, True)(0.1).dtype == torch.float64
+    assert number_in(torch.float32, False)(0.5) == 0.5
+    assert type(number_in(torch.float32, False)(0.5)) is float

@@ -68,7 +68,7 @@ def overwriting(
     if large and not chained:
         blocks, parts = in_blocks(program, _NATIVES, _number(columns)), list(map(_in_blocks, columns))
         return Written([_calls(program, blocks, parts, [parts[places[x]] for x in blocks.written])])
-    if alike is not None and chained and not large and len(columns) == 2 and alike.may_join:
+    if alike is not None and chained and not large and alike.may_join:  # a chain has no state
         return _overwriting_joined(program, columns, alike)
     # A chain needs memory for one result between, so its blocks may be twice as long.
     columns = [_in_blocks(column, 2) for column in columns] if large else columns
