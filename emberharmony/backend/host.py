@@ -267,6 +267,25 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
     return np.dtype(ml_dtypes.bfloat16)
 
 
+def readable(key: Any) -> Any:
+    """Returns the key of a NumPy array, of which NumPy (2.4) would wrap indices of uint64 around.
+
+    Raises:
+        ArgumentTypeError: if the key is a masked array, or holds one.
+        IndexOutOfBoundsError: if an index does not fit int64.
+    """
+    if key.__class__ is tuple:
+        return tuple([part if part.__class__ is slice else readable(part) for part in key])
+    if key.__class__ is list:
+        refuse_masked(key)
+        array = np.asarray(key) if key else None
+        return key if array is None or array.dtype.kind != "u" else host_indices(array)
+    if isinstance(key, (np.ndarray, np.generic)):
+        refuse_masked(key)
+        return key if key.dtype.kind != "u" else host_indices(key)
+    return key
+
+
 def host_indices(indices: Any) -> np.ndarray:
     """Returns indices that are host data as an int64 array.
 

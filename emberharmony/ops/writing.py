@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from emberharmony.backend.promote import single
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import uint64
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import zeros
@@ -36,6 +37,7 @@ else:
 
 _REDUCTIONS: dict[str, Any] = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 """By the name of a mode, the reduction of `scatter_update`."""
+_FURTHEST = 2**63 - 1
 _COMBINE: dict[str, Any] = {"add": add, "multiply": multiply, "min": minimum, "max": maximum}
 
 
@@ -146,6 +148,11 @@ def _mask_axes(part: Any) -> int | None:
     return -1
 
 
+def _signed(indices: Tensor) -> Tensor:
+    """Returns indices as int64; one that int64 cannot hold becomes its largest number, which is out of bounds too."""
+    return cast(minimum(indices, _FURTHEST) if dtype_of(indices) is uint64 else indices, "int64")
+
+
 def _combined(mode: str, old: Tensor, value: Tensor) -> Tensor:
     return cast(_COMBINE[mode](old, value), dtype_of(old))
 
@@ -179,7 +186,7 @@ def _scattered(x: Tensor, found: Selection, value: Tensor, mode: str) -> Tensor:
         lead = [found.shape[axis] for axis in found.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in found.columns]
         spread = zip(columns, found.spans, strict=True)
-        at = stack([broadcast_to(reshape(cast(column, "int64"), span), lead) for column, span in spread], -1)
+        at = stack([broadcast_to(reshape(_signed(column), span), lead) for column, span in spread], -1)
     order = [*found.axes, *(axis for axis in range(len(x.shape)) if axis not in found.axes)]
     written = scatter_update(transpose(x, order), at, updates, _REDUCTIONS[mode])
     return transpose(written, [order.index(axis) for axis in range(len(order))])

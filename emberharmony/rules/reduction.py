@@ -21,7 +21,7 @@ T = Any
 
 def _axes(x: T, axis: Any) -> tuple[int, ...]:
     rank = len(x.shape)
-    if axis is None or not rank:  # NumPy takes axis 0 of a tensor without axes
+    if axis is None:
         return tuple(range(rank))
     return tuple([i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,))])
 

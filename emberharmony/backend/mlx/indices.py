@@ -19,6 +19,7 @@ from emberharmony.core.state.checked_mode import checking
 
 Written = Callable[[mx.array, mx.array, mx.array], mx.array]
 
+_FURTHEST = 2**63 - 1
 _MANY = 2**13
 """From this many elements on, an assignment takes longer than the calls that choose between rows."""
 LARGE = 2**18
@@ -128,13 +129,16 @@ ON_ROWS: dict[str, Written] = {
 def integers(indices: mx.array) -> mx.array:
     """Returns a tensor of indices, through which no gradient flows.
 
+    An index that int64 cannot hold becomes its largest number, which is out of bounds too; a cast would wrap it around.
+
     Raises:
         ArgumentTypeError: if the indices are not integers.
     """
     if not mx.issubdtype(indices.dtype, mx.integer):
         raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
     # MLX cannot differentiate a gather whose indices depend on a differentiated tensor.
-    return mx.stop_gradient(indices)
+    indices = mx.stop_gradient(indices)
+    return mx.minimum(indices, mx.array(_FURTHEST, mx.uint64)) if indices.dtype == mx.uint64 else indices
 
 
 def seen(indices: Any) -> Any:

@@ -15,6 +15,8 @@ from emberharmony.backend.promote import normalized
 
 FEW = 4096
 """Up to this number of elements, folding gains nothing."""
+_NO_AXIS = -(2**31)
+"""The number that stands for None as an axis in NumPy's C code, so that `x.argmax(-2**31)` is `x.argmax()`."""
 _FEW_ROWS, _ROWS = 64, 32
 """Up to the first number of rows, NumPy adds row by row; more rows are folded to the second number of rows."""
 _WIDE_ROW = 512
@@ -24,6 +26,16 @@ _BLOCK = 2**16
 _CANCELLED = 1e-6
 """The difference of two float64 that is as small a part of the first has still more digits than float32."""
 _WIDER = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
+
+
+def check_axis(axis: Any, ndim: int) -> None:
+    """Checks an axis that NumPy 2.4 accepts: of a 0-d array, or the number that means "no axis" in C.
+
+    Raises:
+        AxisError: if it is out of range.
+    """
+    if axis is not None and (not ndim or axis == _NO_AXIS):
+        normalized(axis, ndim)
 
 
 def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
@@ -36,7 +48,10 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
         keepdims: whether the reduced axes stay, with length 1.
     """
     if x.size <= FEW:
-        return ufunc.reduce(x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims)
+        # In a tuple, because NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array.
+        return ufunc.reduce(
+            x, (None if axis is None else tuple(axis)) if axis.__class__ is not int else (axis,), None, None, keepdims
+        )
     axes = normalized(axis, x.ndim)
     wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:

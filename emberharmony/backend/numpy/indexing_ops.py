@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import host_indices, refuse_masked
+from emberharmony.backend.host import host_indices, readable
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.numpy.folding import check_axis
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.indexing import block, checked, class_count, reduction_of, unraveled, vectors
 from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
@@ -75,13 +76,12 @@ class NumpyIndexingOps:
 
     @staticmethod
     @fast(where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
-    def where(condition: np.ndarray, x1: Any, x2: Any) -> np.ndarray:
+    def where(condition: np.ndarray, x1: Any = None, x2: Any = None) -> np.ndarray:
         return chosen(condition.astype(bool, copy=False), *promotion.common(x1, x2))
 
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
-        if axis is not None and not x.ndim:
-            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
+        check_axis(axis, x.ndim)
         where = host_indices(indices)
         if not x.size and axis is not None:
             # NumPy 2.4 does not check the indices if the result is empty.
@@ -97,7 +97,7 @@ class NumpyIndexingOps:
     @staticmethod
     @fast(
         _quick_along,
-        "{1}.__class__ is native_type and {1}.dtype.kind == 'i' and {2} == -1 and "
+        "{1}.__class__ is native_type and {1}.dtype.kind == 'i' and {2}.__class__ is int and {2} == -1 and "
         "{0}.ndim == {1}.ndim == 2 and len({0}) == len({1})",
     )
     def take_along_axis(x: np.ndarray, indices: Any, axis: int | None = -1) -> np.ndarray:
@@ -109,7 +109,7 @@ class NumpyIndexingOps:
     @staticmethod
     def get_item(x: np.ndarray, key: Any) -> np.ndarray:
         if key.__class__ is not int and key.__class__ is not slice:
-            refuse_masked(key)
+            key = readable(key)
         return x[key]
 
     @staticmethod
@@ -167,8 +167,8 @@ class NumpyIndexingOps:
     @staticmethod
     @fast(
         _quick_one_hot,
-        "{1}.__class__ is int and {1} >= 0 and {2} == -1 and {3} is None and {4} is False and float32_default "
-        "and {0}.dtype.kind == 'i'",
+        "{1}.__class__ is int and {1} >= 0 and {2}.__class__ is int and {2} == -1 and {3} is None and {4} is False "
+        "and float32_default and {0}.dtype.kind == 'i'",
     )
     def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
         dense("sparse", sparse)

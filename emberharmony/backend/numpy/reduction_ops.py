@@ -5,17 +5,18 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import cast, promotion
-from emberharmony.backend.numpy.folding import fold, long_rows, squares
+from emberharmony.backend.numpy.folding import check_axis, fold, long_rows, squares
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import without_axes
 
-_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_ADD, _INT64, _UINT64 = np.add, np.dtype(np.int64), np.dtype(np.uint64)
 _FLOAT32, _FLOAT64, _COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 
 
 def _axes(axis: Any) -> Any:
-    return tuple(axis) if axis.__class__ is list else axis
+    """Returns axes as a tuple, or None; NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array."""
+    return (axis,) if axis.__class__ is int else None if axis is None else tuple(axis)
 
 
 def _is_float(dtype: np.dtype) -> bool:
@@ -43,7 +44,7 @@ def _double(dtype: np.dtype) -> np.dtype:
 
 def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
     if dtype is None and x.dtype.char in "fdFD":
-        return fold(np.add, x, axis, keepdims)
+        return fold(_ADD, x, axis, keepdims)
     x, wanted = _summable(x, dtype)
     if wanted.kind in "biu":
         return np.add.reduce(x, _axes(axis), wanted, None, keepdims)
@@ -164,7 +165,13 @@ class NumpyReductionOps:
     @staticmethod
     def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
         x, wanted = _summable(x, dtype)
-        return np.multiply.reduce(x, _axes(axis), _double(wanted), None, keepdims).astype(wanted, copy=False)
+        axes, wide = _axes(axis), _double(wanted)
+        if wide is _COMPLEX128 and x.size:
+            # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
+            product = np.multiply.reduce(x, axes, wide, None, keepdims, initial=None)
+        else:
+            product = np.multiply.reduce(x, axes, wide, None, keepdims)
+        return product.astype(wanted, copy=False)
 
     @staticmethod
     def any(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
@@ -177,11 +184,13 @@ class NumpyReductionOps:
     @staticmethod
     def argmax(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
         promotion.refuse(x, ("complex",))
+        check_axis(axis, x.ndim)
         return x.argmax(axis, keepdims=keepdims)
 
     @staticmethod
     def argmin(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
         promotion.refuse(x, ("complex",))
+        check_axis(axis, x.ndim)
         return x.argmin(axis, keepdims=keepdims)
 
     @staticmethod

@@ -8,6 +8,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.folding import check_axis
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
@@ -25,6 +26,7 @@ from emberharmony.backend.shared.shape import (
     shifts_of,
     unstacked,
 )
+from emberharmony.core.axes import whole
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
 
@@ -37,7 +39,7 @@ def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
         # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
         shifts_of(shift, ())
         return x.copy()
-    return np.roll(x, shift, axis)
+    return np.roll(x, whole("shift", shift), axis)
 
 
 class NumpyShapeOps:
@@ -82,8 +84,7 @@ class NumpyShapeOps:
 
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
-        if axis is not None and not x.ndim:
-            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
+        check_axis(axis, x.ndim)
         return x.squeeze(tuple(axis) if isinstance(axis, list) else axis)
 
     @staticmethod
@@ -113,7 +114,9 @@ class NumpyShapeOps:
 
     @staticmethod
     def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
-        return np.concatenate(joinable(xs, promotion), axis)
+        joined = joinable(xs, promotion)
+        check_axis(axis, joined[0].ndim or 1)
+        return np.concatenate(joined, axis)
 
     @staticmethod
     def stack(x: list[np.ndarray], axis: int = 0) -> np.ndarray:
@@ -143,8 +146,7 @@ class NumpyShapeOps:
     def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        elif not x.ndim:
-            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
+        check_axis(axis, x.ndim)
         if repeats.__class__ is int and 0 <= repeats < 2**31:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)

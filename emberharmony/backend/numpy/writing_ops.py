@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import refuse_masked
+from emberharmony.backend.host import readable
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
 from emberharmony.core.dispatch import fast
@@ -18,7 +18,7 @@ _MOST_AXES = 32
 
 def _quick_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
     result = x.copy()
-    result[key] = value
+    result[readable(key)] = value
     return result
 
 
@@ -31,7 +31,7 @@ class NumpyWritingOps:
     )
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         check_mode(mode)
-        refuse_masked(key)
+        key = readable(key)
         new, result = held(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))

@@ -15,6 +15,7 @@ from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.handlers import passing
 
 REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+_FURTHEST = torch.iinfo(torch.int64).max
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 NARROW = {torch.bool: torch.uint8, torch.float16: torch.float32, torch.bfloat16: torch.float32}
 
@@ -40,7 +41,8 @@ index_select = through_signed(torch.index_select)
 def integers(indices: Any, device: torch.device) -> torch.Tensor:
     """Returns indices as an int64 tensor.
 
-    PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64.
+    PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64. An index that
+    int64 cannot hold becomes its largest number, which is out of bounds too; the cast would wrap it around.
 
     Raises:
         ArgumentTypeError: if the indices are not integers.
@@ -51,7 +53,8 @@ def integers(indices: Any, device: torch.device) -> torch.Tensor:
         return indices
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
         raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
-    return indices.to(torch.int64)
+    found = indices.to(torch.int64)
+    return found if indices.dtype is not torch.uint64 else torch.where(found < 0, _FURTHEST, found)
 
 
 def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
