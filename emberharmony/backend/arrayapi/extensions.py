@@ -141,7 +141,8 @@ class _Linalg:
         rows = self._spread(signs, r.shape[-2])
         turned = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
         q = xp.multiply(q, xp.expand_dims(self._spread(signs, q.shape[-1]), axis=-2))
-        return QRResult(back(q), back(xp.multiply(r, xp.expand_dims(turned, axis=-1))))
+        # A negative sign makes -0.0 of the zeros below the diagonal.
+        return QRResult(back(q), back(xp.triu(xp.multiply(r, xp.expand_dims(turned, axis=-1)))))
 
     def _spread(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""

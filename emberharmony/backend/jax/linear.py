@@ -66,7 +66,8 @@ def _qr(mode: str, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     signs = _signs(_RULES.diagonal(r))
     extra = jnp.ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]), signs.dtype)
     signs = jnp.concatenate([signs, extra], -1)
-    return q * signs[..., None, :], r * jnp.conj(signs)[..., :, None]
+    # A negative sign makes -0.0 of the zeros below the diagonal.
+    return q * signs[..., None, :], jnp.triu(r * jnp.conj(signs)[..., :, None])
 
 
 _BY_MODE = {mode: jax.jit(differentiated(functools.partial(_qr, mode), _RULES.qr)) for mode in ("reduced", "complete")}

@@ -148,7 +148,7 @@ def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
     k = signs.shape[-1]
     q[..., :k] *= signs[..., None, :]
     r[..., :k, :] *= np.conj(signs)[..., None]
-    return QRResult(q, r)
+    return QRResult(q, np.triu(r))  # a negative sign makes -0.0 of the zeros below the diagonal
 
 
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:

@@ -204,7 +204,11 @@ class TorchReductionOps:
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
         # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
         for a in sorted(normalized(axis, x.ndim), reverse=True):
-            result = torch.prod(result, a, keepdims)
+            if result.shape[a] == 1:
+                # torch.prod begins with 1, and the product of 1 and an infinite complex number has a part that is NaN.
+                result = result if keepdims else result.squeeze(a)
+            else:
+                result = torch.prod(result, a, keepdims)
         return result.to(wanted)
 
     @staticmethod

@@ -296,7 +296,8 @@ class TorchSolverOps:
         signs = _signs(torch.diagonal(r, 0, -2, -1))
         extra = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))
         signs = torch.cat([signs, extra], -1)
-        return QRResult(q * signs.unsqueeze(-2), r * signs.conj().unsqueeze(-1))
+        # A negative sign makes -0.0 of the zeros below the diagonal.
+        return QRResult(q * signs.unsqueeze(-2), torch.triu(r * signs.conj().unsqueeze(-1)))
 
     @staticmethod
     @inexact(promotion)
