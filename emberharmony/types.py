@@ -9,6 +9,7 @@ from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import BackendLike as BackendLike
 from emberharmony.core.types import BackendName as BackendName
 from emberharmony.core.types import CastTensorLike as CastTensorLike
+from emberharmony.core.types import ComplexTensorLike as ComplexTensorLike
 from emberharmony.core.types import DeviceLike as DeviceLike
 from emberharmony.core.types import DTypeLike as DTypeLike
 from emberharmony.core.types import HostArray as HostArray
@@ -27,6 +28,7 @@ __all__ = [
     "BackendLike",
     "BackendName",
     "CastTensorLike",
+    "ComplexTensorLike",
     "DType",
     "DTypeLike",
     "DeviceLike",

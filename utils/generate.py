@@ -295,6 +295,7 @@ def protocol() -> str:
     for name in (
         "Axis",
         "CastTensorLike",
+        "ComplexTensorLike",
         "DeviceLike",
         "DTypeLike",
         "HostArray",

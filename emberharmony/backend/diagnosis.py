@@ -1,6 +1,7 @@
 """Translation of native errors to typed ones, whose message names the op, the backend, the arguments and a way out."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
 _TOO_LARGE = "array is too big|Maximum allowed (dimension|size) exceeded"
 """NumPy's messages for shapes too large for memory; every backend may raise them, since all use NumPy on the host."""
 _AXES = frozenset(("axis", "axes", "axis1", "axis2", "source", "destination", "spatial_dims"))
+_KINDS: dict[str, type] = {"str": str, "Mapping": Mapping}
+"""By their annotation, the classes of options that no library checks."""
 _MOST_AXES = 2**16
 """A bound far above the number of axes that any library supports."""
 _WAY_OUT: dict[type[EmberError], str] = {
@@ -63,7 +66,7 @@ def explain(
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     given = describe(backend, spec, arguments)
-    way_out = unpacked(spec, arguments)
+    way_out = unpacked(spec, arguments) or _misfit(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed in _WAY_OUT:
@@ -72,9 +75,10 @@ def explain(
 
 
 def unpacked(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns a hint if a call passes one by one what the op takes as one argument, else an empty string.
+    """Returns a hint if the arguments of a call are those of another library, else an empty string.
 
-    `zeros(2, 3)` gives 3 as the dtype, and `concatenate(a, b)` gives b as the axis.
+    `zeros(2, 3)` gives 3 as the dtype, `concatenate(a, b)` gives b as the axis, and `where(condition)` gives indices in
+    other libraries.
     """
     parameters = spec.parameters
     if len(parameters) < 2 or len(arguments) < 2:
@@ -83,10 +87,21 @@ def unpacked(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     x1, x2 = arguments[:2]
     if first.name == "shape" and second.role == "DTypeLike" and type(x1) is type(x2) is int:
         return f"; a shape of several lengths is one argument, as in {spec.name}({(x1, x2)})"
+    if spec.name == "where" and (x2 is None or arguments[-1] is None):
+        return "; where takes three tensors, and ops.nonzero(condition) gives the indices of the true elements"
     shape = getattr(x2, "shape", ())
     several = isinstance(x2, (list, tuple)) or (isinstance(shape, tuple) and len(shape) > 0)
     if several and first.role == "Tensors" and second.name == "axis":
         return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
+    return ""
+
+
+def _misfit(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns which argument is not the text or mapping that the op declares, else an empty string."""
+    for parameter, value in zip(spec.parameters, arguments, strict=False):
+        kind = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
+        if kind is not None and value is not None and not isinstance(value, kind):
+            return f"; {parameter.name} is a {'text' if kind is str else 'mapping'}, not {_brief(backend, value)}"
     return ""
 
 
@@ -114,6 +129,8 @@ def _brief(backend: Any, value: Any) -> str:
         except DTypeError:  # a NumPy array of strings or objects, whose dtype is often the cause of the error
             dtype = value.dtype
         return f"{dtype}{tuple(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
         shown = ", ".join(_brief(backend, item) for item in value[:4])
         return f"[{shown}{', …' if len(value) > 4 else ''}]"

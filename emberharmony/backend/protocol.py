@@ -10,7 +10,7 @@ from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, PLUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, SpatialPadding, Tensor, TensorLike, TensorOrDType, Tensors, Varying
+from emberharmony.core.types import Axis, CastTensorLike, ComplexTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, SpatialPadding, Tensor, TensorLike, TensorOrDType, Tensors, Varying
 
 
 @runtime_checkable
@@ -598,11 +598,11 @@ class TensorBackend(Protocol):
         """Returns the absolute value, always floating: integers become the default float."""
         ...
 
-    def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+    def fft(self, x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along an axis."""
         ...
 
-    def fft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+    def fft2(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along two axes."""
         ...
 
@@ -610,7 +610,7 @@ class TensorBackend(Protocol):
         """Returns the frequencies of the terms of `fft`, in cycles per unit of the sample spacing `d`."""
         ...
 
-    def fftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+    def fftn(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along several axes, by default along all."""
         ...
 
@@ -774,7 +774,7 @@ class TensorBackend(Protocol):
         """Returns the function that computes all second derivatives of `fn`: the Jacobian of its Jacobian."""
         ...
 
-    def hfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+    def hfft(self, x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the real transform of a Hermitian signal, given by its non-negative half."""
         ...
 
@@ -822,15 +822,15 @@ class TensorBackend(Protocol):
         """Returns the (n, n) identity matrix."""
         ...
 
-    def ifft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+    def ifft(self, x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fft`."""
         ...
 
-    def ifft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+    def ifft2(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fft2`."""
         ...
 
-    def ifftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+    def ifftn(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fftn`."""
         ...
 
@@ -870,15 +870,15 @@ class TensorBackend(Protocol):
         """Returns the inverse of square matrices."""
         ...
 
-    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward', *, fft_length: int | None = None) -> Tensor:
+    def irfft(self, x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward', *, fft_length: int | None = None) -> Tensor:
         """Returns the real inverse of `rfft`."""
         ...
 
-    def irfft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+    def irfft2(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
         """Returns the real inverse of `rfft2`."""
         ...
 
-    def irfftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+    def irfftn(self, x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
         """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
         ...
 
@@ -930,7 +930,7 @@ class TensorBackend(Protocol):
         """Returns whether the imaginary part of each element is 0, which is always true for real tensors."""
         ...
 
-    def istft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, length: int | None = None, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
+    def istft(self, x: ComplexTensorLike, sequence_length: int, sequence_stride: int, fft_length: int, length: int | None = None, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
         """Returns the signal whose `stft` is `x`; if there is none, the best approximation by least squares."""
         ...
 
@@ -1974,7 +1974,7 @@ class TensorBackend(Protocol):
         """Returns tensors joined along the first axis; vectors become rows."""
         ...
 
-    def where(self, condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
+    def where(self, condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tensor:
         """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true."""
         ...
 

@@ -39,6 +39,7 @@ TensorLike: TypeAlias = "Tensor | Cell | np.generic | complex | list[Any] | tupl
 
 Operand: TypeAlias = TensorLike
 CastTensorLike: TypeAlias = TensorLike
+ComplexTensorLike: TypeAlias = TensorLike
 Tensors: TypeAlias = "Sequence[TensorLike] | Tensor"
 
 _IntegerName: TypeAlias = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

@@ -4,7 +4,42 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
+from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError, brief
+
+
+def as_index(value: Any) -> int:
+    """Returns an integer of any library, such as a tensor without axes, as a Python integer.
+
+    Raises:
+        ArgumentTypeError: if it is a tensor of booleans, which PyTorch takes for an integer.
+        TypeError: if it is not an integer.
+    """
+    if value.__class__ is int:
+        return value
+    if str(getattr(value, "dtype", "")).endswith("bool"):
+        raise ArgumentTypeError(f"expected an integer, got a boolean: {brief(value)}; cast it (ops.cast)")
+    try:
+        return operator.index(value)
+    except RuntimeError:
+        return int(value.item())  # PyTorch 2.13 refuses an integer of 2**63 or more
+
+
+def whole(name: str, value: Any) -> Any:
+    """Returns an option that is an integer, or a sequence of them, with Python integers in place of tensors.
+
+    Anything else, such as a word, is unchanged.
+
+    Raises:
+        TypeError: if a number or a tensor in it is not an integer; dispatch makes it an ArgumentTypeError.
+    """
+    if value.__class__ in (list, tuple):
+        return value.__class__([whole(name, item) for item in value])
+    dtype = "" if value.__class__ is int else str(getattr(value, "dtype", ""))
+    if value.__class__ is float or (dtype and "int" not in dtype):
+        raise TypeError(f"{name} must be an integer, or a sequence of integers, not {brief(value)}")
+    if not dtype or not hasattr(value, "ndim"):
+        return value
+    return as_index(value) if not value.ndim else [whole(name, item) for item in value]
 
 
 def as_length(n: Any) -> int:
@@ -16,7 +51,7 @@ def as_length(n: Any) -> int:
     """
     if n.__class__ is bool:
         raise ArgumentTypeError(f"a length of a shape must be an integer, not a boolean: got {n}")
-    return operator.index(n)
+    return as_index(n)
 
 
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -37,7 +72,7 @@ def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     if bool in map(type, given):
         raise ArgumentTypeError(f"an axis must be an integer, not a boolean: got {axis}")
-    axes = tuple(operator.index(a) for a in given)
+    axes = tuple(as_index(a) for a in given)
     for a in axes:
         if not -ndim <= a < ndim:
             raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
+from emberharmony.core.axes import whole
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.op_code.code_swap import SWAP as SWAP
 from emberharmony.core.op_code.code_swap import choose_dispatch
@@ -41,6 +42,8 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
+_PLAIN = frozenset((int, bool, type(None)))
+"""The classes of options that are no tensors, and hold none."""
 _BOUNDS: "WeakValueDictionary[int, Bound]" = WeakValueDictionary()
 
 
@@ -232,7 +235,8 @@ def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
 def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    `slow` also converts flags, so a call with a flag that is not a Python boolean runs again through it.
+    `slow` also converts options, so a call with a flag that is no Python boolean, or with a tensor in place of an
+    integer, runs again through it.
 
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
@@ -246,11 +250,15 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     if substitute is not None:  # the fast path does not test every parameter, and does not look into lists
         return substitute.run(backend, name, arguments)
     spec = OPS[name]
+    given = list(zip(spec.parameters, arguments, strict=False))
     # The native function may have read an option that is traced, which the full implementation differentiates.
-    if (not isinstance(error, EmberError) or isinstance(error, TracedTensorError)) and (
-        hasattr(backend.implementation(spec), "__fast__")
-        or any(backend.option(x) is not x for x in arguments)
-        or any(_is_odd_flag(p, x) for p, x in zip(spec.parameters, arguments, strict=False))
+    if any(p.whole and hasattr(x, "dtype") for p, x in given) or (
+        (not isinstance(error, EmberError) or isinstance(error, TracedTensorError))
+        and (
+            hasattr(backend.implementation(spec), "__fast__")
+            or any(backend.option(x) is not x for x in arguments)
+            or any(_is_odd(p, x) for p, x in given)
+        )
     ):
         return slow(backend, name, arguments)
     typed = backend.translate(name, error, arguments)
@@ -304,6 +312,8 @@ def _dtype_among(parameters: Sequence[OpParameter], arguments: tuple[Any, ...]) 
 def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
     role = parameter.role
     if role == "TensorLike":
+        if parameter.unpaired and value.__class__ in (list, tuple):
+            _refuse_pair(parameter, value)
         return backend.convert(value)
     if role == "Operand":
         return value if type(value) in _NUMBERS or type(value) is bool else backend.convert(value)
@@ -312,10 +322,28 @@ def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
     if role == "DTypeLike":
         return backend.dtypes[value]
     value = backend.option(value)
-    return _flag(parameter, value) if _is_odd_flag(parameter, value) else value
+    if not _is_odd(parameter, value):
+        return value
+    return whole(parameter.name, value) if parameter.whole else _flag(parameter, value)
 
 
-def _is_odd_flag(parameter: OpParameter, value: Any) -> bool:
+def _refuse_pair(parameter: OpParameter, value: Sequence[Any]) -> None:
+    """Checks that an argument is not the real and the imaginary part of a tensor, which would be stacked silently.
+
+    Raises:
+        ArgumentTypeError: if it is a pair of real tensors.
+    """
+    if len(value) == 2 and all(getattr(x, "shape", ()) and "complex" not in str(x.dtype) for x in value):
+        raise ArgumentTypeError(
+            f"{parameter.name} is one tensor, not a pair of a real and an imaginary part; give "
+            f"ops.view_as_complex(ops.stack([re, im], -1)), or ops.stack([x, y]) for two tensors"
+        )
+
+
+def _is_odd(parameter: OpParameter, value: Any) -> bool:
+    """Returns whether an option is a flag that is no Python boolean, or an integer that may be a tensor."""
+    if parameter.whole:
+        return value.__class__ not in _PLAIN
     return parameter.annotation == "bool" and value.__class__ is not bool
 
 

@@ -31,6 +31,7 @@ from emberharmony.core.results import UniqueInverseResult as UniqueInverseResult
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import CastTensorLike as CastTensorLike
+from emberharmony.core.types import ComplexTensorLike as ComplexTensorLike
 from emberharmony.core.types import DeviceLike as DeviceLike
 from emberharmony.core.types import DTypeLike as DTypeLike
 from emberharmony.core.types import HostArray as HostArray

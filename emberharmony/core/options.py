@@ -1,9 +1,9 @@
 """Checks of the options of ops, and which of them have no gradient because the op reads them as Python numbers."""
 
-import operator
 from typing import Any, TypeGuard, TypeVar
 
 from emberharmony.core import selection
+from emberharmony.core.axes import as_index
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedOpError, brief
 from emberharmony.core.tracing import TensorProxy, is_traced
 
@@ -61,7 +61,7 @@ def integer(name: str, value: Any, least: int) -> int:
         ArgumentTypeError: if it is not an integer.
     """
     try:
-        found = operator.index(value)
+        found = as_index(value)
     except TypeError as error:
         raise ArgumentTypeError(f"expected an integer {name}, got {brief(value)}") from error
     if found < least:

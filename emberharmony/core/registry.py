@@ -8,16 +8,31 @@ from typing import Any
 from emberharmony.core.code_flags import VARIADIC
 
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
+_INTEGERS = frozenset(("int", "Sequence[int]", "Sequence[Sequence[int]]", "tuple[int, int]", "Axis", "Shape"))
+_WHOLE = _INTEGERS | {"SpatialPadding", "None"}
+"""The parts of the annotations of options that are integers or sequences of them, or words in their place."""
 EMPTY = object()
 
 
 class OpParameter:
     """One parameter of an op: its name, how it is passed, and its role, which says how dispatch converts it.
 
-    `cast` says that the argument becomes a tensor of the dtype in the argument `dtype`.
+    `cast` says that the argument becomes a tensor of the dtype in the argument `dtype`, `unpaired` that a pair of real
+    tensors is refused, and `whole` that it is an integer or a sequence of integers.
     """
 
-    __slots__ = ("annotation", "cast", "default", "keyword_only", "name", "optional", "role", "variadic")
+    __slots__ = (
+        "annotation",
+        "cast",
+        "default",
+        "keyword_only",
+        "name",
+        "optional",
+        "role",
+        "unpaired",
+        "variadic",
+        "whole",
+    )
 
     def __init__(
         self, name: str, annotation: object, default: object, *, keyword_only: bool = False, variadic: bool = False
@@ -25,9 +40,11 @@ class OpParameter:
         spelled = annotation if isinstance(annotation, str) else repr(annotation)
         self.name, self.default, self.keyword_only, self.variadic = name, default, keyword_only, variadic
         self.annotation = spelled
-        self.cast = "CastTensorLike" in spelled
+        self.cast, self.unpaired = "CastTensorLike" in spelled, "ComplexTensorLike" in spelled
+        self.whole = _WHOLE.issuperset(spelled.split(" | "))
         self.role = next((role for role in _ROLES if role in spelled), "Value")
-        self.optional = default is None or "None" in spelled
+        # A tensor whose default is None cannot be left out: the op says in its error what the call means elsewhere.
+        self.optional = "None" in spelled or (default is None and self.role == "Value")
 
     @property
     def is_tensor(self) -> bool:

@@ -77,6 +77,9 @@ CastTensorLike: TypeAlias = Annotated[Any, "TensorLike"]
 Operand: TypeAlias = Annotated[Any, "Operand"]
 """Like `TensorLike`, but a Python number stays weak: it takes the dtype of the other operand."""
 
+ComplexTensorLike: TypeAlias = Annotated[Any, "TensorLike"]
+"""Like `TensorLike`, but a pair of real tensors is refused, because other libraries take it for the parts of one."""
+
 Tensors: TypeAlias = Annotated[Sequence[Any], "Tensors"]
 """A sequence of `TensorLike`; becomes a list of tensors."""
 

@@ -261,7 +261,8 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         x.shape[-1:], shared_convolution.each(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
     )
     device = get_device(x)
-    starts = expand_dims(arange(0, plan.counts[0] * sequence_stride, sequence_stride, device=device), -1)
+    (stride,) = shared_convolution.each(sequence_stride, 1, "sequence_stride")
+    starts = expand_dims(arange(0, plan.counts[0] * stride, stride, device=device), -1)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)
 
 

@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from emberharmony.backend.promote import normalized
+from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import integer
-from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
+from emberharmony.core.types import Axis, ComplexTensorLike, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, hamming, hanning, ones
@@ -42,7 +43,7 @@ _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
 
 @op
-def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the discrete Fourier transform along an axis.
 
     Raises:
@@ -53,7 +54,7 @@ def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backw
 
 
 @op
-def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the inverse of `fft`.
 
     Raises:
@@ -82,7 +83,12 @@ def rfft(
 
 @op
 def irfft(
-    x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward", *, fft_length: int | None = None
+    x: ComplexTensorLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = "backward",
+    *,
+    fft_length: int | None = None,
 ) -> Tensor:
     """Returns the real inverse of `rfft`.
 
@@ -98,7 +104,7 @@ def irfft(
 
 
 @op
-def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def hfft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the real transform of a Hermitian signal, given by its non-negative half.
 
     Args:
@@ -125,7 +131,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "bac
 
 @op
 def fftn(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the discrete Fourier transform along several axes, by default along all."""
     for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
@@ -135,7 +141,7 @@ def fftn(
 
 @op
 def ifftn(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the inverse of `fftn`."""
     for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
@@ -161,7 +167,7 @@ def rfftn(
 
 @op
 def irfftn(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
     *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm, True)
@@ -172,7 +178,7 @@ def irfftn(
 
 @op
 def fft2(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """Returns the discrete Fourier transform along two axes."""
     return fftn(x, s, axes, norm)
@@ -180,7 +186,7 @@ def fft2(
 
 @op
 def ifft2(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """Returns the inverse of `fft2`."""
     return ifftn(x, s, axes, norm)
@@ -196,7 +202,7 @@ def rfft2(
 
 @op
 def irfft2(
-    x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
+    x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
     """Returns the real inverse of `rfft2`."""
     return irfftn(x, s, axes, norm)
@@ -301,7 +307,7 @@ def stft(
 
 @op
 def istft(
-    x: TensorLike,
+    x: ComplexTensorLike,
     sequence_length: int,
     sequence_stride: int,
     fft_length: int,
@@ -340,7 +346,7 @@ def istft(
     weight = overlapped(broadcast_to(square(shaped), (frames, fft_length)))
     signal = divide(overlapped(multiply(parts, shaped)), where(greater(weight, 1e-10), weight, 1.0))
     start = fft_length // 2 if center else 0
-    wanted = covered - 2 * start if length is None else length
+    wanted = covered - 2 * start if length is None else as_index(length)
     signal = signal[..., start : start + wanted]
     return pad(signal, [(0, 0)] * len(batch) + [(0, wanted - signal.shape[-1])])
 

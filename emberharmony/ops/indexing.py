@@ -20,10 +20,13 @@ from emberharmony.ops.shape import atleast_1d, stack
 
 
 @op
-def where(condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
+def where(condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tensor:
     """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true.
 
     Shape: all three are broadcast. Dtype: `x1` and `x2` are promoted.
+
+    Raises:
+        DTypeError: if `x1` or `x2` is left out; `nonzero` gives the indices of the true elements.
 
     Example:
         >>> ops.where([True, False], [1, 2], 0).tolist()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
 from emberharmony.core import selection
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
@@ -128,7 +129,7 @@ def cross_entropy(
     """
     along = check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     classes, ids = input.shape[along], cast(target, "int64")
-    kept = counting(ids, classes, ignore_index)
+    kept = counting(ids, classes, as_index(ignore_index))
     place = ids if kept is None else where(kept, ids, 0)
     logs = log_softmax(widened(input), along)
     lost = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))

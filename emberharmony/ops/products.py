@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from operator import index
 from typing import SupportsIndex
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.solver import check_paired
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 from emberharmony.core.numeric.promotion import promote
@@ -80,7 +80,7 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     """
     n1, n2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, SupportsIndex):
-        count = index(axes)
+        count = as_index(axes)
         if not 0 <= count <= n1 or count > n2:
             raise AxisError(f"expected at most as many pairs of axes as there are axes ({n1} and {n2}), got {count}")
         axes = (range(n1 - count, n1), range(count))

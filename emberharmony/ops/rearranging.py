@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from emberharmony.backend.shared.shape import plane
+from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.options import integer
@@ -42,7 +43,7 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
         [[2, 4], [1, 3]]
     """
     axes = plane(axes, len(array.shape))
-    k %= 4
+    k = as_index(k) % 4
     if k == 0:
         return array
     if k == 2:

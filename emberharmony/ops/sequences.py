@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.host import host_indices
+from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32
@@ -73,9 +73,10 @@ def ctc_loss(
     if output.ndim != 3:
         raise ShapeError(f"expected output of shape (batch, steps, classes), got {tuple(output.shape)}")
     classes = output.shape[2]
+    mask_index = as_index(mask_index)
     if not -classes <= mask_index < classes:
         raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {classes} classes")
-    mask_index = operator.index(mask_index) % classes
+    mask_index %= classes
     target = _within(target, classes, "label")
     if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
         raise ShapeError(f"expected target of shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
@@ -154,7 +155,8 @@ def ctc_decode(
         wanted = "outputs (batch, steps, classes) and lengths (batch,)"
         raise ShapeError(f"expected {wanted}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
     steps, classes = inputs.shape[1:]
-    blank = classes - 1 if mask_index is None else mask_index
+    top_paths, beam_width = as_index(top_paths), as_index(beam_width)
+    blank = classes - 1 if mask_index is None else as_index(mask_index)
     if not 0 <= blank < classes:
         raise ArgumentError(f"mask_index {mask_index} is out of range for {classes} classes")
     logits, device = cast(inputs, result_type(inputs, float32)), get_device(inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.backend.promote import normalized
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact, promote
@@ -53,6 +54,7 @@ def diff(
         >>> ops.diff([1, 4, 9]).tolist()
         [3, 5]
     """
+    n = as_index(n)
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
     parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]

@@ -15,11 +15,11 @@ they agree between backends.
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any, Literal
 
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Operand, Tensor, TensorLike
@@ -341,10 +341,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         >>> ops.matrix_power([[2, 0], [0, 3]], 2).tolist()
         [[4, 0], [0, 9]]
     """
-    try:
-        n = index(n)
-    except TypeError as error:
-        raise ArgumentTypeError(f"expected an integer n, got {n!r}") from error
+    n = as_index(n)
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"expected square matrices on the last two axes, got shape {tuple(x.shape)}")
     if n == 0:

@@ -11,6 +11,7 @@ import math
 from typing import Any, Literal
 
 from emberharmony.backend.promote import normalized
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import integer
@@ -108,7 +109,7 @@ def partition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
 def _check_kth(x: Tensor, kth: int, axis: int | None) -> None:
     length = math.prod(x.shape) if axis is None else x.shape[axis] if x.shape else 1
-    if not -length <= kth < length:
+    if not -length <= as_index(kth) < length:
         raise IndexOutOfBoundsError(f"kth={kth} is out of bounds for an axis of length {length}")
 
 
@@ -125,6 +126,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
         >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
         [True, False]
     """
+    k = as_index(k)
     chosen = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
     own = sum(where(chosen, predictions, 0), -1, True)
     better = sum(greater(predictions, own), -1)

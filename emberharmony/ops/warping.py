@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.shared.random import Generator
+from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -68,7 +69,7 @@ def map_coordinates(
 
     Source: `scipy.ndimage.map_coordinates`, its modes "grid-constant", "nearest", "grid-wrap", "mirror" and "reflect".
     """
-    if order not in (0, 1):
+    if as_index(order) not in (0, 1):
         raise ArgumentError(f"expected order 0 or 1, got {order!r}")
     if coordinates.ndim < 1 or inputs.ndim < 1 or coordinates.shape[0] != inputs.ndim:
         raise ShapeError(

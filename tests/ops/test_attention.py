@@ -237,7 +237,7 @@ def test_rope_is_linear_and_preserves_lengths(backend: str) -> None:
 
 def test_rotations_that_do_not_fit_are_refused(backend: str) -> None:
     x = np.ones((2, 4, 6), np.float32)
-    for dims in (3, 8, -2, 2.0):
+    for dims in (3, 8, -2):
         with pytest.raises(ShapeError, match="an even number of features to rotate, at most 6"):
             ops.rope(x, dims)
     with pytest.raises(ArgumentError, match="another one than the last"):

@@ -19,7 +19,6 @@ RECORD = json.loads((Path(__file__).parent / "keras_signatures.json").read_text(
 
 _STANDARD = "the array API standard has another name or default, and comes first"
 _INTEGERS = "integers are int64 unless a dtype is given"
-_WHERE = "the array API standard requires it; ops.nonzero(condition) gives the indices"
 
 EXCLUDED: dict[str, str] = {
     "arange.step": "the array API standard has the default 1; None is accepted and means 1",
@@ -34,8 +33,6 @@ EXCLUDED: dict[str, str] = {
     "reshape.newshape": _STANDARD,
     "take_along_axis.axis": _STANDARD,
     "view.dtype": "without a dtype there is nothing to view",
-    "where.x1": _WHERE,
-    "where.x2": _WHERE,
 }
 """The parameters whose difference from Keras stays, as `op.parameter`, each with the reason."""
 

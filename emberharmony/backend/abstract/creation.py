@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.creation import check_ends
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.axes import broadcast
@@ -68,6 +69,7 @@ def _arange(
         length = len(places)
         ends = [places[0], places[-1]] if length else []
     else:
+        check_ends(low, high, step)
         length, ends = max(math.ceil((high - low) / step), 0), []
     # The ends are converted alone, because an integer dtype may not hold them.
     for end in ends:

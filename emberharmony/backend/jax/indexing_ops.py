@@ -34,7 +34,7 @@ class JAXIndexingOps:
 
     @staticmethod
     @fast(jnp.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
-    def where(condition: jax.Array, x1: Any, x2: Any) -> jax.Array:
+    def where(condition: jax.Array, x1: Any = None, x2: Any = None) -> jax.Array:
         return jnp.where(condition, *promotion.common(x1, x2))
 
     @staticmethod

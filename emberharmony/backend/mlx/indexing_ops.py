@@ -48,7 +48,7 @@ class MLXIndexingOps:
 
     @staticmethod
     @fast(mx.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
-    def where(condition: mx.array, x1: Any, x2: Any) -> mx.array:
+    def where(condition: mx.array, x1: Any = None, x2: Any = None) -> mx.array:
         return mx.where(condition, *promotion.common(x1, x2))
 
     @staticmethod

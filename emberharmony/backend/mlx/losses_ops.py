@@ -48,6 +48,7 @@ class MLXLossesOps:
             not plain
             or weight is not None
             or label_smoothing
+            or ignore_index.__class__ is not int
             or (on_cpu() and max(input.shape[-1], target.size) > SHORT)
             or checking()
         ):

@@ -171,7 +171,9 @@ class MLXShapeOps:
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
-    @fast(_with_zeros, "{1}.__class__ is int and {1} > -1 and {2} == 'constant' and {3} is None")
+    @fast(
+        _with_zeros, "{1}.__class__ is int and {1} > -1 and {2}.__class__ is str and {2} == 'constant' and {3} is None"
+    )
     def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
         if check_pad(mode, constant_values):
             return self.composed("pad")(x, pad_width, mode, constant_values)

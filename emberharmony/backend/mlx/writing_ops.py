@@ -60,7 +60,7 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
 
 def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
     """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
-    if mode not in MODES or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
+    if mode not in MODES or axis.__class__ is not int or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
         return None
     axis %= x.ndim
     shape, whole = x.shape, indices.shape

@@ -6,6 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
+from emberharmony.core.axes import as_index
 
 
 def cross_entropy_with_slope(
@@ -86,7 +87,7 @@ class NumpyLossesOps:
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
         count = input.shape[along]
-        kept = counting_on_host(target, count, ignore_index)
+        kept = counting_on_host(target, count, as_index(ignore_index))
         labels = (target if kept is None else np.where(kept, target, 0)).reshape(-1)
         rows = (input if along == input.ndim - 1 else np.moveaxis(input, along, -1)).reshape(-1, count)
         shifted = rows - rows.max(-1, keepdims=True)

@@ -56,8 +56,8 @@ class NumpyPoolingOps:
 
     @fast(
         _quick_average,
-        "{1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3} == 'valid' and {4} is None "
-        f"and {{5}} is False and {{6}} is False and {{7}} is None and {_PLAIN}",
+        "{1}.__class__ is int and ({2} is None or {2}.__class__ is int) and {3}.__class__ is str and {3} == 'valid' "
+        f"and {{4}} is None and {{5}} is False and {{6}} is False and {{7}} is None and {_PLAIN}",
     )
     def average_pool(
         self,

@@ -3,11 +3,11 @@
 import contextlib
 import functools
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emberharmony.backend.shared.device import check_memory
+from emberharmony.core.axes import as_index
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.named_tuple import Record
 
@@ -33,7 +33,7 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
         return (value,) * n
     try:
         alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
-        numbers = tuple(operator.index(v) for v in ([value] * n if alone else value))
+        numbers = tuple(as_index(v) for v in ([value] * n if alone else value))
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
     if len(numbers) != n or any(number < least for number in numbers):
@@ -59,7 +59,7 @@ def around(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
             (item, item) if hasattr(item, "__index__") and not getattr(item, "ndim", 0) else item
             for item in ([padding] * n if alone else padding)
         ]
-        sides = tuple((operator.index(before), operator.index(after)) for before, after in pairs)
+        sides = tuple((as_index(before), as_index(after)) for before, after in pairs)
     if len(sides) != n or min(map(min, sides)) < 0:
         raise ArgumentError(
             f"padding is 'valid' or 'same', not {padding!r:.60}; or an integer of at least 0, or one for each of {n} "
@@ -264,7 +264,10 @@ def adjacent(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[
     return (shape[0], *apart, shape[-1]), tuple(range(2, len(apart) + 1, 2))
 
 
-USUAL_POOL = "{1}.__class__ is int and {2} is None and {3} == 'valid' and {4} is None and {5} == 1 and {6} is False"
+USUAL_POOL = (
+    "{1}.__class__ is int and {2} is None and {3}.__class__ is str and {3} == 'valid' and {4} is None "
+    "and {5}.__class__ is int and {5} == 1 and {6} is False"
+)
 """When the windows of `max_pool` are adjacent, and of one length on all axes."""
 
 
@@ -310,9 +313,9 @@ def divisor(value: Any) -> int:
         ArgumentError: if it is not an integer other than 0.
     """
     alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
-    if not alone or not operator.index(value):
+    if not alone or not as_index(value):
         raise ArgumentError(f"divisor_override is an integer other than 0, or None, not {value!r:.60}")
-    return operator.index(value)
+    return as_index(value)
 
 
 class Transposed(Record):

@@ -2,7 +2,7 @@
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
-import operator
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, float32, float64, int32, int64
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -50,6 +51,16 @@ def _as_float(number: Any) -> Any:
     return float(number) if number.__class__ is int else number
 
 
+def check_ends(*numbers: Any) -> None:
+    """Checks the ends and the step of a range.
+
+    Raises:
+        ArgumentError: if one is not finite.
+    """
+    if any(number.__class__ is float and not math.isfinite(number) for number in numbers):
+        raise ArgumentError(f"the ends and the step of a range are finite, got {', '.join(map(str, numbers))}")
+
+
 def _points(number: Any) -> int:
     """Returns the number of points of a window, which is 0 if a negative one is given.
 
@@ -57,7 +68,7 @@ def _points(number: Any) -> int:
         OutOfMemoryError: if no memory holds so many points.
         TypeError: if it is not an integer; dispatch makes it an ArgumentTypeError.
     """
-    count = max(operator.index(number), 0)
+    count = max(as_index(number), 0)
     check_memory((count,), 8)
     return count
 
@@ -105,6 +116,7 @@ class HostMade:
             reach = max(map(abs, (places.start, places.stop, places.step, places.stop - places.start)))
             if places and reach <= _EXACT.get(neutral, -1):
                 return self._range(places, wanted, device)
+        check_ends(low, high, step)
         array = np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
@@ -138,7 +150,7 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        check_memory((num,), 8)
+        check_memory((num := as_index(num),), 8)
         if _are_numbers(start, stop):
             normalized(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
@@ -171,7 +183,7 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        check_memory((num,), 8)
+        check_memory((num := as_index(num),), 8)
         if _are_numbers(start, stop, base):
             normalized(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
@@ -192,7 +204,7 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        check_memory((num,), 8)
+        check_memory((num := as_index(num),), 8)
         if not _are_numbers(start, stop):
             first, last = self.convert(start), self.convert(stop)
             sign = self.sign(first)

@@ -7,6 +7,7 @@ import numpy as np
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import check_memory
+from emberharmony.core.axes import as_index
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.options import integer
@@ -28,7 +29,7 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
         OutOfMemoryError: if no memory holds the result.
     """
     (place,) = normalized(axis, len(shape))
-    length = n if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
+    length = as_index(n) if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
     if length < 1:
         raise ArgumentError(f"expected a transform of length 1 or more, got {length}")
     if norm not in ("backward", "ortho", "forward"):

@@ -3,7 +3,8 @@
 import numpy as np
 
 from emberharmony.backend.shared.device import check_memory
-from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.axes import as_index
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
 from emberharmony.core.options import constant
 
 
@@ -21,11 +22,14 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         OutOfMemoryError: if no memory holds so many bins.
         UnsupportedOpError: if the range holds a tensor that is being differentiated.
     """
-    if bins < 1:
+    if as_index(bins) < 1:
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
     check_memory((bins,), 8)
     if limits is not None:
-        low, high = (float(edge) for edge in constant("range", limits))
+        ends = [float(edge) for edge in constant("range", limits)]
+        if len(ends) != 2:
+            raise ArgumentError(f"a range is a pair (low, high), not {brief(limits)}")
+        low, high = ends
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     # An empty range is widened to length 1, as in np.histogram.

@@ -8,6 +8,7 @@ import numpy as np
 
 from emberharmony.backend.host import plain
 from emberharmony.backend.shared.convolution import channels_last
+from emberharmony.core.axes import as_index
 from emberharmony.core.dtypes import DType, default_float, float32
 from emberharmony.core.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from emberharmony.core.named_tuple import Record
@@ -84,6 +85,7 @@ def margins(
     missing = (before, after, target).count(None)
     if missing != 1:
         raise ArgumentError(f"expected exactly two of {names}, got {3 - missing}")
+    before, after, target = (None if n is None else as_index(n) for n in (before, after, target))
     change = 0 if target is None else (target - length) * outward
     first = change - (after or 0) if before is None else before
     last = change - first if after is None else after

@@ -1,7 +1,6 @@
 """Checks of indices and of the keys of `get_item`, made on the host before a tensor library uses them."""
 
 import math
-import operator
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices, plain
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.backend.shared.shape import as_shape
+from emberharmony.core.axes import as_index
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -117,7 +117,7 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
         array = plain(part)
         return array if array.dtype == bool else host_indices(part)
     try:
-        return operator.index(part)
+        return as_index(part)
     except TypeError as error:
         raise ArgumentTypeError(
             f"{brief(part)} is not an index: indices are integers, slices, masks, Ellipsis or None"
@@ -187,8 +187,8 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
         )
     slices = []
     for at, n, whole in zip(start, lengths, shape, strict=True):
-        first = at if at.__class__ is int else int(at)
-        last = first + (n if n.__class__ is int else int(n))
+        first = at if at.__class__ is int else as_index(at)
+        last = first + (n if n.__class__ is int else as_index(n))
         if not 0 <= first <= last <= whole:
             raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
         slices.append(slice(first, last))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import constant
 
@@ -37,6 +38,7 @@ def geometry(
 
     Raises:
         ArgumentError: if an option is wrong, or does not belong to the others.
+        OutOfMemoryError: if no memory holds the result.
         ShapeError: if the number of axes is wrong, or if an axis has no elements before or after.
     """
     if mode not in MODES:
@@ -66,8 +68,10 @@ def geometry(
         wanted = "a positive number" if size is None else "a positive integer"
         raise ArgumentError(f"{name} is {wanted}, or one for each axis, not {given!r:.60}")
     if size is not None:
+        check_memory(values, 1)  # before the host lists the places of the elements
         return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
     found = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
+    check_memory(found, 1)
     if min(found) < 1:
         raise ShapeError(f"scale_factor={given} leaves no elements of spatial axes {tuple(lengths)}")
     if recompute:

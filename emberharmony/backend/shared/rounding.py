@@ -2,9 +2,9 @@
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
-import operator
 from typing import Any, ClassVar
 
+from emberharmony.core.axes import as_index
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.numeric.finfo import IntegerInfo
 
@@ -63,7 +63,7 @@ class Decimals:
         if kind == "float" and decimals.__class__ is int and decimals == 0:
             return self._nearest(x)
         try:
-            decimals = operator.index(decimals)
+            decimals = as_index(decimals)
         except TypeError as error:
             raise ArgumentTypeError(f"decimals is an integer, not {decimals!r:.60}") from error
         if kind == "bool":

@@ -1,6 +1,5 @@
 """Checks of shapes and axes, made on the host before a tensor library is called."""
 
-import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import Promotion, normalized
 from emberharmony.backend.shared.device import check_memory, memory_limit
-from emberharmony.core.axes import as_length, broadcast
+from emberharmony.core.axes import as_index, as_length, broadcast
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -88,7 +87,8 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
         each = length // sections
         return [(i * each, (i + 1) * each) for i in range(sections)]
-    points = [min(max(int(p) + length, 0) if p < 0 else int(p), length) for p in indices_or_sections]
+    points = [as_index(p) for p in indices_or_sections]
+    points = [min(max(p + length, 0) if p < 0 else p, length) for p in points]
     edges = [0, *points, length]
     return [(a, max(a, b)) for a, b in pairwise(edges)]
 
@@ -127,7 +127,7 @@ def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
         ArgumentTypeError: if the offset is not an integer.
     """
     try:
-        return max(-rows, min(operator.index(offset), columns))
+        return max(-rows, min(as_index(offset), columns))
     except TypeError as error:
         raise ArgumentTypeError(f"the offset of a diagonal is an integer, not {offset!r:.60}") from error
 
@@ -275,7 +275,7 @@ def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
     Raises:
         ShapeError: if the numbers differ and neither is 1.
     """
-    shifts = tuple(operator.index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
+    shifts = tuple(as_index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
     if not axes and len(shifts) < 2:
         return (), ()
     count = max(len(shifts), len(axes))

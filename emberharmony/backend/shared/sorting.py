@@ -7,6 +7,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.shared.indexing import checked
+from emberharmony.core.axes import as_index
 from emberharmony.core.errors import (
     ArgumentError,
     ShapeError,
@@ -44,7 +45,7 @@ def top(shape: Sequence[int], k: int) -> None:
     Raises:
         ShapeError: if `x` has no axes, or `k` is negative or larger than the length of the last one.
     """
-    if not shape or not 0 <= k <= shape[-1]:
+    if not shape or not 0 <= as_index(k) <= shape[-1]:
         raise ShapeError(f"k must be from 0 to the length of the last axis, got k={k} for shape {tuple(shape)}")
 
 

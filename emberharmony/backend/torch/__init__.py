@@ -136,7 +136,8 @@ class TorchBackend(
             "appears multiple times|repeated dim|duplicate|cannot be identical|desired ordering",
             errors.AxisError,
         ),
-        (Exception, "Overflow when unpacking long", errors.RangeError),
+        (Exception, "Overflow when unpacking long|cannot be converted to type int64_t", errors.RangeError),
+        (RuntimeError, "Boolean value of Tensor", errors.ArgumentError),
         (IndexError, "could not be broadcast", errors.ShapeError),
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
         (RuntimeError, "ind(ex|ices) .* out of (range|(data )?bounds)", errors.IndexOutOfBoundsError),
@@ -144,7 +145,7 @@ class TorchBackend(
         (TypeError, "framework doesn't support", errors.DTypeError),
         (
             RuntimeError,
-            "on a bool tensor|dtype|not implemented for|not supported for|Promotion for|result type",
+            "(on|with) a bool tensor|dtype|not implemented for|not supported for|Promotion for|result type",
             errors.DTypeError,
         ),
         (

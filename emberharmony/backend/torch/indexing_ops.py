@@ -90,7 +90,7 @@ class TorchIndexingOps:
 
     @staticmethod
     @fast(torch.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
-    def where(condition: torch.Tensor, x1: Any, x2: Any) -> torch.Tensor:
+    def where(condition: torch.Tensor, x1: Any = None, x2: Any = None) -> torch.Tensor:
         a, b = promotion.common(x1, x2)
         signed = SIGNED.get(a.dtype)
         if signed is None:
@@ -212,8 +212,8 @@ class TorchIndexingOps:
     @staticmethod
     @fast(
         _quick_one_hot,
-        "{0}.dtype is int64_of_torch and {1}.__class__ is int and {2} == -1 and {3} is None and {4} is False "
-        f"and float32_default and {HAS_VALUES}",
+        "{0}.dtype is int64_of_torch and {1}.__class__ is int and {2}.__class__ is int and {2} == -1 and {3} is None "
+        f"and {{4}} is False and float32_default and {HAS_VALUES}",
     )
     def one_hot(
         x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False

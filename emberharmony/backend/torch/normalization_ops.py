@@ -67,7 +67,7 @@ def _quick_layer(
 
 
 _PLAIN_LAYER = (
-    "{3} == -1 and {3}.__class__ is int and {5} is False and ({4} is None or {4}.__class__ is float) "
+    "{3}.__class__ is int and {3} == -1 and {5} is False and ({4} is None or {4}.__class__ is float) "
     "and {0}.dtype.is_floating_point and ({1} is None or {1}.dtype is {0}.dtype) "
     "and ({2} is None or {2}.dtype is {0}.dtype) and {0}.ndim and (traced_by_torch() or mapped_by_torch() is None)"
 )

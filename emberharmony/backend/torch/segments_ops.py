@@ -19,9 +19,9 @@ def _quick_sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int,
 
 
 _PLAIN = (
-    "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim and {0}.numel() and {2} "
-    "and {2}.__class__ is int and {1}.__class__ is native_type and {1}.dtype is int64_of_torch and {1}.ndim == 1 "
-    f"and {HAS_VALUES}"
+    "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim and {0}.numel() "
+    "and {2}.__class__ is int and {2} and {1}.__class__ is native_type and {1}.dtype is int64_of_torch "
+    f"and {{1}}.ndim == 1 and {HAS_VALUES}"
 )
 """When the kernel checks the ids: not if there is nothing to add them to."""
 

@@ -185,6 +185,7 @@ class TorchShapeOps:
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             flat = [n for pair in reversed(pairs) for n in pair]
+            check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             if constant_values is None:
                 return torch.nn.functional.pad(x, flat)
             value = promotion.filling(constant_values, x.dtype).item()
