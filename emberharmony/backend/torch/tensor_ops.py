@@ -132,9 +132,9 @@ class TorchTensorOps:
     @staticmethod
     def to_numpy(x: torch.Tensor) -> np.ndarray:
         if torch.compiler.is_compiling():
-            # torch.compile would translate the NumPy calls below into PyTorch ops, and skip the check for traced
-            # tensors.
-            torch._dynamo.graph_break()
+            # torch.compile would translate the NumPy calls into PyTorch ops, and warn of the check for traced tensors,
+            # whose functions it cannot trace (PyTorch 2.13).
+            return torch._dynamo.disable(TorchTensorOps.to_numpy)(x)
         if is_traced(x):
             raise TracedTensorError(LEAVES)
         return on_host(x)
