@@ -278,3 +278,43 @@ def test_a_masked_key_has_no_weight_however_low_the_other_logits_are(backend: st
     for dtype in ("float32", "float64"):
         tensors = [ops.cast(x, dtype) for x in (query, key, value)]
         assert float(ops.sum(ops.dot_product_attention(*tensors, mask=mask))) == 5.0
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": 0.25}, {"base": 100.0}, {"offset": 250}, {"offset": 1000, "scale": 2.0}]
+)
+@pytest.mark.parametrize("length", [3, 256, 257, 300, 600])
+def test_rotations_follow_their_formula_at_every_position(length: int, options: dict[str, Any], backend: str) -> None:
+    width = 8
+    x = np.cos(np.arange(length * width)).reshape(1, length, width).astype(np.float32)
+    base, scale, offset = options.get("base", 10000.0), options.get("scale", 1.0), options.get("offset", 0)
+    steps = base ** (-np.arange(0, width, 2) / width)
+    angles = ((offset + np.arange(length)) * scale)[:, None] * steps
+    one, other = x[..., : width // 2].astype(float), x[..., width // 2 :].astype(float)
+    wanted = np.concatenate(
+        [one * np.cos(angles) - other * np.sin(angles), one * np.sin(angles) + other * np.cos(angles)], -1
+    )
+    for again in range(2):  # the second call reads the kept table
+        found = ops.to_numpy(ops.rope(ops.asarray(x), **options))
+        np.testing.assert_allclose(found, wanted, atol=2e-6, err_msg=str(again))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("way", ["mask", "causal", "bias"])
+def test_a_masked_key_has_no_share_however_large_its_product_is(way: str, dtype: str, backend: str) -> None:
+    query = ops.ones((1, 2, 1, 4), dtype)
+    key = ops.asarray(np.array([[0.0] * 4, [1e5] * 4]).reshape(1, 2, 1, 4), dtype=dtype)
+    value = ops.asarray(np.array([[1.0, 2.0], [3.0, 4.0]]).reshape(1, 2, 1, 2), dtype=dtype)
+    mask = np.array([[True, False], [True, True]]).reshape(1, 1, 2, 2)
+
+    def attended(query: Any) -> Any:
+        if way == "causal":
+            return ops.dot_product_attention(query, key, value, is_causal=True)
+        if way == "bias":
+            bias = ops.asarray(np.where(mask, 0.0, -np.inf), dtype=dtype)
+            return ops.dot_product_attention(query, key, value, bias=bias)
+        return ops.dot_product_attention(query, key, value, mask=ops.asarray(mask))
+
+    assert ops.to_numpy(attended(query)).reshape(2, 2).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    slope = ops.to_numpy(ops.grad(lambda q: ops.sum(attended(q)))(query))
+    assert not slope[0, 0].any()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import ops
+from emberharmony import nn, ops
 from emberharmony.core import errors, selection
 
 X = np.sin(np.arange(24.0)).astype(np.float32)
@@ -239,3 +239,52 @@ def test_cross_entropy_refuses(
 ) -> None:
     with ops.checked(), pytest.raises(error, match=message):
         ops.nn.cross_entropy(*arguments)
+
+
+def _cross_entropies(x: Any, target: Any, ignored: int) -> Any:
+    """Returns the loss at each position, 0 where the id is ignored, and the mean of those that count, in float64."""
+    x = x.astype(np.float64)
+    logs = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    kept = target != ignored
+    lost = np.where(kept, -np.take_along_axis(logs, np.where(kept, target, 0)[..., None], -1)[..., 0], 0.0)
+    return lost, lost.sum() / kept.sum() if kept.any() else np.nan
+
+
+@pytest.mark.parametrize("ignored", [-100, -1, 0, 2, 3, 7])
+@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 4)])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_ignored_classes_do_not_count(ignored: int, shape: tuple[int, ...], kind: str, backend: str) -> None:
+    x = np.sin(np.arange(float(np.prod(shape)))).reshape(shape).astype(kind)
+    target = np.array([0, 2, 3, 2, 1, 0]).reshape(shape[:-1])
+    if ignored not in (0, 2, 3):
+        target.reshape(-1)[1] = ignored
+    lost, mean = _cross_entropies(x, target, ignored)
+    options = {"ignore_index": ignored}
+    given = ops.asarray(x), ops.asarray(target)
+    np.testing.assert_allclose(ops.to_numpy(ops.cross_entropy(*given, reduction="none", **options)), lost, rtol=1e-5)
+    np.testing.assert_allclose(float(ops.cross_entropy(*given, reduction="sum", **options)), lost.sum(), rtol=1e-5)
+    np.testing.assert_allclose(float(ops.cross_entropy(*given, **options)), mean, rtol=1e-5)
+    slope = ops.to_numpy(ops.grad(lambda z: ops.cross_entropy(z, given[1], **options))(given[0]))
+    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    kept = (target != ignored)[..., None]
+    wanted = np.where(kept, shares - (np.arange(4) == target[..., None]), 0.0) / kept.sum()
+    np.testing.assert_allclose(slope, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_of_no_position_is_nan_with_gradient_zero(weighted: bool, backend: str) -> None:
+    x, target = ops.ones((2, 3)), ops.asarray([1, 1])
+    weight = ops.ones(3) if weighted else None
+    for ignored, ids in ((1, target), (-100, ops.asarray([-100, -100]))):
+
+        def entropy(z: Any, ids: Any = ids, ignored: int = ignored) -> Any:
+            return ops.cross_entropy(z, ids, weight, ignore_index=ignored)
+
+        def likelihood(z: Any, ids: Any = ids, ignored: int = ignored) -> Any:
+            return nn.losses.nll(ops.log_softmax(z), ids, weight, ignore_index=ignored)
+
+        for loss in (entropy, likelihood):
+            assert np.isnan(float(loss(x)))
+            for outer in (lambda y: y, ops.nan_to_num):
+                slope = ops.grad(lambda z, loss=loss, outer=outer: outer(loss(z)))(x)
+                assert ops.to_numpy(slope).tolist() == [[0.0] * 3] * 2

@@ -283,3 +283,20 @@ def test_fmax_and_fmin_accept_integers_beyond_64_bits(backend: str) -> None:
     assert ops.fmin(x, 2**70).tolist() == ops.fmin(2**70, x).tolist() == [1.0, 2.0**70]
     with pytest.raises(RangeError):
         ops.fmax(np.array([1]), 2**70)
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, 0, 1, 2, 3, 4, 5, 0.5, 2.5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_derivatives_of_a_power_follow_its_exponent(exponent: float, dtype: str, backend: str) -> None:
+    x = np.array([0.5, 1.5, 2.0, 3.0])
+    first = exponent * x ** (exponent - 1.0)
+    second = exponent * (exponent - 1.0) * x ** (exponent - 2.0)
+    given = ops.asarray(x, dtype=dtype)
+    for n in (exponent, ops.asarray(exponent, dtype=dtype), ops.full((4,), float(exponent), dtype)):
+        once = ops.grad(lambda t, n=n: ops.sum(ops.power(t, n)))
+        twice = ops.grad(lambda t, once=once: ops.sum(once(t)))
+        assert ops.dtype(once(given)).name == ops.dtype(twice(given)).name == dtype
+        np.testing.assert_allclose(ops.to_numpy(once(given)), first, rtol=1e-5)
+        np.testing.assert_allclose(ops.to_numpy(twice(given)), second, rtol=1e-5, atol=1e-6)
+    by_exponent = ops.grad(lambda n: ops.sum(ops.power(given, n)))(ops.asarray(float(exponent), dtype=dtype))
+    np.testing.assert_allclose(ops.to_numpy(by_exponent), (x**exponent * np.log(x)).sum(), rtol=1e-5)

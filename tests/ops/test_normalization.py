@@ -212,3 +212,22 @@ def test_groups_that_do_not_fit_are_refused(backend: str) -> None:
         ops.group_normalization(IMAGE, 1, axis=0)
     with pytest.raises(ShapeError, match=r"expected offset of shape \(6,\), one for each channel, got \(5,\)"):
         ops.group_normalization(IMAGE, 2, None, np.ones(5), 1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_statistics_of_a_batch_in_half_precision_have_its_digits(dtype: str, backend: str) -> None:
+    # The squares exceed float16, and a sum in half precision would stop growing at 2,048 times its terms.
+    x = ops.cast(np.sin(np.arange(5000.0 * 3)).reshape(5000, 3) * 3.0 + [300.0, -700.0, 0.25], dtype)
+    held = ops.to_numpy(ops.cast(x, "float64"))
+    result, mean, variance = ops.batch_normalization_training(x, -1)
+    eps = 2.0**-11 if dtype == "float16" else 2.0**-8
+    assert ops.dtype(result).name == dtype
+    assert ops.dtype(mean).name == ops.dtype(variance).name == "float32"
+    np.testing.assert_allclose(ops.to_numpy(mean), held.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(ops.to_numpy(variance), held.var(0), rtol=1e-5)
+    wanted = (held - held.mean(0)) / np.sqrt(held.var(0) + 1e-3)
+    np.testing.assert_allclose(ops.to_numpy(ops.cast(result, "float64")), wanted, atol=4 * eps)
+    for axes in ((0,), (0, 1)):
+        average, spread = ops.moments(x, axes)
+        np.testing.assert_allclose(ops.to_numpy(ops.cast(average, "float64")), held.mean(axes), rtol=2 * eps)
+        np.testing.assert_allclose(ops.to_numpy(ops.cast(spread, "float64")), held.var(axes), rtol=2 * eps)

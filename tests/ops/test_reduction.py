@@ -391,3 +391,24 @@ def test_derivatives_of_the_deviation_of_many_rows_are_those_of_each_row(name: s
 def test_the_gradient_of_an_empty_product_is_empty(axis: Any, backend: str) -> None:
     found = ops.grad(lambda x: ops.sum(ops.prod(x, axis)))(ops.ones((3, 0)))
     assert tuple(found.shape) == (3, 0)
+
+
+@pytest.mark.parametrize("count", [1023, 1025, 4095, 4096, 4097, 20000])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_the_logarithm_of_sums_of_many_exponentials_is_precise(count: int, axis: int, backend: str) -> None:
+    x = (np.cos(np.arange(3.0 * count)).reshape(3, count) * 3.0 + [[0.0], [50.0], [-90.0]]).astype(np.float32)
+    wide = x.astype(np.float64)
+    top = wide.max(-1, keepdims=True)
+    shares = np.exp(wide - top)
+    wanted = np.log(shares.sum(-1)) + top[:, 0]
+    given = ops.asarray(x if axis else np.ascontiguousarray(x.T))
+    found = ops.to_numpy(ops.logsumexp(given, axis))
+    np.testing.assert_allclose(found, wanted, rtol=4e-7)
+    # Minus the largest element, so that the digits of the sum itself are seen.
+    np.testing.assert_allclose(
+        ops.to_numpy(ops.logsumexp(ops.subtract(given, ops.max(given, axis, keepdims=True)), axis)),
+        np.log(np.exp((x - x.max(-1, keepdims=True)).astype(np.float64)).sum(-1)),
+        rtol=4e-7,
+    )
+    slope = ops.to_numpy(ops.grad(lambda t: ops.sum(ops.logsumexp(t, axis)))(given))
+    np.testing.assert_allclose(slope if axis else slope.T, shares / shares.sum(-1, keepdims=True), rtol=3e-5)

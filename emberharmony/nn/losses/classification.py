@@ -391,4 +391,10 @@ def _averaged(name: str, lost: Tensor, counted: Tensor | None, reduction: Reduct
     if reduction == "none":
         return in_kind(lost, kind)
     total = ops.sum(lost)
-    return in_kind(ops.divide(total, ops.sum(counted)) if reduction == "mean" else total, kind)
+    if reduction != "mean":
+        return in_kind(total, kind)
+    # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
+    divisor = ops.sum(counted)
+    some = ops.not_equal(divisor, 0.0)
+    mean = ops.divide(total, ops.where(some, divisor, 1.0))
+    return in_kind(ops.where(some, mean, math.nan), kind)
