@@ -336,7 +336,7 @@ MUTANTS = [
     Mutant(
         name="flag-as-a-number",
         module="emberharmony/core/dispatch.py",
-        function="_is_odd_flag",
+        function="_is_odd",
         original="parameter.annotation == 'bool' and value.__class__ is not bool",
         replacement="False",
         tests=("tests/core/test_options.py -k flag",),
