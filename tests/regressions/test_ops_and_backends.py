@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, ops
+from emberharmony import Parameter, errors, ops
 
 EVERY = [name for name in ("numpy", "torch", "mlx", "jax", "dask") if name in ops.available_backends()]
 """All installed backends, JAX and Dask too, which tests with the fixture `backend` leave out."""
@@ -127,3 +127,46 @@ def test_a_jacobian_of_an_assignment_is_zero_where_it_writes(backend: str) -> No
             assert np.array_equal(found.reshape(6, 6), wanted)
     written = ops.jacobian(lambda row: ops.set_item(x, 1, row))(row)
     assert np.array_equal(ops.to_numpy(written).reshape(6, 3), np.eye(6)[:, 3:])
+
+
+def test_ops_that_read_values_on_the_host_run_in_compiled_and_mapped_functions(name: str) -> None:
+    x = np.diag([0.5, 1.0]).astype(np.float32)
+    with ops.use_backend(name):
+        wanted = ops.to_numpy(ops.expm(x))
+        np.testing.assert_allclose(ops.to_numpy(ops.compile(ops.expm)(ops.asarray(x))), wanted, rtol=1e-6)
+        np.testing.assert_allclose(ops.to_numpy(ops.vmap(ops.expm)(ops.stack([x, x])))[1], wanted, rtol=1e-6)
+        slope = ops.compile(ops.grad(lambda x: ops.sum(ops.diagonal(ops.expm(x)))))(ops.asarray(x))
+        np.testing.assert_allclose(ops.to_numpy(slope).diagonal(), wanted.diagonal(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_smooth_functions_have_their_derivative_at_zero(name: str) -> None:
+    with ops.use_backend(name):
+        for op, wanted in ((ops.softplus, 0.5), (ops.log_sigmoid, 0.5), (ops.sigmoid, 0.25), (ops.silu, 0.5)):
+            assert float(ops.grad(lambda x, op=op: ops.sum(op(x)))(ops.zeros(1))[0]) == pytest.approx(wanted)
+        for op, at, wanted in ((ops.relu, 0.0, 0), (ops.absolute, 0.0, 0), (ops.fabs, 0.0, 0), (ops.hard_tanh, 1.0, 1)):
+            assert float(ops.grad(lambda x, op=op: ops.sum(op(x)))(ops.full(1, at))[0]) == wanted, op.__name__
+        guarded = ops.grad(lambda x: ops.sum(ops.sqrt(ops.maximum(x, 0.0))))([-1.0, 0.25])
+        np.testing.assert_allclose(ops.to_numpy(guarded), [0.0, 1.0])
+        if name != "dask":
+            unique = ops.grad(lambda x: ops.sum(ops.unique(x) * ops.asarray([1.0, 2.0])))([3.0, 1.0, 3.0])
+            assert ops.to_numpy(unique).tolist() == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "mlx"])
+def test_indices_in_tensors_are_checked_in_keys_too(name: str) -> None:
+    with ops.use_backend(name):
+        x = ops.asarray([1.0, 2.0, 3.0])
+        for far in (3, -4):
+            with pytest.raises(errors.IndexOutOfBoundsError):
+                ops.eval(ops.get_item(x, ops.asarray([0, far])))
+        assert ops.to_numpy(ops.get_item(x, ops.asarray([0, -1]))).tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_weighted_counts_and_updates_without_elements(name: str) -> None:
+    with ops.use_backend(name):
+        counts = ops.bincount(np.zeros(100_000, np.int64), np.full(100_000, 0.1, np.float32))
+        assert float(counts[0]) == pytest.approx(10_000, rel=1e-6)
+        with pytest.raises(errors.ShapeError):
+            ops.eval(ops.scatter_update(ops.ones((3, 0)), [[0], [2]], ops.ones((3, 0)), "add"))

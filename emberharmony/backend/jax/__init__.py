@@ -10,6 +10,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
 from emberharmony.backend.jax import programs
+from emberharmony.backend.jax.activation_ops import JAXActivationOps
 from emberharmony.backend.jax.bitwise_ops import JAXBitwiseOps
 from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
@@ -51,6 +52,7 @@ class JAXBackend(
     JAXRoundingOps,
     JAXElementaryOps,
     JAXSpecialOps,
+    JAXActivationOps,
     JAXComplexNumbersOps,
     JAXReductionOps,
     JAXHistogramsOps,

@@ -33,7 +33,7 @@ class JAXComplexNumbersOps:
 
     @staticmethod
     def real(x: jax.Array) -> jax.Array:
-        return jnp.real(x)
+        return jnp.real(x) if is_complex(x) else x
 
     @staticmethod
     def imag(x: jax.Array) -> jax.Array:

@@ -22,7 +22,7 @@ _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 _REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
 
 
-def _special(native: Any) -> Any:
+def of_real(native: Any) -> Any:
     """Returns a float function of real numbers, which computes half precision in float32."""
     computed = jax.jit(in_single(native))
 
@@ -118,11 +118,15 @@ def _expm1_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Arr
     return above - 1, beside
 
 
+# XLA removes the addition of 0, by which -0.0 would become +0.0.
+_without_sign: Any = elementwise(lambda x: jnp.where(x == 0, jnp.zeros_like(x), x), lambda x, y: jnp.ones_like(y))
+
+
 def _expm1(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.expm1(x)
-    near = jnp.expm1(x)
-    return lax.complex(near.real + 0.0, near.imag)  # the real part is +0.0 where that of `x` is -0.0
+    near = mirrored(jnp.expm1)(x)
+    return lax.complex(_without_sign(near.real), near.imag)  # the real part is +0.0 where that of `x` is -0.0
 
 
 def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -208,13 +212,29 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
 _any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
 
 
-_single_erfinv = _special(lax.erf_inv)
+_single_erfinv = of_real(lax.erf_inv)
 # JAX 0.10 loses a digit of float64.
 _double_erfinv = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
 
 
 def _erfinv(x: jax.Array) -> jax.Array:
     return (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+
+
+def log1p_of_real(x: jax.Array) -> jax.Array:
+    """Returns `log(1 + x)` of real numbers."""
+    return _double_log1p(x) if x.dtype == jnp.float64 else jnp.log1p(x)
+
+
+def _squared_radius(a: jax.Array, b: jax.Array) -> jax.Array:
+    square = a * a + b * b
+    return jnp.where(square == 0, jnp.ones_like(square), square)
+
+
+# The derivative of JAX 0.10 is NaN where both parts are 0.
+_angle: Any = elementwise(
+    jnp.arctan2, lambda a, b, y: b / _squared_radius(a, b), lambda a, b, y: -a / _squared_radius(a, b)
+)
 
 
 class JAXElementaryOps:
@@ -224,7 +244,7 @@ class JAXElementaryOps:
     expm1 = staticmethod(_ended(_expm1, _expm1_at_ends))
     exp2 = staticmethod(_exp2)
     log = staticmethod(promotion.unary(jnp.log))
-    log1p = staticmethod(promotion.unary(lambda x: _double_log1p(x) if x.dtype == jnp.float64 else jnp.log1p(x)))
+    log1p = staticmethod(promotion.unary(log1p_of_real))
     log2 = staticmethod(promotion.unary(jnp.log2))
     log10 = staticmethod(promotion.unary(jnp.log10))
     logaddexp = staticmethod(promotion.binary(_log_of_sum(jnp.logaddexp, jnp.exp), **_REAL))
@@ -239,7 +259,7 @@ class JAXElementaryOps:
         _inverse(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
     )
     arctan = staticmethod(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
-    arctan2 = staticmethod(promotion.binary(jnp.arctan2, **_REAL))
+    arctan2 = staticmethod(promotion.binary(jax.jit(_angle), **_REAL))
     sinh = staticmethod(_ended(_sinh, _sinh_at_ends))
     cosh = staticmethod(promotion.unary(jnp.cosh))
     tanh = staticmethod(promotion.unary(jnp.tanh))
@@ -248,7 +268,7 @@ class JAXElementaryOps:
         _inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
     )
     arctanh = staticmethod(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
-    erf = staticmethod(_special(lax.erf))
-    erfc = staticmethod(_special(lax.erfc))
+    erf = staticmethod(of_real(lax.erf))
+    erfc = staticmethod(of_real(lax.erfc))
     erfinv = staticmethod(_erfinv)
     i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))

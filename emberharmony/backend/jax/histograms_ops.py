@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import of_host, promotion, widened
+from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widened
 from emberharmony.backend.jax.tracing import is_traced, on_host
 from emberharmony.backend.shared.histograms import countable, edges
 from emberharmony.core.options import dense
@@ -27,10 +27,12 @@ class JAXHistogramsOps:
         if weights is None:
             return of_host(counts)
         weights = promotion.floats(weights)
-        wide = widened(weights)
+        wide = cast(
+            weights, np.dtype(np.complex128 if is_complex(weights) else np.float64)
+        )  # as the other backends add
         if wide.shape != host.shape:
             raise ValueError(f"expected weights of shape {host.shape}, got {wide.shape}")
-        return jnp.zeros(len(counts), wide.dtype).at[host].add(wide).astype(weights.dtype)
+        return cast(jnp.zeros(len(counts), wide.dtype).at[host].add(wide), weights.dtype)
 
     def histogram(
         self, x: jax.Array, bins: int = 10, range: tuple[float, float] | None = None

@@ -66,7 +66,7 @@ class JAXIndexingOps:
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
             return x[key]
-        return x[key_of(parts_of(key, x.shape, mask_axes))]
+        return x[key_of(parts_of(key, x.shape, mask_axes), x.shape)]
 
     @staticmethod
     def nonzero(x: jax.Array) -> tuple[jax.Array, ...]:

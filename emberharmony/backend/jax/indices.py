@@ -59,15 +59,15 @@ def mask_axes(part: Any) -> int | None:
     return int(part.ndim) if part.dtype.kind == "b" else -1
 
 
-def key_of(parts: Iterable[tuple[Any, int, bool]]) -> tuple[Any, ...]:
-    """Returns the key for a JAX array, made of the parts that `shared.indexing.parts_of` yields."""
+def key_of(parts: Iterable[tuple[Any, int, bool]], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Returns the key for a JAX array of a shape, made of the parts that `shared.indexing.parts_of` yields."""
     new: list[Any] = []
-    for part, _, mask in parts:
+    for part, axis, mask in parts:
         if mask and isinstance(part, jax.Array):
             # The shape of what a mask selects depends on its values.
             new.append(on_host(part))
         else:
-            new.append(integers(part) if isinstance(part, jax.Array) else part)
+            new.append(indices_for(part, shape[axis]) if isinstance(part, jax.Array) else part)
     return tuple(new)
 
 
@@ -106,11 +106,10 @@ def _last(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
     return rows.reshape(flat.size, *x.shape[len(at) :])[last].reshape(rows.shape)
 
 
-@program()
-def _added(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
-    if x.dtype.kind == "b":
-        return x.at[at].max(updates, mode="drop")
-    return x.at[at].add(updates, mode="drop")
+def _added(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+    if rows.dtype.kind == "b":
+        return rows.at[at].max(new, mode="drop")
+    return rows.at[at].add(new, mode="drop")
 
 
 def _extreme(name: str) -> Callable[..., jax.Array]:
@@ -172,7 +171,7 @@ def _multiplied(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
 
 ON_ROWS: dict[Any, Callable[..., jax.Array]] = {
     None: _set,
-    "add": _added,
+    "add": jax.jit(_whole(_added)),
     "mul": _multiplied,
     "max": _extreme("max"),
     "min": _extreme("min"),

@@ -10,6 +10,7 @@ from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number
 
 _BOOL, _COMPLEX = ("bool",), ("complex",)
 _UNORDERED = ("bool", "complex")
@@ -184,8 +185,39 @@ _sqrt = mirrored(jnp.sqrt)
 _any_sqrt = promotion.unary(jax.jit(_sqrt))
 
 
+def _chosen(native: Any, wins: Any) -> Any:
+    """Returns maximum or minimum with a derivative that selects one of the tangents.
+
+    That of JAX 0.10 multiplies by 0, which gives NaN for an infinite cotangent, as in `sqrt(maximum(x, 0))`.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+        a, b = primals
+        by_a, by_b = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
+        selected = jnp.where(wins(a, b), by_a, 0) + jnp.where(wins(b, a), by_b, 0)
+        return (selected + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
+
+    return jax.jit(differentiated(native, moved))
+
+
+def _limited(native: Any, kept: Any) -> Any:
+    """Returns one side of clip, whose derivative goes to `x` where `x` equals the bound too."""
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+        return (jnp.where(kept(*primals), *tangents),)
+
+    return jax.jit(differentiated(native, moved))
+
+
+_at_least, _at_most = _limited(jnp.maximum, jnp.greater_equal), _limited(jnp.minimum, jnp.less_equal)
+# The derivative of JAX 0.10 at 0 is 1.
+_real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
+
+
 class JAXMathOps:
     """Holds the ops of `ops/math.py`."""
+
+    convert: Any
 
     add = staticmethod(promotion.binary(jnp.add))
     subtract = staticmethod(promotion.binary(jnp.subtract, kinds=_BOOL))
@@ -197,14 +229,25 @@ class JAXMathOps:
     fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
     power = staticmethod(promotion.binary(_power, kinds=_BOOL, direct=False))
     hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
-    maximum = staticmethod(promotion.binary(jnp.maximum, kinds=_COMPLEX, guard=_REAL))
-    minimum = staticmethod(promotion.binary(jnp.minimum, kinds=_COMPLEX, guard=_REAL))
+    maximum = staticmethod(promotion.binary(_chosen(jnp.maximum, jnp.greater), kinds=_COMPLEX, guard=_REAL))
+    minimum = staticmethod(promotion.binary(_chosen(jnp.minimum, jnp.less), kinds=_COMPLEX, guard=_REAL))
     heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
     gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
     reciprocal = staticmethod(promotion.unary(jnp.reciprocal))
     sqrt = staticmethod(fast(jnp.sqrt, _REAL)(lambda x: _any_sqrt(x)))
     rsqrt = staticmethod(promotion.unary(jax.jit(lambda x: jnp.reciprocal(_sqrt(x)))))
     square = staticmethod(_square)
+
+    def clip(
+        self, x: jax.Array, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
+    ) -> jax.Array:
+        low, high = min if x_min is None else x_min, max if x_max is None else x_max
+        for bound, limited in ((low, _at_least), (high, _at_most)):
+            if bound is not None:
+                x, limit = promotion.common(x, bound if is_number(bound) else self.convert(bound))
+                promotion.refuse(x, _COMPLEX)
+                x = limited(x, limit)
+        return x
 
     @staticmethod
     @fast(jnp.negative, "{0}.dtype.kind != 'b'")
@@ -213,9 +256,9 @@ class JAXMathOps:
         return jnp.negative(x)
 
     @staticmethod
-    @fast(jnp.abs, _REAL)
+    @fast(_real_abs, _REAL)
     def absolute(x: jax.Array) -> jax.Array:
-        return _complex_abs(x) if is_complex(x) else x if x.dtype.kind in "bu" else jnp.abs(x)
+        return _complex_abs(x) if is_complex(x) else x if x.dtype.kind in "bu" else _real_abs(x)
 
     @staticmethod
     def positive(x: jax.Array) -> jax.Array:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widened
-from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import along
 from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
@@ -73,7 +73,10 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:
         # The shape of the result depends on the values, so find the unique ones on the host.
-        return of_host(np.unique(on_host(widened(x))), x.dtype)
+        host = on_host(widened(x))
+        if not isinstance(x, Tracer):
+            return of_host(np.unique(host), x.dtype)
+        return x.reshape(-1)[np.unique(host, return_index=True)[1]]
 
     @staticmethod
     def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:

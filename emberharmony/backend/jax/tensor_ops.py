@@ -9,7 +9,7 @@ from jax import lax
 
 from emberharmony.backend.jax.device_ops import place
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host
-from emberharmony.backend.jax.tracing import UNREAD, concrete, is_traced
+from emberharmony.backend.jax.tracing import concrete, is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
@@ -101,8 +101,6 @@ class JAXTensorOps:
     def to_numpy(x: jax.Array) -> np.ndarray:
         if is_traced(x):
             raise TracedTensorError(LEAVES)
-        if concrete(x) is None:
-            raise TracedTensorError(UNREAD)
         return np.asarray(x)
 
     @staticmethod
