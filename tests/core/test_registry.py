@@ -47,23 +47,30 @@ def test_declaring_a_name_twice_raises() -> None:
         register("sin", sin)  # type: ignore[arg-type]
 
 
-def test_an_op_that_is_declared_again_runs_its_new_body(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def declared(factor: int) -> Any:
-        def scaled_again(x):  # type: ignore[no-untyped-def]
-            """Returns x times a number."""
-            return ops.multiply(x, factor)
+def test_an_op_that_is_declared_again_has_its_new_parameters_and_body(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scaled_again(x: "TensorLike", factor: "Operand" = 2) -> "Tensor":  # type: ignore[name-defined]  # noqa: F821
+        """Returns x times a number."""
+        return ops.multiply(x, factor)
 
-        scaled_again.__annotations__ = {"x": "TensorLike", "return": "Tensor"}
-        return op(scaled_again)
+    first = scaled_again
 
+    def scaled_again(x: "TensorLike", y: "TensorLike", offset: "Operand" = 3) -> "Tensor":  # type: ignore[name-defined, no-redef]  # noqa: F821
+        """Returns the sum of two tensors and a number."""
+        return ops.add(ops.add(x, y), offset)
+
+    second = scaled_again
     monkeypatch.setitem(OPS, "scaled_again", OPS["sin"])
     monkeypatch.delitem(OPS, "scaled_again")
-    first = declared(2)
-    assert first([1.0]).tolist() == [2.0]
-    again = declared(3)
-    assert again([1.0]).tolist() == [3.0]
+    declared: Any = op(first)  # type: ignore[arg-type]
+    assert declared([1.0]).tolist() == [2.0]
+    again: Any = op(second)
+    for _ in range(2):
+        assert again([1.0], [10.0]).tolist() == [14.0]
+        assert again([1.0], y=[10.0], offset=0).tolist() == [11.0]
     with ops.use_backend("numpy"):
-        assert again([1.0]).tolist() == [3.0]
+        assert again([1.0], [10.0]).tolist() == [14.0]
 
 
 def test_every_op_is_documented() -> None:

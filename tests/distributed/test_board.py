@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +104,26 @@ def test_a_rank_that_does_not_come_any_more_is_hopeless(three: list[board.Board]
     assert not three[0].is_hopeless(7, peer=2)
     three[2].write(board.FAILED)
     assert three[0].is_hopeless(6)
+
+
+def test_a_reader_waits_for_the_rest_of_an_entry(tmp_path: Path) -> None:
+    path = str(tmp_path / "board")
+    board.make(path, 2)
+    writer, reader = board.Board(path, 1, 2), board.Board(path, None, 2)
+    writer.write(board.INSIDE, 3, "all_sum")
+    whole = writer._memory[writer._start : writer._start + board._WIDTH]
+    half = bytearray(whole)
+    half[8:24] = bytes(16)  # state and number of another entry
+    writer._memory[writer._start : writer._start + board._WIDTH] = bytes(half)
+
+    def finish() -> None:
+        writer._memory[writer._start : writer._start + board._WIDTH] = whole
+
+    timer = threading.Timer(0.02, finish)
+    timer.start()
+    entry = reader.read(1)
+    timer.join()
+    assert (entry.state, entry.number, entry.call) == (board.INSIDE, 3, "all_sum")
 
 
 @pytest.mark.slow

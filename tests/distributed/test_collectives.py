@@ -119,6 +119,22 @@ def test_what_is_not_summed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert got is None or (got[0].tolist(), got[1].tolist()) == ([[0.0, 2.0], [3.0, 0.0]], [False, True])
 
 
+def test_rows_that_cannot_be_divided_among_the_ranks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(world: Any) -> Any:
+        said = []
+        for shape in ((4,), (), (2, 3)):
+            with pytest.raises(ShapeError, match="expected a first axis that divides by the 3 ranks") as caught:
+                D.reduce_scatter(ops.ones(shape))
+            said.append(str(caught.value))
+        assert D.reduce_scatter(ops.ones((3, 2))).tolist() == [[3.0, 3.0]]
+        return said
+
+    for said in right(run(monkeypatch, NUMPY, program)):
+        assert [f"has shape {shape}" in text for shape, text in zip(("(4,)", "()", "(2, 3)"), said, strict=True)] == [
+            True
+        ] * 3
+
+
 def test_gradients_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss of the whole run is the sum of the losses of the ranks."""
     wanted = gradients.of_one_process(3)

@@ -36,6 +36,8 @@ def test_the_variables_of_each_launcher() -> None:
     assert slurm[:5] == (5, 8, 1, 0, "n07")
     assert slurm.port == environment.place({**SLURM, "SLURM_PROCID": "1"}).port
     assert slurm.port != environment.place({**SLURM, "SLURM_JOB_ID": "13"}).port
+    assert environment.place({**SLURM, "MASTER_PORT": "7"}).port == 7
+    assert environment.place({**OPEN_MPI, "PMIX_NAMESPACE": "job", "MASTER_PORT": "8"}).port == 8
     assert environment.place({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "8"}).is_local
     # A batch script runs once, and srun in it starts the tasks.
     assert environment.place({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}).size == 1
@@ -50,8 +52,9 @@ def test_the_hosts_of_a_ring(tmp_path: Path) -> None:
 def test_wrong_variables_are_named() -> None:
     with pytest.raises(DistributedError, match="WORLD_SIZE is 'four', expected an integer"):
         environment.place({**TORCHRUN, "WORLD_SIZE": "four"})
-    with pytest.raises(DistributedError, match="rank 3 of 2, expected a rank from 0 to size - 1"):
-        environment.place({**TORCHRUN, "WORLD_SIZE": "2"})
+    for size in ("2", "3", "0"):
+        with pytest.raises(DistributedError, match=f"rank 3 of {size}, expected a rank from 0 to size - 1"):
+            environment.place({**TORCHRUN, "WORLD_SIZE": size})
 
 
 def test_the_transport_fits_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,4 +153,13 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does() -> None:
     numbers = numbers[~np.isnan(numbers)]
     found = wire.narrowed(numbers.copy(), "bfloat16", numbers.shape).bits
     assert (found == numbers.astype(ml_dtypes.bfloat16).view(np.uint16)).all()
+    # Halfway between two neighbours, and one bit to either side.
+    halves = (np.arange(0x3F80, 0x4080, dtype=np.uint32) << 16) + np.uint32(0x8000)
+    for bits in (halves, halves - np.uint32(1), halves + np.uint32(1)):
+        near = bits.view(np.float32)
+        found = wire.narrowed(near.copy(), "bfloat16", near.shape).bits
+        assert (found == near.astype(ml_dtypes.bfloat16).view(np.uint16)).all()
+    # NaN whose bits would be rounded to those of zero, or cut to those of infinity.
+    nans = np.asarray([0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF, 0x7FC00000], np.uint32).view(np.float32)
+    assert np.isnan(wire.widened(wire.narrowed(nans.copy(), "bfloat16", nans.shape))).all()
     assert np.isnan(wire.widened(wire.narrowed(np.asarray([np.nan], np.float32), "bfloat16", (1,)))).all()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,19 @@ def guarded(program: str, **options: Any) -> "subprocess.Popen[bytes]":
     command = commands.guarded([*PYTHON, program], 0, prefix=options.pop("prefix", True))
     environ = {**os.environ, "RANK": "3", **options}
     return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def alive(process: int) -> bool:
+    """Returns whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        return not os.path.exists("/proc/self")
 
 
 def test_lines_are_whole_and_have_the_rank() -> None:
@@ -72,3 +86,21 @@ time.sleep(0.1)
         guard.send_signal(signal.SIGUSR1)
         assert guard.communicate(timeout=30)[0] == b"[3] USR1\n"
         assert guard.returncode == 0
+
+
+def test_what_the_rank_has_started_ends_with_it() -> None:
+    program = """
+import os, time
+child = os.fork()
+if not child:
+    os.close(1)
+    os.close(2)
+    time.sleep(60)
+print(child)
+"""
+    out, _ = guarded(program).communicate(timeout=60)
+    child = int(out.split()[1])
+    until = time.monotonic() + 10
+    while alive(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not alive(child)

@@ -130,3 +130,16 @@ def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(environment, "place", lambda: Place(0, 2, 0, 2, "127.0.0.1", port))
         with pytest.raises(DistributedError, match=f"port {port} of this machine is taken; set MASTER_PORT to a free"):
             world.init("torch", timeout=5.0)
+
+
+def test_init_refuses_other_options_than_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = made()
+    monkeypatch.setattr(world, "_WORLD", here)
+    assert world.init() is world.init(timeout=60.0) is world.world() is here
+    with pytest.raises(ArgumentError, match="the time-out is 60 s since the first call of init"):
+        world.init(timeout=5.0)
+    with pytest.raises(ArgumentError, match="the transport is 'waiting' already, not 'torch'"):
+        world.init("torch")
+    for timeout in (0, -1.0):
+        with pytest.raises(ArgumentError, match="expected seconds above 0"):
+            world.init(timeout=timeout)

@@ -2,12 +2,15 @@
 
 import json
 import os
+import zipfile
 from contextlib import closing
 
 import numpy as np
 import pytest
 
 from emberharmony import io, ops
+from emberharmony.errors import WeightFileError
+from emberharmony.io.parsing import LARGEST_ENTRY
 from emberharmony.io.rewriting import rewrite
 from emberharmony.io.sources import source
 from tests.io.files import packed
@@ -95,14 +98,15 @@ def test_tensors_that_are_not_aligned_in_the_file_are_so_in_memory(backend, tmp_
         np.testing.assert_array_equal(host, bits)
 
 
-def test_names_that_end_in_a_backslash_in_a_long_header(backend, tmp_path):
-    tensors = {f"{'n' * 60}{i}\\": ops.array([float(i)]) for i in range(1200)}
+def test_a_name_that_ends_in_a_backslash_before_a_header_of_many_pieces(tmp_path):
+    names = ["first\\", *(f"{'n' * 200}{i}" for i in range(6000))]
+    fields = {name: {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i, name in enumerate(names)}
     path = tmp_path / "a.safetensors"
-    io.save(path, tensors)
-    assert int.from_bytes(path.read_bytes()[:8], "little") > 2**17
-    assert {name: float(x[0]) for name, x in io.load(path).items()} == {
-        name: float(x[0]) for name, x in tensors.items()
-    }
+    path.write_bytes(packed(fields, bytes(i % 256 for i in range(len(names)))))
+    assert int.from_bytes(path.read_bytes()[:8], "little") > LARGEST_ENTRY
+    with io.open(path) as file:
+        assert list(file) == names
+        assert [int(file.raw(names[i])[0]) for i in (0, 255, 6000)] == [0, 255, 6000 % 256]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -114,3 +118,13 @@ def test_arrays_of_an_archive_in_either_byte_order(backend, tmp_path, order):
             rewrite(held, str(tmp_path / target), {"x": "x", "n": "n"})
         found = io.load(tmp_path / target)
         assert {name: x.tolist() for name, x in found.items()} == {"x": [1.5, -2.0], "n": [258, -1]}
+
+
+def test_an_archive_with_two_arrays_of_one_name_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones(2))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for name in ("x.npy", "y.npy", "x"):
+            archive.write(tmp_path / "x.npy", name)
+    with pytest.raises(WeightFileError, match="'x': occurs twice") as caught:
+        io.load(tmp_path / "a.npz")
+    assert caught.value.kind == "duplicate"

@@ -120,12 +120,14 @@ def test_results_last_until_the_mutant_its_module_or_its_tests_change(mutants, t
     state.add("m", results.Result(key, results.NOTICED, "test_x", 0.1))
     again = results.Results(state.path)
     assert again.has("m", key)
-    assert not results.Results(state.path, fresh=True).has("m", key)
     assert json.loads(state.path.read_text())["mutants"]["m"]["outcome"] == "noticed"
     assert [file.name for file in state.path.parent.iterdir()] == ["results.json"]
     for file in (module, tests):
         file.write_text(file.read_text() + "  # changed")
         assert not again.has("m", mutant.key(tmp_path))
+    again.forget(["m", "unknown"])
+    assert not again.has("m", key)
+    again = results.Results(state.path)
     assert not again.has("m", _mutant(mutants, "", "1", "3", tests=mutant.tests).key(tmp_path))
 
 

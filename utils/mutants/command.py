@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     if options.check:
         return _check(catalogue)
     if options.draw is not None:
-        return _draw(options, Results(state, options.fresh))
+        return _draw(options, Results(state))
     chosen = _chosen(catalogue, options.area, options.only)
     if not any(chosen.values()):
         parser.error(f"no mutant has this name; the areas are {', '.join(catalogue)}")
@@ -42,8 +42,11 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     if messages:
         print(*messages, sep="\n", file=sys.stderr)
         return 1
-    results = Results(state, options.fresh)
-    if not _tried(Trials(results, options.jobs, _say), [mutant for members in chosen.values() for mutant in members]):
+    results = Results(state)
+    mutants = [mutant for members in chosen.values() for mutant in members]
+    if options.fresh:
+        results.forget(mutant.name for mutant in mutants)
+    if not _tried(Trials(results, options.jobs, _say), mutants):
         return 1
     return _table(chosen, results)
 
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
 def _draw(options: argparse.Namespace, results: Results) -> int:
     """Tries drawn mutants and prints those that no test noticed, in the form in which an area lists them."""
     mutants = draw(options.draw, options.seed, options.paths, options.conditions)
+    if options.fresh:
+        results.forget(mutant.name for mutant in mutants)
     if not _tried(Trials(results, options.jobs, _say), mutants):
         return 1
     left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome != NOTICED]

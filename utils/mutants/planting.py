@@ -43,7 +43,7 @@ def plant(mutant: Mutant, module: Module) -> str:
     original, replacement = _parsed(mutant)
     if _dump(original) == _dump(replacement):
         raise PlantingError("original and replacement are the same program: write another replacement")
-    places = list(matches(mutant, module))
+    places = matches(mutant, module)
     if not places:
         raise PlantingError(
             f"`{_one_line(mutant.original)}` is not found in {_where(mutant)}: "
@@ -67,19 +67,21 @@ def plant(mutant: Mutant, module: Module) -> str:
     return mutated
 
 
-def matches(mutant: Mutant, module: Module) -> Iterator[Place]:
-    """Yields the places in the function that equal the original."""
+def matches(mutant: Mutant, module: Module) -> list[Place]:
+    """Returns the places in the function that equal the original, in the order of the source."""
     original, _ = _parsed(mutant)
     scopes = [node for name, node in _scopes(module.tree, "") if name == mutant.function]
     if mutant.function and not scopes:
         raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
     wanted = _dump(original)
+    found: list[Place] = []
     for root in scopes or [module.tree]:
         for node in _walk(root):
             if isinstance(original, list):
-                yield from _sequences(node, original, wanted, module.source)
+                found += _sequences(node, original, wanted, module.source)
             elif type(node) is type(original) and _dump(node) == wanted:
-                yield _span(node, node)
+                found.append(_span(node, node))
+    return sorted(found)
 
 
 def _parsed(mutant: Mutant) -> tuple[ast.expr | list[ast.stmt], ast.expr | list[ast.stmt]]:
@@ -139,7 +141,7 @@ def _scopes(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes in the order of the source, but not those in f-strings: Python 3.11 gives wrong places there."""
+    """Yields all nodes but those in f-strings: Python 3.11 gives wrong places there."""
     yield node
     if not isinstance(node, ast.JoinedStr):
         for child in ast.iter_child_nodes(node):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +27,33 @@ class Results:
 
     Args:
         path: the file, which is read if it exists and written after each change.
-        fresh: start without what the file has.
     """
 
-    def __init__(self, path: Path, fresh: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        saved: dict[str, Any] = {}
-        if path.exists() and not fresh:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-        self.mutants = {name: Result(**fields) for name, fields in saved.get("mutants", {}).items()}
+        self.mutants = {name: Result(**fields) for name, fields in self._saved().items()}
 
     def has(self, name: str, key: str) -> bool:
         """Returns whether the mutant was tried, and nothing that decides the result has changed since."""
         return name in self.mutants and self.mutants[name].key == key
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Drops the results of mutants, so that they are tried again."""
+        for name in names:
+            self.mutants.pop(name, None)
+
     def add(self, name: str, result: Result) -> None:
         """Keeps a result."""
         self.mutants[name] = result
-        self._save()
-
-    def _save(self) -> None:
+        # Another run may have added to the file meanwhile.
+        content = {"mutants": self._saved() | {name: dataclasses.asdict(result)}}
         self.path.parent.mkdir(exist_ok=True)
-        content = {"mutants": {name: dataclasses.asdict(result) for name, result in sorted(self.mutants.items())}}
         temporary = self.path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
         temporary.replace(self.path)
+
+    def _saved(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))["mutants"]
+        return found

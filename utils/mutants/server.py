@@ -24,7 +24,7 @@ OPTIONS = (
     "no:randomly",
     "--no-header",
     "--tb=short",
-    "--basetemp=.basetemp",
+    "--basetemp=../temporary",
 )
 
 
