@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.state.commits import commit
 from emberharmony.core.state.draws import Draws, recording, refuse_effect
 from emberharmony.core.trees.objects import instances_in
-from emberharmony.core.trees.tree import tree_map, tree_unflatten
+from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_map, tree_unflatten
 from emberharmony.transforms.trees import (
     Argnums,
     FlatFunction,
@@ -355,8 +355,8 @@ class _Call(ResultTree):
         """Returns the gradients of the primals from the result of the user's gradient function.
 
         Args:
-            given: a tuple with one tree for each argument, or None for zeros; for a single argument the tuple may be
-                omitted.
+            given: a tuple with one tree for each argument, with None for zeros in the place of any part of it; for a
+                single argument the tuple may be omitted.
 
         Raises:
             ArgumentError: if the number or the structure of the trees is wrong.
@@ -370,19 +370,32 @@ class _Call(ResultTree):
             raise ArgumentError(
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"
             )
-        leaves: list[Any] = []
-        for tree, structure in zip(trees, arguments, strict=True):
-            found, kind = flatten(tree)
-            if tree is not None and kind != structure:
-                raise ArgumentError(
-                    f"{self.head}a gradient must have the same tree structure as its argument, or be None"
-                )
-            leaves += [None] * structure.leaves if tree is None else found
+        pairs = zip(trees, arguments, strict=True)
+        leaves = [leaf for tree, structure in pairs for leaf in self._leaves(tree, structure)]
         zeros = self.backend.bound.zeros_like
         return [
             zeros(primal) if leaves[i] is None else self.matched(leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
+
+    def _leaves(self, tree: Any, structure: TreeDef) -> list[Any]:
+        """Returns a gradient's leaves in the places of the leaves of its argument, None for zeros.
+
+        Raises:
+            ArgumentError: if the structure of a part that is not None is another one.
+        """
+        if tree is None:
+            return [None] * structure.leaves
+        parts, found = flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
+        if found[:2] != structure[:2] or len(found.children) != len(structure.children):
+            raise ArgumentError(
+                f"{self.head}a gradient must have the same tree structure as its argument, or None in the place of a "
+                f"part that has none"
+            )
+        if structure == LEAF:
+            return parts
+        pairs = zip(parts, structure.children, strict=True)
+        return [leaf for part, child in pairs for leaf in self._leaves(part, child)]
 
 
 def accumulated(op: str, loss_fn: Function, params: Any) -> Any:

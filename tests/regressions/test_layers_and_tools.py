@@ -199,3 +199,42 @@ def test_compare_refuses_a_program_whose_gradient_it_cannot_follow() -> None:
     given = np.ones((2, 2), "float32")
     with pytest.raises(TracedTensorError, match="MLX itself computes a gradient"):
         emberharmony.compare(lambda x: ops.copy(given) @ x, given, backends=("numpy", "mlx"), gradients=True)
+
+
+def test_a_tree_with_a_module_of_mlx_is_built_again() -> None:
+    mlx_nn = pytest.importorskip("mlx.nn")
+
+    class Net(mlx_nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.rest, self.scale = mlx_nn.Linear(2, 3), [mlx_nn.Linear(3, 1)], 2.5
+
+        def __call__(self, x: Any) -> Any:
+            return self.rest[0](self.first(x)) * self.scale
+
+    with ops.use_backend("mlx"):
+        net, x = Net(), ops.ones((4, 2))
+        net.rest[0].freeze()
+        copied = ops.tree_map(ops.copy, {"net": net})["net"]
+        assert type(copied) is Net
+        assert copied(x).tolist() == net(x).tolist()
+        copied.unfreeze()
+        assert set(net.trainable_parameters()["first"]) == {"weight", "bias"}
+        assert net.trainable_parameters()["rest"] == [{}]
+        gradient = ops.grad(lambda net: ops.sum(net(x)))(net)
+        assert ops.to_numpy(gradient.rest[0].weight).shape == (1, 3)
+
+
+def test_a_custom_gradient_may_be_none_for_a_part_of_an_argument(backend: str) -> None:
+    @ops.custom_gradient
+    def total(p: Any, q: Any) -> Any:
+        def gradient(p: Any, q: Any, upstream: Any) -> Any:
+            return {"a": ops.multiply(upstream, [1.0, 2.0]), "b": None, "c": (None, upstream)}, None
+
+        return ops.add(ops.sum(p["a"]), p["c"][1]), gradient
+
+    p = {"a": [1.0, 1.0], "b": [ops.ones(2), 1.0], "c": (3.0, 4.0)}
+    first, second = ops.grad(total, (0, 1))(p, ops.ones(3))
+    assert first["a"].tolist() == [1.0, 2.0]
+    assert [x.tolist() for x in (*first["b"], *first["c"])] == [[0.0, 0.0], 0.0, 0.0, 1.0]
+    assert second.tolist() == [0.0, 0.0, 0.0]

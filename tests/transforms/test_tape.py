@@ -224,7 +224,7 @@ def test_traced_tensors_inside_options_are_refused() -> None:
         lambda x: ops.roll([[1.0]], (x, 0), (0, 1)),
         lambda x: ops.slice([1.0, 2.0], (x,), (1,)),
     ):
-        with pytest.raises(EmberError, match=r"no gradient|where it cannot be followed"):
+        with pytest.raises(EmberError, match=r"no gradient|where it cannot be followed|must be an integer"):
             gradient(hidden, 1.0)
 
 
@@ -371,3 +371,28 @@ def test_a_backend_that_watches_ops_is_told_of_composites_that_the_tape_opens(op
     with ops.use_backend(Watching()):
         assert ops.grad(loss)([0.5, 2.0, 4.0]).tolist() == expected
     assert op in log
+
+
+def test_a_gradient_has_the_dtype_of_its_argument_beside_wider_ones(backend: str) -> None:
+    single, wide = ops.ones((2, 3), dtype="float32"), ops.ones((2, 3), dtype="float64")
+    row, column = ops.ones(3, dtype="float32"), ops.ones((2, 1), dtype="float32")
+    for fn, x in (
+        (lambda x: ops.multiply(x, wide), single),
+        (lambda x: ops.add(x, wide), row),
+        (lambda x: ops.multiply(x, wide), column),
+        (lambda x: ops.add(ops.multiply(x, wide), x), single),
+        (lambda x: ops.stack([x, wide, ops.multiply(x, wide)]), single),
+        (lambda x: ops.cast(x, "float64"), single),
+        (lambda x: ops.matmul(x, ops.transpose(wide)), single),
+    ):
+
+        def loss(x: Any, fn: Any = fn) -> Any:
+            return ops.sum(fn(x))
+
+        with ops.checked():  # so that the tape differentiates on MLX too
+            for gradient in (
+                ops.grad(loss)(x),
+                ops.jacobian(loss)(x),
+                ops.grad(lambda x: ops.sum(ops.grad(loss)(x)))(x),
+            ):
+                assert ops.dtype(gradient).name == "float32"

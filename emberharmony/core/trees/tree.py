@@ -5,7 +5,9 @@ leaves; if the keys cannot be sorted, it is walked in the order of insertion. Th
 static part of registered objects belong to the structure; `nodes` says which fields are static.
 """
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,7 +64,8 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
     cls = tree.__class__
     if kind == "dict":
         keys = sorted_keys(tree)
-        return (cls, tuple(keys)), [tree[key] for key in keys]
+        node = (cls, tuple(keys)) if cls is dict else (cls, tuple(keys), _beside_items(tree))
+        return node, [tree[key] for key in keys]
     if kind == "list":
         return list, tree
     if kind == "dataclass":
@@ -72,6 +75,14 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
         found, inner, part = taken_apart(tree)
         return (cls, found, part), inner
     return cls, tree
+
+
+def _beside_items(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
+    """Returns the attributes of an object of a subclass of dict that are no items, and what makes missing items."""
+    found = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
+    if isinstance(tree, defaultdict):
+        found["default_factory"] = tree.default_factory
+    return tuple(found.items())
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
@@ -141,7 +152,7 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
         return next(leaves) if kind == "leaf" else None
     children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in inner]
     if kind == "dict":
-        return _rebuilt_dict(node[0], node[1], children)
+        return _rebuilt_dict(children, *node)
     if kind == "list":
         return children
     if kind == "tuple":
@@ -154,13 +165,18 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
     return cls(**dict(zip(names, children, strict=True)), **{name: value for name, _, value in static})
 
 
-def _rebuilt_dict(cls: type[dict[Any, Any]], keys: tuple[Any, ...], values: list[Any]) -> Any:
+def _rebuilt_dict(
+    values: list[Any], cls: type[dict[Any, Any]], keys: tuple[Any, ...], beside: tuple[tuple[str, Any], ...] = ()
+) -> Any:
     items = dict(zip(keys, values, strict=True))
     if cls is dict:
         return items
-    # Not cls(items): a subclass may take other arguments, as defaultdict does.
+    # Not cls(items): a subclass may take other arguments, as defaultdict does. Its own `update` may refuse new keys, as
+    # that of mlx.nn.Module does, and its `__setattr__` may make items of attributes. `OrderedDict` needs its own one.
     rebuilt = cls.__new__(cls)
-    rebuilt.update(items)
+    for name, value in beside:
+        object.__setattr__(rebuilt, name, copy(value) if isinstance(value, (dict, list, set)) else value)
+    (OrderedDict if isinstance(rebuilt, OrderedDict) else dict).update(rebuilt, items)
     return rebuilt
 
 

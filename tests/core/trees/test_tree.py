@@ -1,7 +1,7 @@
 """Trees of all node types survive flattening, mapping and rebuilding."""
 
 import dataclasses
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from typing import Any, NamedTuple
 
 import pytest
@@ -92,3 +92,40 @@ def test_tensors_are_leaves(backend: str) -> None:
     tree = {"w": ops.convert_to_tensor([1.0, 2.0]), "b": None}
     assert len(ops.tree_leaves(tree)) == 1
     assert ops.tree_map(lambda x: ops.to_numpy(ops.add(x, x)).tolist(), tree) == {"w": [2.0, 4.0], "b": None}
+
+
+class Strict(dict[str, Any]):
+    """A dict whose constructor and methods are not those of dict."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self.name, self.notes = name, notes
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        raise KeyError("no new keys")
+
+
+class Fielded(OrderedDict[str, Any]):
+    """A dict whose items are attributes too."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        object.__setattr__(self, key, value)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        raise KeyError("no update")
+
+
+def test_a_subclass_of_dict_keeps_its_attributes_whatever_its_methods_do() -> None:
+    strict, fielded = Strict("one", ["a"]), Fielded()
+    strict["w"] = 1.0
+    fielded["x"], fielded["b"] = 2.0, 3.0
+    doubled = ops.tree_map(lambda x: 2 * x, [strict, fielded, defaultdict(list, {"k": 4.0})])
+    assert [dict(tree) for tree in doubled] == [{"w": 2.0}, {"x": 4.0, "b": 6.0}, {"k": 8.0}]
+    assert (doubled[0].name, doubled[0].notes) == ("one", ["a"])
+    assert doubled[0].notes is not strict.notes
+    assert doubled[1].x == 4.0
+    assert doubled[2]["new"] == []
+    assert ops.tree_flatten(doubled[0])[1] == ops.tree_flatten(strict)[1]
+    other = Strict("two", ["a"])
+    other["w"] = 1.0
+    assert ops.tree_flatten(other)[1] != ops.tree_flatten(strict)[1]
