@@ -68,6 +68,13 @@ def test_the_state_of_torch_goes_on(name: str, options: dict[str, Any], backend:
             ours.step(dict(zip(cells, row, strict=True)))
     found = [[ops.to_numpy(cell.value) for cell in cells]]
     require_near(found, [[np.asarray(cell.detach().numpy()) for cell in theirs]], LIMIT["float32"])
+    ours_saved, saved = ours.state_dict(host=True)["state"], optimizer.state_dict()["state"]
+    for i, entry in saved.items():
+        names = [name for name, x in entry.items() if x is not None]
+        assert set(names) == set(ours_saved[i])
+        for name in names:
+            wanted = np.asarray(entry[name])
+            np.testing.assert_allclose(ours_saved[i][name], wanted, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize(
