@@ -53,6 +53,7 @@ MASKED: list[tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
     ("each-head", (Q, K, K), {}, {"attn_mask": EACH}),
     ("padded", (Q, K, K), {}, {"key_padding_mask": PADDED}),
     ("padded-floats", (Q, K, K), {}, {"key_padding_mask": PADDED.astype("float32") * -3}),
+    ("both-floats", (Q, K, K), {}, {"key_padding_mask": PADDED.astype("float32") * -3, "attn_mask": ADDED}),
     ("padded-first", (BQ, BK, BK), {"batch_first": True}, {"key_padding_mask": PADDED, "attn_mask": SOME}),
     ("padded-single", ((4, 8), (5, 8), (5, 8)), {}, {"key_padding_mask": PADDED[0]}),
     ("each-single", ((4, 8), (5, 8), (5, 8)), {}, {"attn_mask": EACH[:2]}),

@@ -155,3 +155,14 @@ def test_wrong_inputs_and_options_are_refused(backend: str) -> None:
 )
 def test_layers_behave_as_layers(backend: str, case: Case) -> None:
     require_behaviours(backend, case)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_sinusoids_of_large_positions_have_the_digits_of_their_dtype(dtype: str, backend: str) -> None:
+    layer, positions = nn.SinusoidalPositionalEncoding(8), [1000.0, 4095.0]
+    x = ops.convert_to_tensor(positions, dtype)
+    found = layer(x)
+    assert ops.dtype(found).name == dtype
+    exact = ops.to_numpy(layer(ops.cast(x, "float64")))
+    limit = {"float16": 1e-3, "float32": 2e-3, "float64": 1e-12}[dtype]
+    np.testing.assert_allclose(ops.to_numpy(found), exact, atol=limit)

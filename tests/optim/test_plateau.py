@@ -13,6 +13,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"patience": 0, "factor": 0.5, "threshold": 0.1, "threshold_mode": "abs"},
     {"mode": "max", "patience": 1, "cooldown": 3, "min_lr": 0.01},
     {"mode": "max", "threshold_mode": "abs", "patience": 1, "eps": 1e-3},
+    {"mode": "max", "threshold": 0.3, "patience": 0, "factor": 0.9},
+    {"mode": "min", "threshold": 0.3, "patience": 0, "factor": 0.9},
 ]
 
 
@@ -22,8 +24,9 @@ def test_rates_equal_those_of_torch(options: dict[str, Any]) -> None:
     theirs = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(theirs, **options)
     rate = optim.ReduceOnPlateau(0.5, **options)
-    metrics = np.round(np.random.default_rng(3).normal(size=40), 1)
-    for metric in metrics:
+    draw = np.random.default_rng(3)
+    # Metrics of both signs, and some near the best one, where the threshold decides.
+    for metric in [*np.round(draw.normal(size=40), 1), *np.round(2 + draw.normal(size=40) / 4, 2)]:
         scheduler.step(float(metric))
         rate.observe(metric)
         assert rate.lr == pytest.approx(theirs.param_groups[0]["lr"], rel=1e-12)

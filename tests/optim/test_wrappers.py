@@ -145,6 +145,10 @@ def test_too_many_steps_in_a_row_are_an_error(backend: str) -> None:
     with pytest.raises(optim.NonFiniteGradientError, match=r"gradients of Parameter\('bad'.* are not finite, after 1 "):
         optimizer.step({good: [1.0], bad: [np.inf]})
     assert pickle.dumps(optimizer) == before
+    for value in (1.0, np.nan, 1.0, np.nan):  # only those in a row count
+        optimizer.step({good: [1.0], bad: [value]})
+    assert (optimizer.skipped, optimizer.in_a_row) == (3, 1)
+    good.value = [1.0]
     endless = optim.SkipNonfinite(optim.SGD([good]), None)
     for _ in range(20):
         endless.step({good: [np.nan]})
