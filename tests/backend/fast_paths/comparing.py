@@ -135,7 +135,7 @@ def case(*args: Any, **kwargs: Any) -> Case:
     return args, kwargs
 
 
-def unlike_general(op: str, cases: Sequence[Case], backend: str, eps: float) -> list[str]:
+def unlike_general(op: str, cases: Sequence[Case], backend: str, eps: float, floor: float = 1.0) -> list[str]:
     """Returns the calls whose results are not those of the general way in float64, or whose errors are others.
 
     Each case is called in several dtypes and layouts. With float16 the general way computes in it too.
@@ -145,6 +145,7 @@ def unlike_general(op: str, cases: Sequence[Case], backend: str, eps: float) -> 
         cases: arguments, in which arrays of float64 stand for tensors of any floating dtype.
         backend: the active backend.
         eps: the allowed error, in eps of the dtype.
+        floor: the least magnitude of which this is a part.
     """
     wide = "float32" if backend == "mlx" else "float64"
     found = []
@@ -154,7 +155,7 @@ def unlike_general(op: str, cases: Sequence[Case], backend: str, eps: float) -> 
             exact = outcome(general(op), *made(given, wide))
             plain = outcome(general(op), *made(given, dtype))
             got = outcome(OPS[op].function, *made(given, dtype, form or "contiguous"))
-            text = differs(got, exact, plain, eps)
+            text = differs(got, exact, plain, eps, floor)
             if text:
                 brief = [x.shape if isinstance(x, np.ndarray) else x for x in args]
                 found.append(f"{op}{brief} {list(kwargs.items())} in {dtype} {form}: {text}")

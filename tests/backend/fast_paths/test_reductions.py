@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emberharmony import ops
 from emberharmony.core.registry import OPS
 from tests.backend.fast_paths.comparing import FORMS, differs, made, outcome, spread
 
@@ -86,3 +87,10 @@ def test_a_truth_is_that_of_all_elements(op: str, backend: str) -> None:
         x = np.asarray(spread(*shape)) > (2.9 if op == "any" else -2.9)
         found += failures(op, "bool", 0, TRUTHS[op], x)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("op", ["var", "std"])
+def test_rows_that_vary_little_about_a_large_mean_keep_their_digits(op: str, backend: str) -> None:
+    x = (spread(656, 100) + 1e6).astype(np.float32)
+    wanted = ORACLES[op][0](x.astype(np.float64), -1, False)
+    np.testing.assert_allclose(ops.to_numpy(OPS[op].function(ops.convert_to_tensor(x), -1)), wanted, 1e-6)
