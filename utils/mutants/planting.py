@@ -13,16 +13,27 @@ class PlantingError(Exception):
 
 
 class Module(NamedTuple):
-    """A parsed source file."""
+    """A parsed source file.
+
+    Attributes:
+        path: its name.
+        source: its text.
+        tree: its syntax tree.
+        scopes: the functions and classes by their qualified name; of an overloaded one there are several.
+    """
 
     path: str
     source: str
     tree: ast.Module
+    scopes: dict[str, list[ast.AST]]
 
     @classmethod
     def parse(cls, path: str, source: str) -> "Module":
         """Returns the parsed file."""
-        return cls(path, source, ast.parse(source, path))
+        tree, scopes = ast.parse(source, path), dict[str, list[ast.AST]]()
+        for name, node in _scopes(tree, ""):
+            scopes.setdefault(name, []).append(node)
+        return cls(path, source, tree, scopes)
 
 
 class Place(NamedTuple):
@@ -59,9 +70,14 @@ def plant(mutant: Mutant, module: Module) -> str:
         raise PlantingError(
             f"nth is {mutant.nth}, but `{_one_line(mutant.original)}` occurs {len(places)} times in {_where(mutant)}"
         )
-    mutated = _replaced(module.source, places[(mutant.nth or 1) - 1], _text(mutant))
+    place = places[(mutant.nth or 1) - 1]
+    mutated = _replaced(module.source, place, _text(mutant))
+    # The rest of the module is valid as it was.
+    around = next(node for node in reversed(module.tree.body) if _span(node, node).line <= place.line)
+    text = mutated.splitlines(keepends=True)
+    end = (around.end_lineno or 0) + len(text) - len(module.source.splitlines())
     try:
-        ast.parse(mutated)
+        ast.parse("".join(text[_span(around, around).line - 1 : end]))
     except SyntaxError as error:
         raise PlantingError(f"the replacement gives no valid program: {error}") from error
     return mutated
@@ -70,17 +86,17 @@ def plant(mutant: Mutant, module: Module) -> str:
 def matches(mutant: Mutant, module: Module) -> list[Place]:
     """Returns the places in the function that equal the original, in the order of the source."""
     original, _ = _parsed(mutant)
-    scopes = [node for name, node in _scopes(module.tree, "") if name == mutant.function]
-    if mutant.function and not scopes:
+    if mutant.function and mutant.function not in module.scopes:
         raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
     wanted = _dump(original)
     found: list[Place] = []
-    for root in scopes or [module.tree]:
-        for node in _walk(root):
-            if isinstance(original, list):
-                found += _sequences(node, original, wanted, module.source)
-            elif type(node) is type(original) and _dump(node) == wanted:
-                found.append(_span(node, node))
+    for root in module.scopes.get(mutant.function, [module.tree]):
+        if isinstance(original, list):
+            for block in _blocks(root):
+                found += _sequences(block, original, wanted, module.source)
+        else:
+            kind = type(original)
+            found += [_span(node, node) for node in _walk(root) if type(node) is kind and _dump(node) == wanted]
     return sorted(found)
 
 
@@ -118,26 +134,40 @@ def _dump(part: ast.AST | Sequence[ast.AST]) -> str:
     return ";".join(_dump(statement.value if isinstance(statement, ast.Expr) else statement) for statement in part)
 
 
-def _sequences(node: ast.AST, original: list[ast.stmt], wanted: str, source: str) -> Iterator[Place]:
+def _sequences(block: list[ast.stmt], original: list[ast.stmt], wanted: str, source: str) -> Iterator[Place]:
     count = len(original)
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if not isinstance(block, list):
-            continue
-        for start in range(len(block) - count + 1):
-            part = block[start : start + count]
-            if type(part[0]) is type(original[0]) and _dump(part) == wanted and not _is_elif(part[0], source):
-                yield _span(part[0], part[-1])
+    for start in range(len(block) - count + 1):
+        part = block[start : start + count]
+        if type(part[0]) is type(original[0]) and _dump(part) == wanted and not _is_elif(part[0], source):
+            yield _span(part[0], part[-1])
 
 
 def _scopes(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
     """Yields the qualified name of each function and class with its node."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield prefix + child.name, child
-            yield from _scopes(child, f"{prefix}{child.name}.")
-        elif not isinstance(child, ast.expr):
-            yield from _scopes(child, prefix)
+    for block in _own_blocks(node):
+        for child in block:
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield prefix + child.name, child
+                yield from _scopes(child, f"{prefix}{child.name}.")
+            else:
+                yield from _scopes(child, prefix)
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yields all sequences of statements."""
+    for block in _own_blocks(node):
+        yield block
+        for child in block:
+            yield from _blocks(child)
+
+
+def _own_blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):  # that of a lambda is an expression
+            yield block
+    for inner in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield inner.body
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
