@@ -229,3 +229,13 @@ def test_an_unknown_name_gets_a_hint_and_all_names_load() -> None:
         _ = nn.Liner  # type: ignore[attr-defined]
     assert all(getattr(nn, name) is not None for name in nn.__all__)
     assert dir(nn) == sorted(nn.__all__)
+
+
+def test_a_module_in_two_places_is_listed_once(backend: str) -> None:
+    shared = nn.Linear(2, 2)
+    net = nn.Sequential(shared, nn.ReLU(), nn.Sequential(shared))
+    assert [name for name, _ in net.named_modules()] == ["", "0", "1", "2"]
+    assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias"]
+    visits: list[nn.Module] = []
+    net.apply(visits.append)
+    assert sum(each is shared for each in visits) == 1

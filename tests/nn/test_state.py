@@ -33,6 +33,23 @@ def test_loading_copies(backend: str) -> None:
     assert made.state_dict()["0.bias"].tolist() == [1.0] * 4
 
 
+def test_buffers_that_are_not_persistent_are_neither_saved_nor_loaded(backend: str) -> None:
+    class Counting(nn.Module):
+        """Has a buffer that is saved and one that is not."""
+
+        def __init__(self) -> None:
+            self.total, self.last = nn.Buffer([0.0]), nn.Buffer([7.0], persistent=False)
+
+    made = nn.Sequential(Counting(), nn.Linear(1, 1))
+    saved = made.state_dict()
+    assert list(saved) == ["0.total", "1.weight", "1.bias"]
+    assert list(made.state_dict(persistent_only=False)) == ["0.total", "0.last", "1.weight", "1.bias"]
+    assert not made.load_state_dict(saved).missing
+    with pytest.raises(StateDictError, match=r"unexpected: 0\.last"):
+        made.load_state_dict(made.state_dict(persistent_only=False))
+    assert made[0].last.value.tolist() == [7.0]
+
+
 def test_all_faults_are_listed_and_nothing_changes(backend: str) -> None:
     made = net()
     before = {name: x.tolist() for name, x in made.state_dict().items()}
