@@ -275,13 +275,13 @@ MUTANTS = [
         nth=2,
     ),
     Mutant(
-        name="generate-after-the-end",
+        name="generate-without-the-end",
         module="emberharmony/nn/generation.py",
-        function="_steps",
-        original="token if end is None else end",
-        replacement="token",
+        function="generate",
+        original="text[: end + 1]",
+        replacement="text[:end]",
         tests=("tests/nn/test_generation.py --ember-backend numpy",),
-        why="a text that has ended goes on with other tokens",
+        why="texts of a batch lose the token that ends them",
     ),
     Mutant(
         name="generate-padding",
