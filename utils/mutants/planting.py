@@ -19,7 +19,7 @@ class Module(NamedTuple):
         path: its name.
         source: its text.
         tree: its syntax tree.
-        scopes: the functions and classes by their qualified name; of an overloaded one there are several.
+        scopes: the functions and classes by their qualified name, which an overloaded function has several times.
     """
 
     path: str

@@ -134,7 +134,7 @@ class TorchTensorOps:
         if torch.compiler.is_compiling():
             # torch.compile would translate the NumPy calls into PyTorch ops, and warn of the check for traced tensors,
             # whose functions it cannot trace (PyTorch 2.13).
-            return torch._dynamo.disable(TorchTensorOps.to_numpy)(x)
+            return torch._dynamo.disable(TorchTensorOps.to_numpy)(x)  # type: ignore[no-untyped-call]
         if is_traced(x):
             raise TracedTensorError(LEAVES)
         return on_host(x)
