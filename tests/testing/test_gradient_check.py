@@ -1,5 +1,7 @@
 """`gradcheck` accepts right gradients and finds each kind of mistake."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,84 @@ def test_gradients_of_another_dtype_are_found(dtype: str, backend: str, monkeypa
     monkeypatch.setattr(Problem, "_pulled", lambda self, *given: [ops.cast(x, "float64") for x in right(self, *given)])
     with pytest.raises(GradientMismatchError, match=f"is float64, expected {dtype}"):
         gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)
+
+
+def at_end(value: float) -> Callable[[Any], Any]:
+    """Returns the change that replaces the last element of a gradient."""
+    return lambda g: ops.reshape(ops.concatenate([ops.ravel(g)[:-1], ops.full((1,), value, dtype="float64")]), (2, 3))
+
+
+FAULTS: dict[str, Callable[[Any], Any]] = {
+    "twice": lambda g: ops.multiply(g, 2.0),
+    "the other sign": ops.negative,
+    "nothing": ops.zeros_like,
+    "a little": lambda g: ops.multiply(g, 1.0 + 1e-4),
+    "transposed": lambda g: ops.reshape(ops.transpose(g), (2, 3)),
+    "moved": lambda g: ops.roll(g, 1, 1),
+    "a late NaN": at_end(float("nan")),
+    "a late infinity": at_end(float("inf")),
+    "a late 0": at_end(0.0),
+    "summed": lambda g: ops.broadcast_to(ops.sum(g, 0, keepdims=True), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("method", "name"), [("_pulled", "the gradient"), ("_second", "the second order")])
+def test_a_fault_of_a_derivative_is_named(
+    method: str, name: str, fault: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, change = getattr(Problem, method), FAULTS[fault]
+
+    def wrong(self: Problem, *given: Any) -> list[Any]:
+        found = [change(ops.convert_to_tensor(g)) for g in right(self, *given)]
+        return found if method == "_pulled" else [ops.to_numpy(g) for g in found]
+
+    monkeypatch.setattr(Problem, method, wrong)
+    with pytest.raises(GradientMismatchError, match=f"{name} on backend '{backend}'"):
+        gradcheck(lambda x: ops.sum(ops.exp(ops.multiply(x, ops.flip(x, 0)))), (X,))
+
+
+@pytest.mark.parametrize("method", ["_pulled", "_pushed"])
+def test_the_tolerance_is_a_share_of_the_derivative(method: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, x = getattr(Problem, method), np.array([0.7])
+    for tolerance in (1e-6, 1e-4):
+        for share, passes in ((0.0, True), (0.5, True), (2, False), (8, False), (64, False)):
+            # The error of the gradient is relative to the sum of both derivatives, that of the forward mode to one.
+            factor = 1.0 + (2 if method == "_pulled" else 1) * share * tolerance
+            monkeypatch.setattr(
+                Problem, method, lambda self, *given, by=factor: [ops.multiply(g, by) for g in right(self, *given)]
+            )
+            with contextlib.nullcontext() if passes else pytest.raises(GradientMismatchError):
+                gradcheck(lambda x: ops.exp(x), (x,), order=1, tolerance=tolerance)
+
+
+RIGHT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a polynomial": (lambda x: x * x * x - 2.0 * x, (X,)),
+    "several results": (lambda x: {"a": ops.sin(x), "b": [ops.cos(x), 3, ops.argmax(x)]}, (X,)),
+    "several arguments": (lambda a, b: ops.matmul(a, ops.transpose(b)) / ops.sum(ops.square(b)), (X, X + 1.0)),
+    "an unused argument": (lambda a, b: ops.exp(a), (X, X)),
+    "a constant result": (lambda a: (ops.exp(a), ops.ones_like(a)), (X,)),
+    "large numbers": (lambda x: ops.sum(ops.square(x)) * 1e12, (X * 1e6,)),
+    "small numbers": (lambda x: ops.sum(ops.square(x)), (X * 1e-6,)),
+    "zeros": (lambda x: ops.sum(ops.sin(x) * x), (np.zeros((2, 3)),)),
+    "a broadcast": (lambda a, b: a * b, (X, X[0])),
+    "indices": (lambda x: ops.take(x, np.array([0, 0, -1]), 1), (X,)),
+    "a masked branch": (lambda x: ops.where(ops.greater(x, 0.0), ops.log(ops.maximum(x, 0.05)), 0.0), (X,)),
+    "complex numbers": (lambda z: ops.abs(z) + ops.real(z * z), (Z,)),
+    "complex and real": (lambda z, x: z * ops.sum(x), (Z, X)),
+    "a solution": (lambda a: ops.solve(ops.add(a + ops.transpose(a), 9 * np.eye(2)), np.ones(2)), (X[:, :2],)),
+    "a loop": (lambda x: ops.fori_loop(0, 3, lambda i, y: ops.tanh(y * x), x), (X,)),
+    "a number that is not finite": (lambda x: ops.multiply(x, 2.0), (np.array([1.0, np.nan, np.inf]),)),
+    "integers beside": (lambda x, i: ops.take(x, i, 1), (X, np.array([0, 2]))),
+    "0-d": (lambda x: ops.exp(x), (np.asarray(0.3),)),
+    "nothing": (lambda x: ops.sum(x), (np.zeros((0, 3)),)),
+    "a normalization": (lambda x: ops.layer_normalization(x), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_programs_pass(name: str, backend: str) -> None:
+    gradcheck(RIGHT[name][0], RIGHT[name][1])
 
 
 def test_gradients_use_the_same_weights_in_each_dtype(backend: str) -> None:

@@ -89,9 +89,7 @@ def _drifted(made: Any, given: dict[str, Any], at_positions: bool = False) -> st
         return ""
     if not inexact:
         integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
-        if integers and at_positions:
-            return ""
-        if integers:
+        if integers and not at_positions:
             name, dtype = next(iter(integers.items()))
             return f"made {made.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
         if _width(made) == 64 and default_float().name != "float64":
