@@ -55,6 +55,24 @@ def test_fit_equals_a_loop_of_ones_own(backend: str) -> None:
     assert len(Training().fit()) == 4
 
 
+def test_clipping_leaves_small_gradients_as_they_are(backend: str) -> None:
+    clipped, plain = Training(), Training()
+    clipped.fit(steps=3, clip=1e6)
+    plain.fit(steps=3)
+    np.testing.assert_array_equal(clipped.weights, plain.weights)
+
+
+def test_an_infinite_gradient_of_a_finite_loss_ends_the_training(backend: str) -> None:
+    layer = nn.Linear(1, 1, bias=False, rng=ops.random.Generator(0))
+    before = ops.to_numpy(layer.weight.value).tolist()
+    root = lambda x: ops.sum(ops.sqrt(ops.multiply(layer(x), 0.0)))
+    with pytest.warns(nn.NonFiniteLossWarning, match=r"the loss of step 1 is 0.*\['weight'\]"):
+        history = nn.fit(layer, root, optim.SGD(layer), [ops.ones((2, 1))], progress=False)
+    assert history.stopped.startswith("the loss of step 1 is 0")
+    assert ops.to_numpy(layer.weight.value).tolist() == before
+    assert layer.weight.grad is None
+
+
 def test_clipping_limits_the_norm_of_the_gradients(backend: str) -> None:
     run = Training(rate=1.0)
     before = np.array([*run.weights, *ops.to_numpy(run.layer.bias.value)])  # type: ignore[union-attr]
