@@ -33,7 +33,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture
 def backend(ember_backend: str) -> str:
     """Returns the name of the active backend: each installed one in turn. A shorter name for `ember_backend`."""
+    if ember_backend == "dask":
+        _prepare_dask()
     return ember_backend
+
+
+@functools.cache
+def _prepare_dask() -> None:
+    """Makes Dask compute in one thread, and gives its arrays the method `tolist`, by which tests read tensors."""
+    dask, da = (importlib.import_module(name) for name in ("dask", "dask.array"))
+    dask.config.set(scheduler="synchronous")
+    da.Array.tolist = lambda x: x.compute().tolist()
 
 
 @pytest.fixture

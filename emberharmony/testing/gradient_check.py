@@ -95,17 +95,22 @@ def gradcheck(
             )
 
 
-def gradients(fn: Callable[..., Any], args: Sequence[Any], *, seed: int = 0, dtype: str = "float64") -> Arrays:
+def gradients(
+    fn: Callable[..., Any], args: Sequence[Any], *, seed: int = 0, dtype: str = "float64", compiled: bool = False
+) -> Arrays:
     """Returns the gradients, computed on the active backend, by each leaf that `gradcheck` would differentiate.
 
     They are host arrays. The cotangent is random, but the same on every backend and in every dtype, so that gradients
     can be compared.
 
+    Args:
+        compiled: whether the gradient is compiled by `ops.compile`.
+
     Raises:
         GradientMismatchError: if a gradient has another dtype than its argument.
     """
     problem = Problem(fn, args, seed, dtype)
-    return problem.gradient(problem.points)
+    return problem.gradient(problem.points, compiled)
 
 
 class Problem:
@@ -180,9 +185,10 @@ class Problem:
                 found.append((off, text))
         return max(found, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
-    def gradient(self, points: Arrays) -> Arrays:
+    def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
-        return self._where_finite(self._host_gradients(self._pulled(*self._primals(points))))
+        pulled = ops.compile(self._pulled) if compiled else self._pulled
+        return self._where_finite(self._host_gradients(pulled(*self._primals(points))))
 
     def _pulled(self, *primals: Any) -> list[Any]:
         _, pull = current().pullback(self.flat, primals)

@@ -89,6 +89,12 @@ MOST = (
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_default_bodies_find_nan_first(poor: Backend) -> None:
+    with ops.use_backend("poor"):
+        assert int(ops.argmax([1.0, np.nan, 3.0])) == int(ops.argmin([1.0, np.nan, 3.0])) == 1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_default_bodies_stand_on_about_fifty_functions(poor: Backend) -> None:
     assert failures(MOST[::2], "poor") == ([], {})
 

@@ -266,6 +266,8 @@ def test_half_precision_is_added_in_float32_across_blocks() -> None:
     x = ops.full((4000,), 1.0, "float16")
     assert float(ops.sum(x)) == 4000.0
     assert float(ops.cumsum(x)[-1]) == 4000.0
+    tenths = ops.cumsum(ops.full((4000,), 0.1, "float16"))
+    assert float(tenths[-1]) == pytest.approx(4000 * float(np.float16(0.1)), abs=0.25)
     assert ops.sum(x).dtype == np.float16
 
 

@@ -52,7 +52,7 @@ def test_statistics_of_values_far_from_zero_keep_their_digits() -> None:
     assert ops.var(ops.cast(x, "float16")).dtype == "float16"
     np.testing.assert_allclose(ops.sum(ops.full((4000,), 0.1)), 400, rtol=1e-6)
     assert float(ops.sum(ops.full((4000,), 1.0, "float16"))) == 4000.0
-    assert float(ops.cumsum(ops.full((70000,), 0.1))[-1]) == pytest.approx(7000, rel=1e-6)
+    assert ops.cumsum(tensor(1e8, 3.0, -1e8)).tolist()[-1] == 3.0
 
 
 @pytest.mark.usefixtures("on_jax")
@@ -70,6 +70,7 @@ def test_the_last_of_equal_indices_is_written_and_extremes_keep_nan() -> None:
     assert ops.scatter_update(x, [[0], [0], [-1]], tensor(5.0, 6.0, 7.0)).tolist() == [6.0, 2.0, 7.0]
     assert ops.get_item(x, ops.asarray([-1, 0])).tolist() == [3.0, 1.0]
     np.testing.assert_array_equal(ops.cummax(tensor(1.0, np.nan, 3.0)), [1.0, np.nan, np.nan])
+    assert ops.logsumexp(tensor(-np.inf, -np.inf)).tolist() == -np.inf
     assert ops.argsort(tensor(2.0, 1.0, 2.0), descending=True).tolist() == [0, 2, 1]
 
 

@@ -161,6 +161,7 @@ def test_sigmoid_and_silu_in_half_precision_do_not_underflow_early(backend: str)
     assert (ops.to_numpy(ops.silu(x)) < 0).all()
 
 
+@pytest.mark.ember_skip("jax", reason="programs of JAX 0.10 on the CPU make 0 of all subnormal numbers: docs/jax.md")
 @pytest.mark.parametrize(
     ("dtype", "low", "high", "lost"), [("float32", -110, -80, 6.1e-39), ("float64", -760, -700, 1e-308)]
 )

@@ -199,7 +199,7 @@ def test_inspection_is_that_of_the_backend_with_native_dtypes(xp: Any, x: Any, b
             (xp.default_dtypes(), ops.default_dtypes()),
         ):
             assert neutral == found  # the neutral dtypes on the left: one of MLX equals no other object
-            assert all(type(dtype) is type(x.dtype) or backend == "numpy" for dtype in found.values())
+            assert all(type(dtype) is type(x.dtype) or isinstance(dtype, np.dtype) for dtype in found.values())
         assert info.capabilities() == ops.capabilities()
     assert info.capabilities()["boolean indexing"] is (backend != "mlx")
     assert xp.capabilities() == info.capabilities()
@@ -424,6 +424,8 @@ def test_it_is_a_module_with_a_name_a_repr_and_documentation(xp: Any, backend: s
     assert xp.linalg.__doc__ == ops.linalg.__doc__
 
 
+@pytest.mark.ember_skip("jax", reason="the test compares the built-in backends with each other")
+@pytest.mark.ember_skip("dask", reason="the test compares the built-in backends with each other")
 @pytest.mark.parametrize("part", ["", "linalg"])
 def test_it_is_one_object_per_backend_and_compared_by_name(xp: Any, part: str) -> None:
     space = getattr(xp, part) if part else xp

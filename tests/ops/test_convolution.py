@@ -168,8 +168,8 @@ def _derivatives(backend: str, f: Callable[..., Any], *arrays: np.ndarray[Any, A
 def test_native_kernels_have_the_derivatives_of_the_composite(
     op: str, size: tuple[int, int], options: tuple[Any, ...], backend: str
 ) -> None:
-    if backend == "numpy":
-        pytest.skip("NumPy has no autograd of its own")
+    if backend not in ("torch", "mlx"):
+        pytest.skip("the library has no autograd beside that of the ops, or no kernel beside the composite")
     x = np.sin(np.arange(56, dtype=np.float32)).reshape(1, 7, 4, 2)
     pairs = (2, 1) if op == "depthwise_conv" else (2, 2)
     w = np.cos(np.arange(size[0] * size[1] * pairs[0] * pairs[1], dtype=np.float32)).reshape(*size, *pairs)
@@ -216,7 +216,7 @@ def test_native_kernels_give_the_results_of_the_composite(
     w = np.cos(np.arange(np.prod(kernel), dtype=np.float32)).reshape(kernel)
     composed = OPS[op].declared(*map(ops.convert_to_tensor, (x, w)), *options)
     assert np.allclose(ops.to_numpy(getattr(ops, op)(x, w, *options)), ops.to_numpy(composed), atol=1e-4)
-    if backend == "numpy":
+    if backend not in ("torch", "mlx"):
         return
     got = _derivatives(backend, lambda x, w: getattr(ops, op)(x, w, *options), x, w)
     wanted = _derivatives(backend, lambda x, w: OPS[op].declared(x, w, *options), x, w)

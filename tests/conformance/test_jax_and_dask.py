@@ -1,0 +1,45 @@
+"""Every op on JAX and Dask, by a quick profile; `tests/backend` has the whole ones.
+
+Each runs in a process of its own, because JAX reads the options of its compiler once, when it starts.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberharmony.testing.samples import all_samples
+
+ROOT = Path(__file__).parents[2]
+CHEAP = (
+    *("--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false"),
+    *("--xla_llvm_disable_expensive_passes=true", "--xla_cpu_parallel_codegen_split_count=1"),
+)
+"""Options by which XLA compiles in half the time."""
+
+
+def reported(backend: str, part: int, parts: int) -> dict[str, Any]:
+    """Returns the report of a run of the quick profile."""
+    environment = os.environ | {"JAX_ENABLE_X64": "1", "XLA_FLAGS": " ".join(CHEAP)}
+    command = [sys.executable, "-m", "tests.conformance.quick_profile", backend, str(part), str(parts)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize(
+    ("backend", "part", "parts", "gradients"), [("jax", 0, 2, 210), ("jax", 1, 2, 160), ("dask", 0, 1, 50)]
+)
+def test_every_op_passes_the_quick_profile(backend: str, part: int, parts: int, gradients: int) -> None:
+    pytest.importorskip(backend)
+    report = reported(backend, part, parts)
+    assert not report["failures"], "\n".join(report["failures"])
+    assert not report["left out"], "no call tries these ops: add a program to tests/conformance/uncased.py"
+    assert report["ops"] == len(all_samples()) // parts
+    assert report["gradients"] >= gradients
