@@ -1,5 +1,7 @@
 """Complex numbers: their parts, and conversion to and from pairs of real numbers."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,17 @@ def test_pairs_have_a_gradient_on_mlx() -> None:
         assert mapped.tolist() == [[3.0], [0.0]]
         _, (tangent,) = mx.jvp(lambda x: ops.imag(ops.view_as_complex(x)), [pairs], [mx.ones((2, 2))])
         assert tangent.tolist() == [1.0, 1.0]
+
+
+def test_the_sign_of_a_complex_number_varies_with_its_phase_alone(backend: str) -> None:
+    z = np.array([1.0 + 2.0j, -0.5 + 0.25j, 3.0 - 1.0j]).astype(np.complex64)
+    weights = ops.asarray(np.array([0.3 - 1.2j, 2.0 + 0.5j, -1.0 + 1.0j]).astype(np.complex64))
+
+    def loss(z: Any) -> Any:
+        return ops.sum(ops.real(ops.multiply(ops.sign(z), weights)))
+
+    for direction in (z, 1j * z, np.full(3, 1.0, np.complex64)):
+        step = (direction * 1e-3).astype(np.complex64)
+        moved = (float(loss(ops.asarray(z + step))) - float(loss(ops.asarray(z - step)))) / 2e-3
+        slope = ops.to_numpy(ops.grad(loss)(ops.asarray(z)))
+        assert np.isclose(np.sum(np.real(np.conj(slope) * direction)), moved, rtol=2e-3, atol=2e-3)

@@ -288,3 +288,11 @@ def test_the_mean_of_no_position_is_nan_with_gradient_zero(weighted: bool, backe
             for outer in (lambda y: y, ops.nan_to_num):
                 slope = ops.grad(lambda z, loss=loss, outer=outer: outer(loss(z)))(x)
                 assert ops.to_numpy(slope).tolist() == [[0.0] * 3] * 2
+
+
+def test_the_loss_of_a_certain_prediction_is_finite(backend: str) -> None:
+    target, output = ops.asarray([1.0, 0.0, 1.0, 0.0]), ops.asarray([0.0, 1.0, 1.0, 0.0])
+    found = ops.to_numpy(ops.binary_crossentropy(target, output))
+    np.testing.assert_allclose(found[:2], -np.log(1e-7), rtol=0.02)  # 1 - 1e-7 is rounded in float32
+    assert (abs(found[2:]) < 1e-6).all()
+    assert np.isfinite(ops.to_numpy(ops.grad(lambda p: ops.sum(ops.binary_crossentropy(target, p)))(output))).all()

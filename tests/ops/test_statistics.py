@@ -74,3 +74,19 @@ def test_variables_of_more_than_two_axes_are_refused(backend: str) -> None:
 def test_cov_of_too_few_observations_is_nan(shape: tuple[int, ...], backend: str) -> None:
     assert np.isnan(ops.to_numpy(ops.cov(np.ones(shape)))).all()
     assert np.isnan(ops.to_numpy(ops.cov(np.ones((2, 3)), correction=4))).all()
+
+
+def test_weights_that_broadcast_count_as_often_as_they_are_used(backend: str) -> None:
+    x = ops.asarray([[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]])
+    assert float(ops.average(x, weights=ops.asarray(2.0))) == 4.0
+    assert ops.average(x, 0, ops.asarray([[1.0], [3.0]])).tolist() == [4.0, 5.0, 6.0]
+    assert float(ops.average(x, weights=ops.asarray([[1.0, 0.0, 0.0]]))) == 3.0
+
+
+@pytest.mark.parametrize("op", ["nanvar", "nanstd"])
+def test_a_spread_without_degrees_of_freedom_is_nan(op: str, backend: str) -> None:
+    x = ops.asarray([[1.0, np.nan, 4.0], [1.0, 2.0, 6.0], [np.nan, np.nan, 2.0]])
+    for correction in (2, 3, 2.5):
+        found = ops.to_numpy(getattr(ops, op)(x, 1, correction=correction))
+        assert np.isnan(found).tolist() == [True, correction >= 3, True]
+        assert correction >= 3 or found[1] > 0

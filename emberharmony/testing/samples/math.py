@@ -123,7 +123,7 @@ SAMPLES = [
     Sample(
         "fmax",
         np.fmax,
-        (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))),
+        (case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL), case(grid(-2, 2), grid(2, -2))),
         REAL,
         INTEGERS,
         differentiable=True,
@@ -131,7 +131,7 @@ SAMPLES = [
     Sample(
         "fmin",
         np.fmin,
-        (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))),
+        (case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL), case(grid(-2, 2), grid(2, -2))),
         REAL,
         INTEGERS,
         differentiable=True,

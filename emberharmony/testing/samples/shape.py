@@ -25,7 +25,7 @@ def _pad(x, widths, mode="constant", value=0):
 SAMPLES = [
     Sample("reshape", np.reshape, (case(_X, (6, 4)), case(_X, (-1, 2)), case(_X, -1), case(_EMPTY, (3, -1))), **D),
     Sample("ravel", np.ravel, (case(_X), case(np.asarray(1.0))), **D),
-    Sample("transpose", np.transpose, (case(_X), case(_X, (1, 0, 2))), **D),
+    Sample("transpose", np.transpose, (case(_X), case(_X, (1, 0, 2)), case(_X, (1, 2, 0))), **D),
     Sample("matrix_transpose", lambda x: np.swapaxes(x, -1, -2), (case(_X),), **D),
     Sample("swapaxes", np.swapaxes, (case(_X, 0, -1),), **D),
     Sample("moveaxis", np.moveaxis, (case(_X, 0, -1), case(_X, (0, 1), (2, 0))), **D),

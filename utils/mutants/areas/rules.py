@@ -59,6 +59,7 @@ MUTANTS = [
         original="subtract(g, multiply(conj(y), real(multiply(y, g))))",
         replacement="g",
         tests=(
+            "tests/conformance/test_samples.py --ember-backend numpy -k sign",
             "tests/ops/test_complex_numbers.py --ember-backend numpy",
             "tests/conformance/test_gradients.py --ember-backend numpy -k sign",
             "tests/ops/test_math.py --ember-backend numpy -k sign",
@@ -126,6 +127,7 @@ MUTANTS = [
         original="outer(x1, g)",
         replacement="outer(g, x1)",
         tests=(
+            "tests/conformance/test_samples.py --ember-backend numpy -k matmul",
             "tests/conformance/test_gradients.py --ember-backend numpy -k matmul",
             "tests/ops/test_products.py --ember-backend numpy",
         ),
@@ -162,6 +164,7 @@ MUTANTS = [
         original="order.index(axis)",
         replacement="order[axis]",
         tests=(
+            "tests/conformance/test_samples.py --ember-backend numpy -k transpose",
             "tests/conformance/test_gradients.py --ember-backend numpy -k transpose",
             "tests/ops/test_shape.py --ember-backend numpy -k transpose",
         ),
@@ -173,7 +176,10 @@ MUTANTS = [
         function="_rolled",
         original="-shift",
         replacement="shift",
-        tests=("tests/conformance/test_gradients.py --ember-backend numpy -k roll",),
+        tests=(
+            "tests/conformance/test_samples.py --ember-backend numpy -k roll",
+            "tests/conformance/test_gradients.py --ember-backend numpy -k roll",
+        ),
         why="the gradient of roll is rolled the wrong way",
     ),
     Mutant(
@@ -182,7 +188,10 @@ MUTANTS = [
         function="_padded",
         original="slice(before, before + n)",
         replacement="slice(0, n)",
-        tests=("tests/conformance/test_gradients.py --ember-backend numpy -k pad",),
+        tests=(
+            "tests/conformance/test_samples.py --ember-backend numpy -k pad",
+            "tests/conformance/test_gradients.py --ember-backend numpy -k pad",
+        ),
         why="the gradient of pad begins in the padding",
     ),
     Mutant(
