@@ -419,3 +419,17 @@ def test_is_traced_is_true_for_what_depends_on_a_differentiated_argument(backend
     ops.vmap(loss)(ops.stack([x, x]))
     assert not any(seen.values())
     assert not any(ops.is_traced(value) for value in (1.0, [1.0], None, "x", x))
+
+
+def test_the_gradient_by_a_tree_is_none_for_what_is_not_trained(backend: str) -> None:
+    tree = {"w": Parameter([1.0, 2.0]), "frozen": Parameter([3.0, 4.0], trainable=False)}
+    gradient = ops.grad(lambda tree: ops.sum(ops.multiply(tree["w"], tree["frozen"])))(tree)
+    assert gradient["frozen"] is None
+    assert lists(gradient["w"]) == [3.0, 4.0]
+    assert lists(ops.grad(lambda w: ops.sum(ops.square(w)))(tree["frozen"])) == [6.0, 8.0]
+
+
+def test_a_tuple_of_argnums_names_each_argument_once(backend: str) -> None:
+    for argnums in ((0, 0), (1, 0, 1)):
+        with pytest.raises(errors.ArgumentError, match="name an argument twice"):
+            ops.grad(ops.multiply, argnums)(2.0, 3.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
+from emberharmony.core.errors import ShapeError
 from tests.ops.trees import lists, near
 
 
@@ -83,3 +84,25 @@ def test_a_list_that_the_function_changes_is_its_own(in_axes: Any, backend: str)
     found = ops.vmap(total, in_axes=in_axes)(weights, x if in_axes == (None, 0) else {"x": x})
     assert found.tolist() == [7.0, 14.0, 21.0]
     assert [weight.tolist() for weight in weights] == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_vmap_refuses_axes_of_different_lengths_also_if_they_broadcast(backend: str) -> None:
+    for other in (ops.ones(1), ops.ones(2)):
+        with pytest.raises(ShapeError, match="must be equal"):
+            ops.vmap(ops.add)(ops.ones(3), other)
+
+
+def test_a_mapped_function_takes_trees_of_several_structures(backend: str) -> None:
+    total = ops.vmap(lambda tree: sum(map(ops.sum, tree.values()), ops.zeros(())))
+    x = ops.array([[1.0, 2.0], [3.0, 4.0]])
+    for tree in ({"a": x}, {"a": x, "b": x}, {"a": x}, {"a": x, "b": x, "c": x}):
+        assert lists(total(tree)) == [3.0 * len(tree), 7.0 * len(tree)]
+
+
+def test_a_jacobian_belongs_to_one_draw(backend: str) -> None:
+    def noisy(a: Any, b: Any) -> Any:
+        return ops.multiply(ops.add(ops.sum(a), b), ops.random.uniform(()))
+
+    for jacobian in (ops.jacfwd, ops.jacobian):
+        by_a, by_b = jacobian(noisy, (0, 1))(ops.ones(2), 1.0)
+        assert lists(by_a) == [lists(by_b)] * 2

@@ -238,3 +238,17 @@ def test_a_custom_gradient_may_be_none_for_a_part_of_an_argument(backend: str) -
     assert first["a"].tolist() == [1.0, 2.0]
     assert [x.tolist() for x in (*first["b"], *first["c"])] == [[0.0, 0.0], 0.0, 0.0, 1.0]
     assert second.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_compiled_program_inside_of_a_hessian_is_checked(backend: str, quick: str) -> None:
+    a = ops.ones((2, 2))
+    compiled = ops.compile(lambda x: ops.sum((a @ x) ** 2))
+    with ops.checked("nan"):
+        assert ops.hessian(compiled)(ops.ones(2)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_compare_takes_gradients_of_a_program_without_floating_results(backend: str) -> None:
+    given = np.linspace(0.1, 1, 3)
+    for program in (lambda x: ops.argmax(x), lambda x: {"above": ops.greater(ops.sin(x), 0.5)}):
+        report = emberharmony.compare(program, given, backends=("numpy", backend), gradients=True)
+        assert report.ok, str(report)

@@ -15,6 +15,7 @@ from emberharmony.core import selection
 from emberharmony.core.dispatch import DISPATCH
 from emberharmony.core.errors import EmberError, ShapeError
 from emberharmony.core.op_code.code_swap import SWAP
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.observe import Call, Observation, Watcher, is_open, observed
 
 
@@ -267,3 +268,23 @@ def test_tasks_see_their_own_calls() -> None:
         return await asyncio.gather(watched(ops.sin), watched(ops.cos), watched(ops.tan))
 
     assert asyncio.run(run()) == [["sin"] * 3, ["cos"] * 3, ["tan"] * 3]
+
+
+def test_watchers_of_a_gradient_get_values_also_of_composites(backend: str) -> None:
+    class Arguments(Watcher):
+        backward = True
+
+        def __init__(self) -> None:
+            self.seen: dict[str, list[Any]] = {}
+
+        def before(self, call: Call) -> None:
+            self.seen.setdefault(call.op, []).extend((*call.args, *call.kwargs.values()))
+
+        def after(self, call: Call, result: Any) -> None:
+            self.seen[call.op].append(result)
+
+    with Observation(watcher := Arguments()):
+        ops.grad(lambda x: ops.sum(ops.glu(ops.multiply(x, 2.0))))(ops.ones(4))
+    assert "glu" in watcher.seen
+    kinds = {type(x) for values in watcher.seen.values() for x in values}
+    assert not any(issubclass(kind, TensorProxy) for kind in kinds)

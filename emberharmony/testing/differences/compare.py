@@ -197,6 +197,8 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
     def program(*given: Any) -> Any:
         def total(*inputs: Any) -> Any:
             leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+            if not leaves:
+                return ops.zeros(())
             # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
             return functools.reduce(ops.add, map(ops.sum, leaves))
 
