@@ -1,5 +1,6 @@
 """On NumPy, ops of few elements, or of usual ones, have the results and errors of their complete implementations."""
 
+import tracemalloc
 from itertools import product
 from math import prod
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.choice import use_backend
+from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import slow
-from emberharmony.core.errors import EmberError
+from emberharmony.core.errors import EmberError, ShapeError
 
 SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (80, 2)]
 
@@ -110,3 +112,39 @@ def test_an_element_of_an_array_gives_the_result_of_a_tensor_without_axes(kind: 
             found, wanted = called(kind(1)), called(np.asarray(kind(1)))
             assert type(found) is np.ndarray
             assert (found.dtype, found.shape, found.item()) == (wanted.dtype, (), wanted.item())
+
+
+def test_a_view_of_more_elements_than_any_memory_holds_is_one() -> None:
+    with use_backend("numpy"):
+        view = ops.broadcast_to(np.ones(1, np.int8), (2**41,))
+        assert (view.shape, view.strides, view[-1]) == ((2**41,), (0,), 1)
+        assert not view.flags.writeable
+        few = ops.broadcast_to(np.ones(1, np.int8), (2,))
+        assert (few.strides, few.flags.writeable) == ((0,), False)
+
+
+@pytest.mark.parametrize("copy", [None, True, False])
+def test_a_shape_of_another_size_is_no_question_of_a_copy(copy: bool | None) -> None:
+    with use_backend("numpy"), pytest.raises(ShapeError):
+        ops.reshape(np.ones((3, 2)), (7,), copy)
+
+
+def test_the_peak_of_the_memory_stays_until_it_is_restarted() -> None:
+    with use_backend("numpy"):
+        backend = op_globals.active().backend
+        backend.peak_memory(restart=True)
+        np.ones(10**6).sum()
+        assert backend.peak_memory()[1] >= 8 * 10**6
+        assert backend.peak_memory(restart=True)[1] >= 8 * 10**6
+        assert backend.peak_memory()[1] < 8 * 10**6
+        tracemalloc.stop()
+
+
+def test_a_program_writes_over_floats_of_the_usual_widths_alone() -> None:
+    program = Program(2, (Step("multiply", 0, number=0.5), Step("subtract", 1, 2)), (3,))
+    with use_backend("numpy"):
+        backend = op_globals.active().backend
+        for kind, written in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):
+            columns = [[np.ones(3, kind)], [np.full(3, 2, kind)]]
+            assert (backend.overwriting(program, columns, False, None) is not None) is written
+        assert backend.overwriting(program, [[np.ma.ones(3)], [np.ones(3)]], False, None) is None

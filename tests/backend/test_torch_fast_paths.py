@@ -179,7 +179,7 @@ def test_incomplete_gamma_functions_of_float32_have_the_digits_of_float64(name: 
 @pytest.mark.parametrize("least", [1e-45, -20.0, -2.457024, 1e37, nan])
 def test_gammaln_of_many_elements_of_float32_has_the_digits_of_float64(least: float) -> None:
     x = torch.cat([torch.tensor([least]), line().abs(), torch.linspace(0.99, 2.01, 9001)])
-    x = x[~(x.abs() > 1e36)] if least < 1e36 else x
+    x = x[x.abs() <= 1e36] if least < 1e36 else x
     with use_backend("torch"):
         expected = ops.cast(ops.gammaln(x.double()), "float32")
         torch.testing.assert_close(ops.gammaln(x), expected, rtol=2e-7, atol=0, equal_nan=True)

@@ -193,3 +193,8 @@ def test_torch_compile_accepts_a_function_that_calls_ops_of_numpy() -> None:
         "assert torch.allclose(torch.compile(f, backend='eager')(t), f(t))\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_the_ops_of_a_backend_have_no_other_names(backend: str) -> None:
+    with pytest.raises(AttributeError, match="no op is named 'sine'"):
+        op_globals.active().sine

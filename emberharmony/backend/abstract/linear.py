@@ -12,7 +12,6 @@ from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.backend.shared.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
 from emberharmony.core.axes import broadcast
-from emberharmony.core.errors import ShapeError
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
 if TYPE_CHECKING:
@@ -139,6 +138,4 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
         once = sorted(letter for letter in lengths if left.count(letter) == 1)
         return (*batch, *(lengths[letter] for letter in once))
     head, dots, tail = right.partition("...")
-    if batch and not dots:
-        raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
     return (*(lengths[letter] for letter in head), *(batch if dots else ()), *(lengths[letter] for letter in tail))

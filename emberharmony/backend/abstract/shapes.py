@@ -19,6 +19,7 @@ from emberharmony.backend.shared.shape import (
     cuts,
     expanded,
     matrices,
+    moved,
     pad_pairs,
     permuted,
     shifts_of,
@@ -68,9 +69,7 @@ class AbstractShapes:
         return self._of(x, shape)
 
     def moveaxis(self, x: AbstractTensor, source: Any, destination: Any) -> AbstractTensor:
-        sources, targets = normalized(source, x.ndim), normalized(destination, x.ndim)
-        if len(sources) != len(targets):
-            raise ShapeError(f"source {source} and destination {destination} have different numbers of axes")
+        sources, targets = moved(source, destination, x.ndim)
         rest = iter([n for a, n in enumerate(x.shape) if a not in sources])
         placed = {target: x.shape[one] for one, target in zip(sources, targets, strict=True)}
         return self._of(x, [placed[a] if a in placed else next(rest) for a in range(x.ndim)])

@@ -11,7 +11,7 @@ from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
 _NATIVE: dict[neutral.DType, Any] = {d: np.dtype(d.name) for d in neutral.ALL if d is not neutral.bfloat16}
-if find_spec("ml_dtypes") is not None:
+if find_spec("ml_dtypes") is not None:  # pragma: no branch  # the tests of another environment lack it
     # NumPy has no bfloat16 of its own. The package that adds it is imported when the dtype is used for the first time.
     _NATIVE[neutral.bfloat16] = None
 

@@ -54,8 +54,7 @@ class NumpyTensorOps:
         if x.dtype not in DTYPES.neutral:
             host = to_host(x)
             DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
-            if host is not x:
-                refuse_copy(copy)
+            refuse_copy(copy)
             x = host
         result = x if dtype is None else cast(x, dtype)
         if copy is None or (copy is False and result is x):

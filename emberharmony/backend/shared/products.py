@@ -38,7 +38,8 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
 
     Raises:
         ArgumentError: if the expression is malformed, or names another number of operands.
-        ShapeError: if a term does not name the axes of its operand, or the lengths of an index differ.
+        ShapeError: if a term does not name the axes of its operand, the lengths of an index differ, or the output
+            leaves out the axes of an ellipsis.
     """
     compact = subscripts.replace(" ", "")
     left, arrow, right = compact.partition("->")
@@ -57,6 +58,9 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         if len(named) > len(shape) or (len(named) < len(shape) and "..." not in term):
             raise ShapeError(f"{term!r} does not name the axes of a tensor of shape {tuple(shape)}")
         if "..." in term:
+            if arrow and "..." not in right and len(shape) > len(named):
+                # PyTorch would sum over these axes.
+                raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
             head = term.index("...")
             tail = len(named) - head
             pairs = [*zip(named[:head], shape[:head], strict=True)]

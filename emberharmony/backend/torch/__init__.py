@@ -200,18 +200,18 @@ class TorchBackend(
         devices = {x.device for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
         devices = {device for device in devices if device.type not in ("cpu", "meta")}
         for device in devices:
-            torch.accelerator.synchronize(device)
+            torch.accelerator.synchronize(device)  # needs an accelerator
         return bool(devices)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
         """Returns the bytes in use on CUDA now, and the most since the last restart; None on other devices."""
         where = place(None) or torch.get_default_device()
-        if where.type != "cuda":
-            return None
-        found = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
-        if restart:
-            torch.cuda.reset_peak_memory_stats(where)
-        return found
+        if where.type == "cuda":  # needs an accelerator
+            found = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
+            if restart:
+                torch.cuda.reset_peak_memory_stats(where)
+            return found
+        return None
 
     def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""

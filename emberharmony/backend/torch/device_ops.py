@@ -14,8 +14,8 @@ def _accelerator() -> str | None:
     """Returns the type of this machine's accelerator ("cuda", "mps", "xpu"), or None if it has none."""
     if not torch.accelerator.is_available():
         return None
-    current = torch.accelerator.current_accelerator()
-    return None if current is None else current.type
+    current = torch.accelerator.current_accelerator()  # needs an accelerator
+    return None if current is None else current.type  # needs an accelerator
 
 
 def available() -> list[str]:
@@ -39,14 +39,14 @@ def native(device: Any) -> torch.device:
         return torch.device("cpu")
     if kind is None or name not in ("gpu", kind) or not 0 <= number < torch.accelerator.device_count():
         raise unknown(device, available())
-    return torch.device(kind, number)
+    return torch.device(kind, number)  # needs an accelerator
 
 
 def named(device: torch.device) -> str:
     """Returns the neutral name of a native device; the device "meta", which holds no values, keeps its own name."""
     if device.type in ("cpu", "meta"):
         return device.type
-    return "gpu" if not device.index else f"gpu:{device.index}"
+    return "gpu" if not device.index else f"gpu:{device.index}"  # needs an accelerator
 
 
 def place(device: Any) -> torch.device | None:
@@ -100,16 +100,18 @@ class TorchDeviceOps:
     @staticmethod
     def synchronize(device: Any = None) -> None:
         where = place(device) or torch.get_default_device()
-        if where.type not in ("cpu", "meta"):
+        if where.type not in ("cpu", "meta"):  # needs an accelerator
             torch.accelerator.synchronize(where)
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
         where = place(device) or torch.get_default_device()
-        if where.type == "mps":
+        if where.type == "mps":  # needs Metal
             used, reserved = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
             return {"used": used, "reserved": reserved, "total": torch.mps.recommended_max_memory()}
         if where.type in ("cpu", "meta"):
             return host_memory()
-        used, reserved = torch.accelerator.memory_allocated(where), torch.accelerator.memory_reserved(where)
-        return {"used": used, "reserved": reserved, "total": torch.accelerator.get_memory_info(where)[1]}
+        used = torch.accelerator.memory_allocated(where)  # needs an accelerator
+        reserved = torch.accelerator.memory_reserved(where)  # needs an accelerator
+        total = torch.accelerator.get_memory_info(where)[1]  # needs an accelerator
+        return {"used": used, "reserved": reserved, "total": total}  # needs an accelerator

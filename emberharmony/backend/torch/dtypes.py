@@ -22,13 +22,6 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
-def floating(dtype: torch.dtype | None) -> torch.dtype:
-    """Returns `dtype`, or the default float if it is None, in a way that torch.compile can trace."""
-    if dtype is None:
-        return torch.float32 if op_globals.float32_default else DTYPES[neutral.default_float()]
-    return dtype
-
-
 _AS_THEY_ARE = frozenset((torch.float32, torch.float64, torch.int64, torch.int32, torch.bool))
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 

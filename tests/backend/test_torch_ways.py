@@ -1,0 +1,124 @@
+"""On PyTorch, the ways of rare inputs: errors that pass, values that nobody can read, programs of few kinds."""
+
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.choice import use_backend
+from emberharmony.backend.shared.programs import Program, Step
+from emberharmony.core import op_globals
+
+torch = pytest.importorskip("torch")
+optimizers = importlib.import_module("emberharmony.backend.torch.optimizers")
+programs = importlib.import_module("emberharmony.backend.torch.programs")
+X = torch.arange(12.0).reshape(3, 4)
+
+PASSING: dict[str, tuple[str, Any, Callable[[], Any]]] = {
+    "take": ("indices.index_select", IndexError, lambda: ops.take(X, [-1], 0)),
+    "set_item": ("writing_ops._combined", RuntimeError, lambda: ops.set_item(X, torch.tensor([0, 1]), 1.0, "max")),
+    "put_along_axis": (
+        "writing_ops.held",
+        RuntimeError,
+        lambda: ops.put_along_axis(X, torch.tensor([[0], [1], [2]]), 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_an_error_of_a_watcher_is_not_taken_for_one_of_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, kind, call = PASSING[name]
+    module, function = place.split(".")
+
+    class WatchersError(kind):  # type: ignore[misc]
+        of_watcher = True
+
+    def fails(*arguments: Any) -> None:
+        raise WatchersError
+
+    with use_backend("torch"):
+        call()
+        monkeypatch.setattr(importlib.import_module(f"emberharmony.backend.torch.{module}"), function, fails)
+        with pytest.raises(WatchersError):
+            call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64, torch.int32])
+def test_a_probe_is_finite_where_all_elements_are(dtype: Any) -> None:
+    with use_backend("torch"):
+        probes = op_globals.active().backend
+        found = [probes.probe(torch.ones(3, dtype=dtype))]
+        if dtype is not torch.int32:
+            found.append(probes.probe(torch.tensor([1.0, math.nan], dtype=dtype)))
+        assert probes.failing(found) == list(range(1, len(found)))
+        assert probes.failing(list(map(torch.as_tensor, found))) == list(range(1, len(found)))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch 2.13 compiles its rules of the forward mode
+def test_a_probe_of_values_that_nobody_can_read_is_finite() -> None:
+    found = []
+    with use_backend("torch"):
+        probes = op_globals.active().backend
+        assert probes.probe(torch.ones(2, device="meta")) == 0.0
+        torch.func.vmap(lambda x: found.append(probes.probe(x)) or x)(torch.full((2,), math.nan))
+        assert found == [0.0]
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(torch.tensor([1.0, math.nan]), torch.ones(2))
+            assert math.isnan(float(probes.probe(dual)))
+        assert probes.look_at_nodes(torch.ones(()), {}, lambda note: note) is None
+
+
+def test_steps_of_two_momenta_are_none_of_sgd() -> None:
+    steps = (
+        Step("multiply", 2, number=0.5),
+        Step("add", 3, 0),
+        Step("multiply", 4, number=0.25),
+        Step("add", 0, 5),
+        Step("multiply", 6, number=0.1),
+        Step("subtract", 1, 7),
+    )
+    program = Program(3, steps, (8, 4))
+    assert optimizers.sgd_options(program) is None
+    alike = Program(3, (*steps[:2], steps[2]._replace(number=0.5), *steps[3:]), (8, 4))
+    assert optimizers.sgd_options(alike)["nesterov"] is True
+
+
+def test_a_list_that_is_subtracted_from_is_not_written_over() -> None:
+    columns = [[torch.ones(2)], [torch.full((2,), 3.0)]]
+    program = Program(2, (Step("multiply", 0, 0), Step("divide", 2, 1)), (3,))
+    assert programs.overwriting_lists(program, columns) is None
+    assert [x.tolist() for x in columns[1]] == [[3.0, 3.0]]
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2), (3, 3)])
+def test_complex_matrices_are_the_product_of_their_factors(shape: tuple[int, int], full: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    with use_backend("torch"):
+        u, s, vh = map(ops.to_numpy, ops.svd(torch.from_numpy(x), full))
+    k = len(s)
+    np.testing.assert_allclose((u[:, :k] * s) @ vh[:k], x, 1e-12, 1e-12)
+    assert (u.shape[1], vh.shape[0]) == ((shape[0], shape[1]) if full else (k, k))
+
+
+def test_the_sign_of_a_complex_determinant_has_its_gradient() -> None:
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((3, 3)) + 1j * rng.standard_normal((3, 3))).requires_grad_()
+    with use_backend("torch"):
+        sign, logarithm = ops.slogdet(x)
+        (found,) = torch.autograd.grad((sign.imag + logarithm), x)
+    other = torch.det(x)
+    (wanted,) = torch.autograd.grad((other / other.abs()).imag + other.abs().log(), x)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_complex_elements_are_looked_for() -> None:
+    with use_backend("torch"):
+        a, b = torch.tensor([[1 + 1j, 2], [3, math.nan]]), torch.tensor([2, 1 + 1j, 5])
+        assert ops.isin(a, b).tolist() == [[True, True], [False, False]]
+        assert ops.isin(a, b, invert=True).tolist() == [[False, False], [True, True]]
