@@ -127,6 +127,22 @@ def test_check_names_every_fault(tmp_path: Path, file: Path) -> None:
     assert run("check", file)[0] == 0
 
 
+def test_one_damaged_file_of_several_decides_the_status(tmp_path: Path, file: Path) -> None:
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(b"{}")
+    assert [run("check", *paths)[0] for paths in ((bad, file), (file, bad), (file, file))] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("number, words", [(math.inf, "1 infinite"), (-math.inf, "1 infinite"), (math.nan, "1 NaN")])
+def test_check_of_values_refuses_what_is_not_finite(tmp_path: Path, number: float, words: str) -> None:
+    path = tmp_path / "a.safetensors"
+    io.save(path, {"x": ops.array([1.0, number]), "n": ops.array([1, 2])})
+    status, output, _ = run("check", path, "--values")
+    assert status == 1
+    assert f"has elements that are {words}" in output
+    assert run("check", path)[0] == 0
+
+
 def test_check_names_every_fault_of_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     files = io.save(path, {name: ops.ones(100) for name in "abc"}, max_shard_size=500)

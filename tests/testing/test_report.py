@@ -5,7 +5,7 @@ import json
 from emberharmony.backend.discovery import load
 from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import Outcome
-from emberharmony.testing.report import as_html, status, summarize, totals, verdict
+from emberharmony.testing.report import as_html, condensed, gradient_verdict, status, summarize, totals, verdict
 from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
@@ -49,3 +49,26 @@ def test_a_report_has_one_entry_for_each_op_and_backend() -> None:
     page = as_html(report)
     assert "print(&#x27;&lt;1&gt;&#x27;)" in page
     assert "<1>" not in page
+
+
+def test_each_failure_of_an_op_is_counted() -> None:
+    outcomes = [
+        Outcome("sin", "numpy", "value", dtype, "case 0", failure="wrong")
+        for dtype in ("float16", "float32", "float64")
+    ]
+    outcomes.append(Outcome("cos", "numpy", "value", "float32", "case 0", unsupported="no kernel"))
+    report = summarize([SAMPLES[op] for op in ("sin", "cos")], ["numpy"], outcomes, quick=True)
+    assert totals(report, "numpy")["failures"] == 3
+    found = condensed(report)["backends"]["numpy"]
+    assert (found["lacking"], [each["dtype"] for each in found["failing"]]) == (
+        ["cos"],
+        ["float16", "float32", "float64"],
+    )
+
+
+def test_gradients_are_right_unless_one_fails_or_all_are_refused() -> None:
+    for calls, failures, unsupported, words in ((3, 0, 0, "right"), (3, 0, 1, "right"), (3, 0, 3, "unsupported")):
+        counts = {"calls": calls, "failures": failures, "unsupported": unsupported}
+        assert gradient_verdict({"checks": {"gradient": counts}}) == words
+    assert gradient_verdict({"checks": {"gradient": {"calls": 3, "failures": 2, "unsupported": 1}}}) == "2 failures"
+    assert gradient_verdict({"checks": {"value": {}}}) == ""

@@ -35,7 +35,9 @@ class Results:
 
     def has(self, name: str, key: str) -> bool:
         """Returns whether the mutant was tried, and nothing that decides the result has changed since."""
-        return name in self.mutants and self.mutants[name].key == key
+        found = self.mutants.get(name)
+        # A test that fails without the fault may do so for other reasons.
+        return found is not None and found.key == key and found.outcome not in (RED, UNTRIED)
 
     def forget(self, names: Iterable[str]) -> None:
         """Drops the results of mutants, so that they are tried again."""
