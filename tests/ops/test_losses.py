@@ -178,6 +178,7 @@ def test_cross_entropy_with_options_is_left_to_the_rule(options: dict[str, Any],
     np.testing.assert_allclose(slope.ravel(), wanted, atol=1e-3)
 
 
+@pytest.mark.ember_skip("dask", reason="class ids that are not computed yet are not checked: docs/dask.md")
 def test_a_wrong_id_is_named_while_the_loss_is_differentiated(backend: str) -> None:
     if backend == "mlx":
         pytest.skip("MLX checks a tensor of ids in checked mode only")
@@ -237,6 +238,8 @@ def test_cross_entropy_of_half_precision_adds_in_float32(backend: str) -> None:
 def test_cross_entropy_refuses(
     arguments: tuple[object, ...], error: type[Exception], message: str, backend: str
 ) -> None:
+    if backend == "dask" and error is errors.IndexOutOfBoundsError:
+        pytest.skip("class ids that are not computed yet are not checked: docs/dask.md")
     with ops.checked(), pytest.raises(error, match=message):
         ops.nn.cross_entropy(*arguments)
 

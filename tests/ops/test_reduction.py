@@ -60,7 +60,7 @@ def test_reductions_of_any_memory_layout_over_any_axes_agree_with_numpy(layout: 
 def test_sums_and_means_of_equal_numbers_are_precise(length: int, backend: str) -> None:
     # Equal terms are the worst case: the sums are rounded in the same direction while their exponent stays the same.
     # In small arrays, NumPy adds the terms along an axis other than the last one after the other.
-    bound = (64 if backend == "numpy" else 6) * 2.0**-23
+    bound = (64 if backend in ("numpy", "dask") else 6) * 2.0**-23
     for term in (0.1, 1 / 7, 0.9):
         x = np.full((2, length, 3), term, np.float32)
         wide = x.astype(np.float64)

@@ -154,6 +154,7 @@ def test_unique_has_derivatives_in_forward_and_reverse_mode(dtype: str, backend:
     assert ops.real(found).tolist() == [3.0, 1.0, 2.0, 0.0]
 
 
+@pytest.mark.ember_skip("dask", reason="complex NaN are not sorted to the end: docs/dask.md")
 def test_unique_sorts_complex_numbers_and_keeps_one_nan(backend: str) -> None:
     x = np.array([2 + 1j, 2 - 1j, 1j, complex(np.nan, 1), complex(1, np.nan), 2 - 1j], np.complex64)
     found = ops.to_numpy(ops.unique(x))

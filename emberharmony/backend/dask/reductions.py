@@ -10,6 +10,7 @@ from emberharmony.backend.dask.blocks import Block, Slot, each_block, elementwis
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
 from emberharmony.backend.dask.shapes import reshaped
 from emberharmony.backend.promote import normalized, single
+from emberharmony.core.options import without_axes
 
 
 def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
@@ -80,7 +81,7 @@ class DaskReductionOps:
         axes, ops = normalized(axis, x.ndim), self.bound
         wide = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
         count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-        divisor = ops.subtract(DTYPES["float64"].type(count), correction)
+        divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))
         # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
         mean = da.var(wide, axis=axes, keepdims=keepdims) if axes else ops.absolute(ops.subtract(wide, wide))
@@ -117,7 +118,7 @@ def _extreme(op: str, x: da.Array, axis: Any, keepdims: bool, initial: Any) -> d
     found = shapes_of(op, x, axis, keepdims, initial)
     if initial is None:
         return _folded(op, x, axis, keepdims, found.dtype)
-    start = cast(promotion.common(x, initial)[1], x.dtype)
+    start = cast(promotion.common(x, without_axes("initial", initial))[1], x.dtype)
     if all(x.shape[a] for a in normalized(axis, x.ndim)):
         return elementwise(f"{op}imum", _folded(op, x, axis, keepdims, found.dtype), start)
     return da.broadcast_to(start, found.shape)
