@@ -10,7 +10,7 @@ from mutants.mutant import ROOT, Mutant
 from mutants.planting import Module, PlantingError, plant
 
 # The number of mutants must not fall below this.
-FLOOR = 150
+FLOOR = 420
 
 
 def areas() -> dict[str, list[Mutant]]:

@@ -1,4 +1,4 @@
-"""Finds the tests that cover a module: the tests repeat the source tree, and widen from its mirror to its folder."""
+"""Finds the tests that cover a module: tests mirror the source tree, so they begin at the mirror and end at its folder."""
 
 import ast
 import functools
@@ -26,21 +26,15 @@ def _entries(parts: tuple[str, ...]) -> Iterator[str]:
     yield from _existing(f"tests/{'/'.join(parts[:-1])}/test_{stem}.py", backends)
     if parts[0] in ("backend", "ops", "rules"):
         yield from _existing(f"tests/ops/test_{stem}.py", backends)
-        if library:
-            yield from _existing(f"tests/backend/test_{library}_{stem}.py", backends)
         if names := _ops(stem):
             yield _rows(names, backends)
-        if library:
-            named = sorted(str(file.relative_to(ROOT)) for file in (ROOT / "tests/backend").glob(f"test_{library}*.py"))
-            yield from _all(named, backends)
+        beside = [*(ROOT / "tests/backend").glob(f"test_{library or 'numpy'}*.py"), ROOT / "tests/regressions"]
+        yield from _all(sorted(str(file.relative_to(ROOT)) for file in beside), backends)
         yield from _all(list(GENERAL), backends)
-        yield from _all(["tests/conformance", "tests/backend"], backends)
-        yield from _all(["tests/ops"], backends)
-        yield from _all(["tests/nn", "tests/optim"], backends)
     else:
         for depth in range(len(parts) - 1, 0, -1):
-            yield from _existing(f"tests/{'/'.join(parts[:depth])}", backends)
-        yield from _all(["tests/ops", "tests/nn", "tests/io"], backends)
+            # A folder of the first level has hundreds of tests, most of which do not depend on the backend.
+            yield from _existing(f"tests/{'/'.join(parts[:depth])}", backends if depth > 1 else "numpy")
 
 
 def _existing(path: str, backends: str) -> Iterator[str]:
