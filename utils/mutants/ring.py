@@ -1,4 +1,4 @@
-"""Finds the tests that cover a module: tests mirror the source tree, so they begin at the mirror and end at its folder."""
+"""Finds the tests that cover a module: tests mirror the source tree, so these are its mirror and its folder."""
 
 import ast
 import functools
