@@ -122,6 +122,14 @@ FAULTS: dict[str, tuple[str, Change, str, str]] = {
 }
 
 
+def test_a_wrong_second_derivative_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tape on NumPy differentiates by rules; this one is right, but has no derivative itself."""
+    monkeypatch.setitem(RULES, "tanh", (lambda g, y, x: ops.multiply(g, ops.stop_gradient(1.0 - y * y)),))
+    failed = [o for o in run_sample(SAMPLES["tanh"], "numpy", most=2) if o.failure]
+    assert {o.check for o in failed} == {"gradient"}
+    assert all("the second order: derivatives give" in o.failure for o in failed)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_named(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     op, change, check, message = FAULTS[name]

@@ -134,7 +134,8 @@ def test_the_tolerance_is_a_share_of_the_derivative(method: str, backend: str, m
             monkeypatch.setattr(
                 Problem, method, lambda self, *given, by=factor: [ops.multiply(g, by) for g in right(self, *given)]
             )
-            with contextlib.nullcontext() if passes else pytest.raises(GradientMismatchError):
+            name = "the gradient on" if method == "_pulled" else "forward against reverse mode on"
+            with contextlib.nullcontext() if passes else pytest.raises(GradientMismatchError, match=name):
                 gradcheck(lambda x: ops.exp(x), (x,), order=1, tolerance=tolerance)
 
 

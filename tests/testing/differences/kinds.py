@@ -103,6 +103,12 @@ KINDS: dict[str, Kind] = {
     "another order": Kind("sort", then(lambda y: ops.flip(y, 1)), lambda x: ops.sort(x, axis=1)),
     "one off": Kind("argmax", then(lambda y: ops.add(y, 1)), lambda x: ops.argmax(x, axis=1)),
     "one of many integers": Kind("cumsum", at_end(3.0), lambda x: ops.cumsum(ops.cast(x, "int64")), (LONG,)),
+    "an early one of many integers": Kind(
+        "cumsum",
+        lambda f, *args, **kwargs: ops.flip(at_end(3.0)(lambda: ops.flip(f(*args, **kwargs)))),
+        lambda x: ops.cumsum(ops.cast(x, "int64")),
+        (LONG,),
+    ),
     "one of many booleans": Kind("greater", at_end(0.0), lambda x: ops.greater(x, 0.1), (LONG,)),
     "the second result": Kind("top_k", then(lambda y: (y[0], ops.flip(y[1], -1))), lambda x: ops.top_k(x, 3)),
     "a rounded result": Kind("round", instead(lambda x, *_: ops.trunc(x)), lambda x: ops.round(ops.multiply(x, 4.0))),

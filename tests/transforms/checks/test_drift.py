@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, ops
+from emberharmony.core.selection import Override
 from emberharmony.errors import BackendSwitchWarning, CheckError, CheckWarning
+from tests.testing.differences.faults import faulty
 
 DRIFTS: dict[str, tuple[Callable[[], Any], str]] = {
     "a NumPy array": (
@@ -86,6 +88,16 @@ def test_arguments_on_several_devices_are_found() -> None:
     with ops.use_backend("torch"), ops.checked("device") as found, pytest.warns(CheckWarning, match="several devices"):
         ops.add(torch.ones(2, device="meta"), torch.tensor(1.0))
     assert "x1 is on meta, x2 is on cpu" in found[0].text
+
+
+def test_a_result_on_another_device_is_found() -> None:
+    torch = pytest.importorskip("torch")
+    bad = faulty("torch", "negative", lambda f, x: f(x).to("meta"))
+    with Override(bad), ops.checked("device", policy="record") as found:
+        ops.negative(torch.ones(2))
+        ops.abs(torch.ones(2))
+    assert [finding.op for finding in found] == ["negative"]
+    assert "has arguments on cpu, and its result is on meta" in found[0].text
 
 
 def test_a_parameter_that_moves_again_and_again_is_found(backend: str) -> None:

@@ -156,6 +156,22 @@ def test_a_masked_branch_counts_only_if_it_is_used(backend: str) -> None:
         ops.grad(lambda x: ops.sum(ops.where(ops.greater(x, 0.0), ops.sqrt(x), 0.0)))(array(0.0, 1.0))
 
 
+def test_of_several_births_the_one_that_is_used_is_named(backend: str) -> None:
+    for op, other in ((ops.log, ops.sqrt), (ops.sqrt, ops.log)):
+        with pytest.raises(NonFiniteError) as caught, ops.checked("nan", judge="used"):
+            used = op(array(-1.0, 2.0))
+            other(array(-7.0))  # never used
+            ops.to_numpy(ops.sum(ops.add(used, 1.0)))
+        assert caught.value.finding.op == op.__name__
+
+
+def test_what_is_computed_last_is_looked_at_when_the_block_ends(backend: str) -> None:
+    for every in (None, "step"):
+        with ops.checked("nan", policy="record", every=every) as found:
+            ops.sqrt(array(-1.0))
+        assert [finding.op for finding in found] == ["sqrt"]
+
+
 def test_a_step_is_evaluated_once_on_mlx(monkeypatch: pytest.MonkeyPatch) -> None:
     mx = pytest.importorskip("mlx.core")
     calls = []
