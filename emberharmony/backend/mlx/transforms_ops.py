@@ -69,7 +69,7 @@ class MLXTransformsOps:
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
             found: tuple[list[mx.array], Any] = _attempted(
-                by_tape, lambda: self._pulled_back(fn, primals, True), primals
+                by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
             )
             return found
         return self._pulled_back(fn, primals)
@@ -92,9 +92,13 @@ class MLXTransformsOps:
                 with Transforming():
                     return [], list(pulled(_kept(fn, list(given)), tensors[:count], tensors[count:]))
 
+            def replayed(run: Callable[[], Pair]) -> Pair:
+                with draws.replayed():
+                    return run()
+
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
-            with draws.replayed():
-                return _attempted(run, lambda: _unread(natively, tensors), tensors)[1]
+            unread = functools.partial(_unread, natively, tensors)
+            return _attempted(lambda: replayed(run), lambda: replayed(unread), tensors)[1]
 
         return outputs, pull
 
@@ -104,9 +108,18 @@ class MLXTransformsOps:
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(leaves))
             return list(outputs), list(gradients)
 
-        by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-        run = by_tape if taped or _by_tape(primals) else functools.partial(natively, *primals)
-        return _attempted(run, lambda: _unread(natively, primals), primals)
+        unread = functools.partial(_unread, natively, primals)
+        if taped or _by_tape(primals):
+            by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
+            return _attempted(by_tape, unread, primals, Draws())
+        if is_unread():
+            return unread()
+        try:
+            return natively(*primals)
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            return _retried(error, unread)
 
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
         if _by_tape(primals) or is_unread():
@@ -181,7 +194,7 @@ def _by_tape(tensors: Tensors) -> bool:
     return not is_unread() and (checking() or is_nested())
 
 
-def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors) -> T:
+def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
     """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
@@ -190,30 +203,48 @@ def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors) 
     Args:
         run: computes derivatives, perhaps by a tape.
         unread: computes the same by `_unread`.
-        tensors: the tensors by which is differentiated.
+        tensors: the tensors by which they are derivatives.
+        draws: keeps the random numbers of the first run for the second one. A gradient by MLX has none, because that
+            would cost each of them 3 µs; what its first run draws before it is refused is lost.
 
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
     """
-    if is_unread() and not any(isinstance(tensor, TensorProxy) for tensor in tensors):
-        return unread()
-    if is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
+    if any(isinstance(tensor, TensorProxy) for tensor in tensors):
         return run()
-    draws = Draws()
+    if is_unread():
+        return unread()
+    if is_nested():
+        return run()
     try:
+        if draws is None:
+            return run()
         with draws.recorded():
             return run()
     except Exception as error:
-        if not says(error, (TypeError, ValueError, RuntimeError), _REFUSED):
+        if not _is_refusal(error):
             raise
-        refused = error
+        return _retried(error, unread, draws)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Returns whether an error may say that MLX refuses a tensor that is on a tape."""
+    return says(error, (TypeError, ValueError, RuntimeError), _REFUSED)
+
+
+def _retried(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
+    """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
+
+    Raises:
+        TracedTensorError: if the function reads a value that MLX would then treat as a constant.
+    """
     told = watchers()
     if told:
         tell(told, "unseen", _UNSEEN)
     here, telling = THREADS.here, THREADS.here.telling
     try:
         here.telling = True
-        with draws.replayed():
+        with contextlib.nullcontext() if draws is None else draws.replayed():
             return unread()
     except Exception as error:
         if not says(error, (ValueError, RuntimeError), _NO_RULE):
