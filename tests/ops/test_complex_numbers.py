@@ -58,6 +58,7 @@ def test_angles_of_complex_real_and_integer_tensors_agree_with_numpy(backend: st
     np.testing.assert_allclose(ops.to_numpy(ops.angle([-2, 3])), [np.pi, 0.0], rtol=1e-6)
 
 
+@pytest.mark.ember_skip("dask", reason="Dask makes another lazy tensor of the same values")
 def test_real_tensors_are_their_own_real_part(backend: str) -> None:
     x = ops.convert_to_tensor([1.0, -2.0])
     assert ops.real(x) is x

@@ -169,6 +169,14 @@ def test_indices_in_tensors_are_checked_in_keys_too(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+def test_ranges_have_the_dtype_that_is_asked_for(name: str) -> None:
+    with ops.use_backend(name):
+        for dtype in ("float64", "float32", "int64", "int8"):
+            found = ops.arange(3, dtype=dtype)
+            assert ops.dtype(found) == ops.dtype(ops.to_numpy(found)) == dtype
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_weighted_counts_and_updates_without_elements(name: str) -> None:
     with ops.use_backend(name):
         counts = ops.bincount(np.zeros(100_000, np.int64), np.full(100_000, 0.1, np.float32))

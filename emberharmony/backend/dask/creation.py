@@ -98,7 +98,8 @@ class DaskCreationOps:
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
         """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
         ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
-        if step and {*map(type, (*ends, step))} == {int} and dtype in (None, _INT64):
+        # Not `dtype in (None, _INT64)`: NumPy's float64 equals None.
+        if step and {*map(type, (*ends, step))} == {int} and (dtype is None or dtype == _INT64):
             if device is not None:
                 native_device(device)
             length = len(range(*ends, step))
