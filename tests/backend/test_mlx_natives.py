@@ -254,3 +254,18 @@ def test_labels_out_of_range_count_as_ignored_ones(reduction: str) -> None:
         np.testing.assert_allclose(ops.to_numpy(found), wanted, rtol=2e-5)
         labels = ops.sparse_categorical_crossentropy(mx.array(wrong), mx.array(x), True)
         np.testing.assert_allclose(ops.to_numpy(labels), lost, rtol=2e-5, atol=1e-6)
+
+
+def test_the_peak_of_memory_stays_until_it_is_started_anew() -> None:
+    native = selection.current()
+    native.peak_memory(True)
+    mx.eval(mx.ones(2**20))
+    first, again = native.peak_memory()[1], native.peak_memory(True)[1]
+    assert again >= first >= 2**22
+    assert native.peak_memory()[1] < first
+
+
+def test_pairs_of_float64_make_no_complex_numbers() -> None:
+    assert [ops.view_as_complex(f(3, 2, dtype=kind)).dtype for kind in ("float32", "float16")] == [mx.complex64] * 2
+    with pytest.raises(errors.DTypeError, match="float64 makes complex128"):
+        ops.view_as_complex(f(3, 2, dtype="float64"))

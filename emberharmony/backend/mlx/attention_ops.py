@@ -18,15 +18,13 @@ from emberharmony.core.options import is_number
 
 
 def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
-    """Returns a boolean mask of the keys that each query attends to; None if it attends to all of them.
+    """Returns a mask, not 0 at the keys that each query attends to; None if it attends to all of them.
 
     Args:
         mask: the mask of the user, of any dtype.
         is_causal: whether a query attends only to the keys up to its own position.
         lengths: the numbers of queries and of keys.
     """
-    if mask is not None and mask.dtype != mx.bool_:
-        mask = mask != 0
     if is_causal:
         earlier = mx.tri(*lengths, dtype=mx.bool_)
         mask = earlier if mask is None else mx.logical_and(mask, earlier)
