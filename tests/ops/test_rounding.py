@@ -33,6 +33,7 @@ def test_nextafter_agrees_with_numpy(backend: str, dtype: str, a: list[float], b
     np.testing.assert_array_equal(ops.to_numpy(ops.nextafter(x, y)), np.nextafter(x, y))
 
 
+@pytest.mark.ember_skip("jax", reason="programs of JAX 0.10 on the CPU make 0 of subnormal numbers: docs/jax.md")
 def test_nextafter_works_in_bfloat16(backend: str) -> None:
     x = ops.nextafter(ops.cast([1.0, 1.0, 0.0], "bfloat16"), ops.cast([2.0, 0.0, -1.0], "bfloat16"))
     assert ops.cast(x, "float64").tolist() == [1.0 + 2.0**-7, 1.0 - 2.0**-8, -(2.0**-133)]
