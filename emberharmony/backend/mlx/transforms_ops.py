@@ -108,18 +108,17 @@ class MLXTransformsOps:
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(leaves))
             return list(outputs), list(gradients)
 
-        unread = functools.partial(_unread, natively, primals)
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-            return _attempted(by_tape, unread, primals, Draws())
+            return _attempted(by_tape, lambda: _unread(natively, primals), primals, Draws())
         if is_unread():
-            return unread()
+            return _unread(natively, primals)
         try:
             return natively(*primals)
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return _retried(error, unread)
+            return _retried(error, lambda: _unread(natively, primals))
 
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
         if _by_tape(primals) or is_unread():
@@ -191,7 +190,7 @@ def _by_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
     if any(isinstance(tensor, TensorProxy) for tensor in tensors):
         return True
-    return not is_unread() and (checking() or is_nested())
+    return (checking() or is_nested()) and not is_unread()
 
 
 def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
