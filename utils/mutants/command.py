@@ -1,6 +1,7 @@
 """The command line of `python utils/mutants`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,6 +72,9 @@ def _say(line: str) -> None:
 
 def _tried(trials: Trials, mutants: Sequence[Mutant]) -> bool:
     """Returns whether all mutants were tried."""
+    # A shell starts background jobs with SIGINT ignored; SIGTERM would leave the copies and their processes.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         trials.run(mutants)
     except KeyboardInterrupt:

@@ -2,6 +2,9 @@
 
 A drawn mutant has the form of a planted one, so that one which the tests do not notice can be copied into an area.
 Annotations, docstrings, decorators and what is raised are left alone, because they change nothing but texts.
+
+cosmic-ray 8.7 and mutmut 3.8 make such mutants too. They have one command of tests for all mutants, start a process for
+each, and neither draws by a seed nor chooses conditions, so they would need a whole run of the tests for each mutant.
 """
 
 import ast
