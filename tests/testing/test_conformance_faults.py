@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.selection import Override
+from emberharmony.errors import ShapeError
 from emberharmony.rules import RULES
 from emberharmony.testing.conformance import Outcome, run_sample
 from emberharmony.testing.sample import EPSILON
@@ -64,6 +65,12 @@ def _takes_any_axis(f: Any, x: Any, axis: Any = None, *rest: Any, **kwargs: Any)
     return f(x, 0 if axis == 99 else axis, *rest, **kwargs)
 
 
+def _refuses_the_shape(f: Any, x: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
+    if axis == 99:
+        raise ShapeError("no")
+    return f(x, axis, *rest, **kwargs)
+
+
 def _without_nan(f: Any, *args: Any, **kwargs: Any) -> Any:
     return ops.nan_to_num(f(*args, **kwargs), nan=0.0, posinf=INF, neginf=-INF)
 
@@ -112,6 +119,7 @@ FAULTS: dict[str, tuple[str, Change, str, str]] = {
     "the other zero": ("arctan2", lambda f, a, b: f(ops.add(a, 0.0), b), "NaN and infinity", "exceeds the tolerance"),
     "the other infinity": ("negative", lambda f, x: ops.where(ops.isinf(x), x, f(x)), "NaN and infinity", "error inf"),
     "a wide sum of two dtypes": ("add", _with_a_wide_sum, "promotion", "has dtype float64"),
+    "another typed error": ("sum", _refuses_the_shape, "error", "raises ShapeError, expected AxisError"),
     "any axis": ("sum", _takes_any_axis, "error", "expected AxisError"),
     "the gradient of another op": (
         "tanh",

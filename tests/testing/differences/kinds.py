@@ -67,6 +67,11 @@ def _after(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given: ops.sum(ops.sin(ops.multiply(ops.cast(function(*given), "float32"), 0.5)))
 
 
+def _noisy(x: Any) -> Any:
+    """Returns numbers that hardly two libraries round alike."""
+    return ops.log1p(ops.sin(ops.exp(ops.multiply(x, 3.0))))
+
+
 class _Layer(nn.Module):
     def __init__(self) -> None:
         self.weight = Parameter(X[:, :3].copy())
@@ -126,6 +131,9 @@ KINDS: dict[str, Kind] = {
         lambda x: ops.var(x, correction=1),
     ),
     "inside of a composite": Kind("hypot", times(1.001), _after(ops.squareplus)),
+    "behind noise of the inputs": Kind(
+        "matmul", times(1.001), lambda x: ops.matmul(_noisy(x), ops.transpose(_noisy(x)))
+    ),
     "in a module": Kind("matmul", times(1.0001), LAYER),
     "in the gradient of tanh": Kind("subtract", times(1.001), lambda x: ops.sum(ops.tanh(x)), gradients=True),
     "the sign of a gradient": Kind("sin", then(ops.negative), lambda x: ops.sum(ops.cos(x)), gradients=True),

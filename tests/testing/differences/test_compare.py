@@ -102,13 +102,14 @@ def test_values_that_change_outside_of_ops_are_named() -> None:
 
     if OTHER == "numpy":
         pytest.skip("needs two backends")
-    report = compare(program, X, stop="all")
-    assert report.ok
-    found = report.divergences[0]
-    assert (found.op, found.cause, found.call) == ("sin", "outside", 2)
-    place = "between call 1 and call 2" if OTHER == "torch" else "before call 2"
-    assert f"outside of ops on {OTHER}, {place}" in found.message
-    assert "outside of ops" in report.summary()
+    for pair in (PAIR, PAIR[::-1]):
+        report = compare(program, X, stop="all", backends=pair)
+        assert report.ok
+        found = report.divergences[0]
+        assert (found.op, found.cause, found.call) == ("sin", "outside", 2)
+        place = "between call 1 and call 2" if OTHER == "torch" else "before call 2"
+        assert f"outside of ops on {OTHER}, {place}" in found.message
+        assert "outside of ops" in report.summary()
 
 
 def test_a_comparison_takes_no_more_memory_than_two_of_the_largest_tensors() -> None:

@@ -46,7 +46,7 @@ MUTANTS = [
         original="self._nonfinite.flush()",
         replacement="pass",
         tests=(
-            "tests/transforms/checks/test_nonfinite.py -k 'when_is_chosen or policies'",
+            "tests/transforms/checks/test_nonfinite.py -k computed_last",
             "tests/transforms/checks/test_faults.py --ember-backend mlx",
         ),
         why="what a lazy library computes last in a block is not looked at",

@@ -145,13 +145,13 @@ MUTANTS = [
         why="compare(gradients=True) takes no gradients of parameters",
     ),
     Mutant(
-        name="compare-changes-the-generator",
+        name="compare-changes-the-model",
         module="emberharmony/testing/differences/copies.py",
         function="Copies.of",
-        original="(Cell, Generator)",
-        replacement="Cell",
-        tests=("tests/testing/differences/test_compare.py -k draw_the_same",),
-        why="a comparison draws from the user's generator",
+        original="copy.deepcopy(value, self._memo)",
+        replacement="value",
+        tests=("tests/testing/differences/test_compare.py -k 'draw_the_same or changes_nothing'",),
+        why="a comparison trains the user's model and draws from the user's generator",
     ),
     Mutant(
         name="compare-writes-in-place",
