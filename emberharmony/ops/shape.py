@@ -14,7 +14,6 @@ from emberharmony.backend.shared.shape import check_pad, matrices, pad_indices, 
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import DTypeError
 from emberharmony.core.numeric.promotion import promote
-from emberharmony.core.options import is_number
 from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors, Varying
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.tensor import cast, convert_to_tensor
@@ -398,7 +397,7 @@ def pad(
         [0, 1, 2, 0]
     """
     # The built-in backends run this body only if `constant_values` is a tensor.
-    check_pad(mode, constant_values)
+    varying = check_pad(mode, constant_values)
     pairs = pad_pairs(pad_width, len(x.shape))
     if mode != "constant":
         for axis, (before, after) in enumerate(pairs):
@@ -407,8 +406,10 @@ def pad(
             x = concatenate(slices, axis) if slices else x
         return x
     kind = dtype_of(x)
-    weak = constant_values is None or is_number(constant_values)
-    constant = convert_to_tensor(constant_values or 0, kind) if weak else convert_to_tensor(constant_values)
+    number = 0 if constant_values is None else constant_values
+    if isinstance(number, complex) and kind.kind != "complex":
+        raise DTypeError(f"the complex number {number} does not fit {kind.name}")
+    constant = convert_to_tensor(number) if varying else convert_to_tensor(number, kind)
     if promote(kind, dtype_of(constant)).kind != kind.kind:
         raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {kind.name}; cast it")
     shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]

@@ -60,7 +60,7 @@ def test_a_row_that_does_not_exist_is_refused(backend: str) -> None:
         with pytest.raises(errors.IndexOutOfBoundsError, match=rf"embedding\(\) on backend '{backend}'"):
             ops.embedding(row, W)
     with ops.checked(), pytest.raises(errors.IndexOutOfBoundsError):
-        ops.embedding(ops.convert_to_tensor([3]), W)
+        ops.eval(ops.embedding(ops.convert_to_tensor([3]), W))  # Dask raises when a block is computed
     with pytest.raises(errors.ShapeError, match="expected a table"):
         ops.embedding(0, W[0])
     with pytest.raises(errors.EmberError) as caught:

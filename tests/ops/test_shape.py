@@ -184,6 +184,7 @@ def test_a_shape_in_several_arguments_is_told_from_a_copy(backend: str) -> None:
 
 def test_pad_accepts_complex_constants(backend: str) -> None:
     assert ops.pad(np.complex64([1j]), 1, constant_values=2 + 3j).tolist() == [2 + 3j, 1j, 2 + 3j]
+    assert np.signbit(ops.to_numpy(ops.pad([1.0], 1, constant_values=-0.0))).tolist() == [True, False, True]
 
 
 def test_repeat_accepts_a_tensor_of_counts(backend: str) -> None:

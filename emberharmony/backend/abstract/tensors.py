@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, one_element
+from emberharmony.backend.shared.shape import check_parts
 from emberharmony.backend.shared.tensor import check_view, refuse_copy
 from emberharmony.core.dtypes import DType
-from emberharmony.core.errors import ShapeError
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.abstract_tensor import AbstractTensor
@@ -82,8 +82,7 @@ class AbstractTensors:
 
     @Rule
     def view_as_complex(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
-        if not x.shape or x.shape[-1] != 2:
-            raise ShapeError(f"expected a last axis of length 2 (real and imaginary part), got shape {x.shape}")
+        check_parts(x.shape)
         pair = self.wrapped.bound.ones(2, x.dtype)
         return self.abstracted(x.shape[:-1], getattr(self.wrapped.bound, name)(pair).dtype)
 

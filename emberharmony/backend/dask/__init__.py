@@ -1,6 +1,7 @@
 """The Dask backend: tensors in blocks, which NumPy computes when values are read."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import dask
@@ -21,6 +22,7 @@ from emberharmony.backend.dask.reductions import DaskReductionOps
 from emberharmony.backend.dask.segments import DaskSegmentsOps
 from emberharmony.backend.dask.shapes import DaskShapeOps
 from emberharmony.backend.dask.tensors import DaskTensorOps
+from emberharmony.backend.discovery import load
 from emberharmony.backend.fallback.tensor import native_device, placement_of
 from emberharmony.core.errors import ShapeError
 
@@ -51,6 +53,11 @@ class DaskBackend(
         """The version of Dask."""
         return str(dask.__version__)
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Loading NumPy checks EMBERHARMONY_DEVICE, except while a block `with ops.device(name):` is entered.
+        load("numpy")
+
     def from_numpy(self, array: np.ndarray) -> da.Array:
         """Returns a copy of a host array as a tensor; a read-only one, such as a file in memory, is not copied.
 
@@ -61,13 +68,15 @@ class DaskBackend(
         # Dask 2026.8 divides by zero if it chooses the blocks of a tensor without elements.
         return da.from_array(array.copy() if array.flags.writeable else array, "auto" if array.size else -1)
 
-    def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns the context manager behind `with ops.device(...)`.
+    @contextlib.contextmanager
+    def device_scope(self, device: Any) -> Iterator[None]:
+        """Returns the context manager behind `with ops.device(...)`, which sets the device of NumPy, too.
 
         Raises:
             DeviceError: if the device is not the CPU.
         """
-        return placement_of(self).overridden(native_device(device))
+        with placement_of(self).overridden(native_device(device)), load("numpy").device_scope(device):
+            yield
 
     def computes_later(self) -> bool:
         """Returns True: Dask computes when values are read."""

@@ -52,6 +52,20 @@ def _spread(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device:
     return da.broadcast_to(cut, shape, chunks=blocks)
 
 
+def _compared(comparison: str, chunks: Any, k: int) -> da.Array:
+    """Returns the comparison of the number of each column with the number of its row plus `k`, for a matrix."""
+    rows, columns = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
+    return elementwise(comparison, elementwise("subtract", columns, k), rows[:, None])
+
+
+def _kept(comparison: str, x: da.Array, k: int) -> da.Array:
+    """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
+    kept = held(k, *matrices(known(x)).shape[-2:])
+    if not x.size:
+        return x
+    return elementwise("where", _compared(comparison, x.chunks[-2:], kept), x, np.zeros((), x.dtype))
+
+
 def _kind(dtype: Any) -> Any:
     return DTYPES[default_float()] if dtype is None else dtype
 
@@ -89,11 +103,11 @@ class DaskCreationOps:
 
     @staticmethod
     def tril(x: da.Array, k: int = 0) -> da.Array:
-        return da.tril(matrices(x), held(k, *x.shape[-2:]))
+        return _kept("less_equal", x, k)
 
     @staticmethod
     def triu(x: da.Array, k: int = 0) -> da.Array:
-        return da.triu(matrices(x), held(k, *x.shape[-2:]))
+        return _kept("greater_equal", x, k)
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
         """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
@@ -115,11 +129,7 @@ class DaskCreationOps:
             return _spread(0, shape, _kind(dtype), None, device)
         if device is not None:
             native_device(device)
-        rows, columns = (
-            da.arange(n, dtype=_INT64, chunks=(chunks,))
-            for n, chunks in zip(shape, blocks_of(shape, _kind(dtype)), strict=True)
-        )
-        return cast(elementwise("equal", rows[:, None], elementwise("subtract", columns, offset)), _kind(dtype))
+        return cast(_compared("equal", blocks_of(shape, _kind(dtype)), offset), _kind(dtype))
 
     @staticmethod
     def diag(x: da.Array, k: int = 0) -> da.Array:
