@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from emberharmony import ops, optim
+from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import selection
 from emberharmony.optim import vectors
+from emberharmony.optim.recording import recorded
 from tests.optim.test_vectors import assert_same, cells_of, rows_of, states_of, trained
 
 
@@ -172,3 +174,26 @@ def test_a_rule_that_is_nearly_that_of_sgd_is_not_computed_as_that(way: str, rul
             optimizer = rule(cells_of(), lr=0.1, momentum=0.9)
             found.append((trained(optimizer, rows_of(steps=3)), states_of(optimizer)))
     assert_same(*found)
+
+
+def test_a_number_before_a_tensor_changes_places_with_it_where_it_may(backend: str) -> None:
+    def rule(gradient: Any, parameter: Any, state: Any, hyper: Any) -> Any:
+        return ops.add(2.0, ops.multiply(0.5, gradient)), state
+
+    found = recorded(rule, {}, {})
+    assert found is not None
+    assert found.program == Program(2, (Step("multiply", 0, number=0.5), Step("add", 2, number=2.0)), (3,))
+
+
+@pytest.mark.parametrize("order", [("float32", "float64"), ("float64", "float32")])
+def test_the_pure_form_takes_parameters_of_several_dtypes(order: tuple[Any, Any], backend: str) -> None:
+    adam = optim.Adam(lr=0.1)
+    weights = [ops.ones(3, dtype=dtype) for dtype in order]
+    state = adam.init(weights)
+    for _ in range(3):
+        weights, state = adam.update([ops.multiply(w, 0.5) for w in weights], state, weights)
+    assert [ops.dtype(w).name for w in weights] == list(order)
+    one, other = (ops.to_numpy(ops.cast(w, "float64")).tolist() for w in weights)
+    assert one == pytest.approx(other, rel=1e-6)
+    assert one == pytest.approx([0.7] * 3, rel=1e-2)
+    assert int(state["count"]) == 3

@@ -167,3 +167,29 @@ def test_a_compiled_function_takes_unhashable_constants(values: Any, quick: str)
     compiled = ops.compile(lambda x, options: ops.multiply(x, float(len(options.values))))
     for options in (Options(values), Options(values), Options([1])):
         assert lists(compiled(ops.asarray(2.0), options)) == 2.0 * len(options.values)
+
+
+def test_a_gradient_of_another_structure_is_refused_for_each_of_several_arguments(backend: str) -> None:
+    wrong = ops.custom_gradient(lambda a, b: (ops.add(a, b), lambda *args, upstream: (upstream, [upstream])))
+    with pytest.raises(errors.ArgumentError, match="must have the same tree structure as its argument"):
+        ops.grad(wrong, (0, 1))(ops.asarray(1.0), ops.asarray(2.0))
+
+
+def test_numpys_own_functions_have_no_value_in_a_shape_that_is_only_asked_for(backend: str) -> None:
+    spec = ops.eval_shape(lambda x: ops.add(np.add(x, 1.0) if backend == "numpy" else ops.add(x, 1.0), 1.0), X)
+    assert tuple(spec.shape) == (2, 3)
+    if backend == "numpy":
+        assert tuple(ops.eval_shape(lambda x: np.multiply(x, 2.0), X).shape) == (2, 3)
+        with pytest.raises(errors.TracedTensorError):
+            ops.eval_shape(lambda x: np.add.reduce(x), X)
+
+
+def test_a_record_keeps_keywords_errors_and_their_place(backend: str) -> None:
+    with ops.record() as log:
+        ops.sum(ops.convert_to_tensor(X), axis=0)
+        with pytest.raises(errors.ShapeError):
+            ops.matmul(ops.convert_to_tensor(X), ops.ones((2, 2)))
+    (total,), (product,) = log.calls("sum"), log.calls("matmul")
+    assert total.results == ((3,),)
+    assert not total.error
+    assert product.error == "ShapeError"
