@@ -138,9 +138,9 @@ PACKAGE = {
     "pack/m.py": "LIMIT = 3\n\ndef low(x):\n    return x < LIMIT\n\ndef loop(n):\n    return n\n",
     "tests/test_m.py": (
         "import pack.m\n\n"
+        "def test_red():\n    assert False\n\n"
         "def test_low():\n    assert pack.m.low(2) and not pack.m.low(3)\n\n"
-        "def test_number():\n    assert pack.m.loop(1)\n\n"
-        "def test_red():\n    assert False\n"
+        "def test_number():\n    assert pack.m.loop(1)\n"
     ),
 }
 
@@ -166,7 +166,9 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
     results = importlib.import_module("mutants.results")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     fields = {"module": "pack/m.py", "tests": ("tests/test_m.py -k low", "tests/test_m.py -k number")}
+    beside = {"module": "pack/m.py", "tests": ("tests/test_m.py -k 'red or low'",)}
     planted = [
+        _mutant(mutants, "low", "x < LIMIT", "x > LIMIT", name="beside", **beside),
         _mutant(mutants, "low", "x < LIMIT", "x <= LIMIT", name="wrong", **fields),
         _mutant(mutants, "low", "x < LIMIT", "LIMIT > x", name="right", **fields),
         _mutant(mutants, "", "3", "missing", name="import", **fields),
@@ -179,16 +181,17 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
     trials.Trials(kept, 1, said.append).run(planted)
     found = {name: (result.outcome, result.by) for name, result in kept.mutants.items()}
     assert found == {
+        "beside": (results.NOTICED, "tests/test_m.py::test_low"),
         "wrong": (results.NOTICED, "tests/test_m.py::test_low"),
         "right": (results.SURVIVED, ""),
         "import": (results.INVALID, ""),
-        "red": (results.RED, "tests/test_m.py::test_red"),
+        "red": (results.UNTRIED, ""),
         "none": (results.UNTRIED, ""),
         "crash": (results.NOTICED, "signal 6 of tests/test_m.py -k number"),
     }
-    assert len(said) == 7
+    assert len(said) == 8
     trials.Trials(kept, 1, said.append).run(planted)
-    assert said[7:8] == ["2 mutants to try, 4 results kept"]
+    assert said[8:9] == ["2 mutants to try, 5 results kept"]
     assert (tmp_path / "tree" / "pack/m.py").read_text() == PACKAGE["pack/m.py"]
 
 

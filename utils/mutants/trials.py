@@ -22,6 +22,10 @@ LONGEST, LONGEST_IMPORT = 300.0, 60.0
 """The seconds after which a run of tests counts as endless: a narrow one takes some seconds."""
 
 
+MOST_RED = 3
+"""So many tests of a mutant may fail without it before it is given up."""
+
+
 class _Seen(NamedTuple):
     """What a mutant's tests have shown.
 
@@ -71,9 +75,14 @@ class Trials:
         copy = self._copies.get()
         try:
             source = (copy.folder / mutant.module).read_text(encoding="utf-8")
-            with copy.changed(mutant.module, plant(mutant, Module.parse(mutant.module, source))):
-                seen = _seen(copy, mutant)
-            if seen.outcome == NOTICED and copy.ask({"arguments": shlex.split(seen.again)}, LONGEST)["status"] != 0:
+            planted = plant(mutant, Module.parse(mutant.module, source))
+            red: list[str] = []
+            for _ in range(MOST_RED):
+                with copy.changed(mutant.module, planted):
+                    seen = _seen(copy, mutant, red)
+                if seen.outcome != NOTICED or copy.ask({"arguments": shlex.split(seen.again)}, LONGEST)["status"] == 0:
+                    break
+                red.append(seen.by)
                 seen = seen._replace(outcome=RED)
         finally:
             self._copies.put(copy)
@@ -83,11 +92,18 @@ class Trials:
             self.say(f"{number} {seen.seconds:6.1f} s  {mutant.name}: {seen.outcome}{by}")
 
 
-def _seen(copy: Copy, mutant: Mutant) -> _Seen:
-    """Returns what the tests show, while the fault is planted in the copy."""
+def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
+    """Returns what the tests show, while the fault is planted in the copy.
+
+    Args:
+        copy: the copy.
+        mutant: the fault.
+        red: tests that fail without the fault too, and are left out.
+    """
     seconds, ran = 0.0, False
+    left_out = [word for test in red for word in ("--deselect", test)]
     for entry in mutant.tests:
-        answer = copy.ask({"arguments": shlex.split(entry)}, LONGEST)
+        answer = copy.ask({"arguments": [*shlex.split(entry), *left_out]}, LONGEST)
         seconds = round(seconds + answer["seconds"], 1)
         if answer["status"] in (0, NO_TESTS):
             ran = ran or answer.get("passed", 0) > 0
