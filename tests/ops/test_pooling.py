@@ -159,7 +159,9 @@ def test_pools_have_the_options_of_pytorch(axes: int, backend: str) -> None:
     from torch.nn import functional
 
     x = X[(..., *[0] * (3 - axes))]
-    for k, s, p, rounded_up in itertools.product((2, 3), (1, 2, 3, 9), (0, 1), (False, True)):
+    # JAX compiles programs, and Dask makes a graph, for each combination of options, so try a part there.
+    step = 5 if backend in ("jax", "dask") else 1
+    for k, s, p, rounded_up in [*itertools.product((2, 3), (1, 2, 3, 9), (0, 1), (False, True))][::step]:
         for dilation in (1, 2):
             named = f"max_pool{axes}d"
             values, places = getattr(functional, named)(from_numpy(x), k, s, p, dilation, rounded_up, True)
