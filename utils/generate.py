@@ -361,9 +361,7 @@ def lint_parameters() -> str:
         for p in spec.parameters:
             if p.keyword_only and not any(word.startswith("*") for word in words):
                 words.append("*")
-            # None is no operand: where it is the default, the call without it raises an error that names another op.
-            absent = p.default is None and spec.declared.__annotations__[p.name] == "Operand"
-            required = p.default is EMPTY or p.variadic or absent
+            required = p.default is EMPTY or p.variadic or (p.default is None and not p.optional)
             words.append(f"{'*' if p.variadic else ''}{p.name}{'' if required else '='}")
         lines.append(f"{name},{' '.join(words)}\n")
     return "".join(lines)
