@@ -134,7 +134,7 @@ def test_a_label_out_of_range_in_a_tensor_is_refused_or_clipped_on_mlx(backend: 
     for target, length in (([[1, 10**8]], [2]), ([[1, 2]], [10**8])):
         tensors = ops.convert_to_tensor(target), LOGITS, ops.convert_to_tensor(length), ops.convert_to_tensor([4])
         with ops.checked(), pytest.raises(IndexOutOfBoundsError):
-            ops.ctc_loss(*tensors)
+            ops.eval(ops.ctc_loss(*tensors))  # Dask raises when a block is computed
         if backend == "mlx":
             # MLX does not read the tensors, so labels and lengths are clipped to the nearest valid ones.
             near = ops.ctc_loss([[1, 2]], LOGITS, [2], [4])

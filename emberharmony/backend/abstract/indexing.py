@@ -41,7 +41,7 @@ class AbstractIndexing:
     def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
         return self.abstracted(tuple(shape), x.dtype)
 
-    def _indices(self, indices: Any) -> Any:
+    def integers(self, indices: Any) -> Any:
         """Returns indices as a tensor without values, or as a host array if their values are known.
 
         Raises:
@@ -57,7 +57,7 @@ class AbstractIndexing:
     def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (place,) = normalized(0 if axis is None else axis, len(shape))
-        where = self._indices(indices)
+        where = self.integers(indices)
         if isinstance(where, np.ndarray):
             checked(where, shape[place])
         return self._of(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
@@ -65,7 +65,7 @@ class AbstractIndexing:
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (place,) = normalized(0 if axis is None else axis, len(shape))
-        where = self._indices(indices)
+        where = self.integers(indices)
         if len(where.shape) != len(shape):
             raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
         if isinstance(where, np.ndarray):
@@ -102,7 +102,7 @@ class AbstractIndexing:
             return None
         if self.kind_of(part) == "bool":
             return part.ndim
-        return -1 if self._indices(part) is not None else None
+        return -1 if self.integers(part) is not None else None
 
     @staticmethod
     def _read_by(part: Any, mask: bool) -> tuple[int, ...]:
@@ -147,7 +147,7 @@ class AbstractIndexing:
         updates: AbstractTensor,
         reduction: str | None = None,
     ) -> AbstractTensor:
-        at = self._indices(indices)
+        at = self.integers(indices)
         vectors(at.shape, inputs.shape)
         if isinstance(at, np.ndarray):
             for axis in range(at.shape[-1]):
@@ -180,7 +180,7 @@ class AbstractIndexing:
         return one, one
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
-        at, lengths = self._indices(indices), as_shape(shape)
+        at, lengths = self.integers(indices), as_shape(shape)
         if isinstance(at, np.ndarray):
             unraveled(at, lengths)
         return (self.abstracted(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)

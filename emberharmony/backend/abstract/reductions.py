@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from emberharmony.backend.abstract.rules import Rule, dtype_from, kept, one_element, resized
 from emberharmony.backend.promote import nonempty, single
-from emberharmony.backend.shared.segments import check_segments, segment_count
+from emberharmony.backend.shared.segments import check_segments, segment_count, segments
 from emberharmony.backend.shared.sorting import side_of, top
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -53,11 +55,14 @@ def _segments(
     num_segments: int | None = None,
     sorted: bool = False,
 ) -> Any:
-    ids = backend.convert(segment_ids)
+    ids = backend.integers(segment_ids)
     check_segments(ids.shape, data.shape)
-    if num_segments is None and ids.known is None:
+    if isinstance(ids, np.ndarray):
+        count = segments(ids, num_segments)
+    elif num_segments is None:
         raise no_value("the number of segments is the largest id plus one; pass num_segments")
-    count = int(ids.value(name).max(initial=-1)) + 1 if num_segments is None else segment_count(num_segments)
+    else:
+        count = segment_count(num_segments)
     return backend.abstracted((count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.base import Backend
 from emberharmony.backend.fallback.random import stream_of
-from emberharmony.backend.fallback.tensor import native_device, placement_of
+from emberharmony.backend.fallback.tensor import DLPACK_ERRORS, native_device, placement_of
 from emberharmony.backend.promote import Promotion
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams
@@ -33,6 +33,7 @@ class StandardBackend(Backend):
             ShapeError,
         ),
         (ValueError, "copy", ArgumentError),
+        *DLPACK_ERRORS,
     )
 
     @property

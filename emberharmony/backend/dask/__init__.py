@@ -23,7 +23,7 @@ from emberharmony.backend.dask.segments import DaskSegmentsOps
 from emberharmony.backend.dask.shapes import DaskShapeOps
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.discovery import load
-from emberharmony.backend.fallback.tensor import native_device, placement_of
+from emberharmony.backend.fallback.tensor import DLPACK_ERRORS, native_device, placement_of
 from emberharmony.core.errors import ShapeError
 
 
@@ -47,6 +47,7 @@ class DaskBackend(
     tensor_type = da.Array
     dtypes = DTYPES
     boolean_keys = False
+    errors = DLPACK_ERRORS
 
     @property
     def version(self) -> str:

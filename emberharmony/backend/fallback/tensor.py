@@ -9,8 +9,15 @@ from emberharmony.backend.host import dtype_or_number
 from emberharmony.backend.shared.device import Placement, host_memory, name_of, unknown
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.numeric import promotion
 from emberharmony.core.options import dense
+
+DLPACK_ERRORS = (
+    (RuntimeError, "Unsupported dtype in DLTensor", DTypeError),
+    (BufferError, "", ArgumentError),
+)
+"""Which typed error takes the place of one that NumPy or the other library raises in `from_dlpack`."""
 
 
 @body
