@@ -45,6 +45,7 @@ def _require(found: Any, wanted: np.ndarray, share: float = 1e-6) -> None:
     assert abs(ops.to_numpy(found) - wanted).max() <= share * abs(wanted).max()
 
 
+@pytest.mark.ember_skip("jax", reason="XLA rounds quotients, and sums of products, in another way: docs/jax.md")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_the_format_is_that_of_mlx_to_the_bit(backend: str, bits: int, dtype: str) -> None:

@@ -76,7 +76,7 @@ class JAXTensorOps:
             return _bits(x, dtype)
         if x.dtype.itemsize > dtype.itemsize:
             parts = _bits(x, dtype)
-            return parts.reshape(*parts.shape[:-2], -1)
+            return parts.reshape(*x.shape[:-1], x.shape[-1] * (x.dtype.itemsize // dtype.itemsize))
         ratio = dtype.itemsize // x.dtype.itemsize
         return _bits(x.reshape(*x.shape[:-1], x.shape[-1] // ratio, ratio), dtype)
 
