@@ -53,7 +53,8 @@ _next = elementwise(
 
 @program("decimals")
 def _by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
-    scale = jnp.asarray(10.0 ** abs(decimals), x.dtype)
+    # XLA would multiply by the reciprocal of a number: 0.3 would become 0.30000000000000004, and 1e-300 would become 0.
+    scale = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
     if decimals < 0:
         return jnp.round(x / scale) * scale
     small = jnp.abs(x) < bound
