@@ -89,7 +89,9 @@ class JAXBackend(
         *((kind, "", errors.TracedTensorError) for kind in (*READS, jax.errors.UnexpectedTracerError)),
         (RuntimeError, r"RESOURCE_EXHAUSTED|[Oo]ut of memory", errors.OutOfMemoryError),
         (IndexError, "[Tt]oo many indices", errors.AxisError),
-        (TypeError, "must have integer or boolean type|Indexer", errors.ArgumentTypeError),
+        (TypeError, "must have integer or boolean type|Indexer|must be an integer, or", errors.ArgumentTypeError),
+        (TypeError, "cannot reshape|unknown axis size", errors.ShapeError),
+        (ZeroDivisionError, "modulo by zero", errors.ShapeError),  # reshape of no elements to (0, -1)
         (ValueError, _AXES, errors.AxisError),
         (TypeError, _AXES, errors.AxisError),
         (TypeError, "does not accept dtype|dtype|Accepted|not a valid JAX", errors.DTypeError),

@@ -85,7 +85,7 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def inv(x: jax.Array) -> jax.Array:
-        return _invertible(x, jnp.linalg.inv(square(x))) if x.size else x
+        return _invertible(x, jnp.linalg.inv(x)) if square(x).size else x
 
     @staticmethod
     @inexact(promotion, 2)
