@@ -59,6 +59,18 @@ def test_isin_and_searchsorted_of_large_sets_need_no_table_of_pairs(backend: str
     assert int(ops.sum(ops.searchsorted(x, x[:10] + 100_000))) == sum(range(100_000, 100_010))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "bfloat16", "float64", "complex64"])
+@pytest.mark.parametrize("count", [5, 500])
+def test_isin_of_few_and_of_many_elements_agree_with_numpy(count: int, dtype: str, backend: str) -> None:
+    random, low = np.random.default_rng(0), 0 if dtype == "uint64" else -50
+    x, y = (ops.cast(random.integers(low, 50, count).astype(np.float32) / 2, dtype) for _ in range(2))
+    if dtype in ("bfloat16", "float64"):
+        x, y = (ops.concatenate([each, ops.cast([np.nan, -0.0, np.inf], dtype)]) for each in (x, y))
+    wanted = np.isin(*(ops.to_numpy(each).astype("c8" if dtype == "complex64" else "f8") for each in (x, y)))
+    assert ops.to_numpy(ops.isin(x, y)).tolist() == wanted.tolist()
+    assert ops.to_numpy(ops.isin(x, y, invert=True)).tolist() == (~wanted).tolist()
+
+
 def test_sorting_bfloat16_puts_nan_last(backend: str) -> None:
     x = ops.cast([3.0, float("nan"), 1.0, float("-inf"), 2.0], "bfloat16")
     assert host(ops.cast(ops.sort(x), "float32"))[:4] == [float("-inf"), 1.0, 2.0, 3.0]

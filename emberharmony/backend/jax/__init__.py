@@ -88,6 +88,7 @@ class JAXBackend(
     errors = (
         *((kind, "", errors.TracedTensorError) for kind in (*READS, jax.errors.UnexpectedTracerError)),
         (RuntimeError, r"RESOURCE_EXHAUSTED|[Oo]ut of memory", errors.OutOfMemoryError),
+        (BufferError, "", errors.ArgumentError),
         (IndexError, "[Tt]oo many indices", errors.AxisError),
         (TypeError, "must have integer or boolean type|Indexer|must be an integer, or", errors.ArgumentTypeError),
         (TypeError, "cannot reshape|unknown axis size", errors.ShapeError),

@@ -11,6 +11,8 @@ from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, 
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
+_PAIRS = 2**16
+"""From this number of pairs on, `isin` sorts the second set and searches it."""
 
 
 def _reversed(x: jax.Array) -> jax.Array:
@@ -81,4 +83,6 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:
         a, b = promotion.common(x1, x2)
-        return jnp.isin(a, b, invert=bool(invert))
+        # JAX compares all pairs by default, which for sets of 100,000 takes minutes.
+        many = a.size * b.size > _PAIRS and not jnp.iscomplexobj(a)
+        return jnp.isin(a, b, invert=bool(invert), method="binary_search" if many else "compare_all")

@@ -83,5 +83,5 @@ class NumpySortingOps(WithUnique):
 
     @staticmethod
     def isin(x1: np.ndarray, x2: np.ndarray, assume_unique: bool = False, *, invert: bool = False) -> np.ndarray:
-        a, b = promotion.common(x1, x2)
+        a, b = (_sortable(x) for x in promotion.common(x1, x2))
         return np.isin(a, b, invert=invert)
