@@ -109,9 +109,10 @@ CALLS: dict[str, dict[str, Call]] = {
 }
 DEVICE = "arrays of MLX have no attribute `device`, which array-api-extra reads"
 KEYS = "arrays of MLX take no boolean keys, with which array-api-extra indexes them"
+OPTION = "array-api-extra gives arrays of JAX an option that only jax.numpy.unique_counts has"
 WIDE = "MLX has no complex128, in which array-api-extra computes"
 EXCEPTIONS: dict[tuple[str, str, str], str] = {
-    ("jax", "nunique", "integers"): "array-api-extra gives arrays of JAX an option of jax.numpy.unique_counts alone",
+    ("jax", "nunique", "integers"): OPTION,
     ("mlx", "angle", "integers"): DEVICE,
     ("mlx", "at", "multiply by a mask"): KEYS,
     ("mlx", "cov", "complex"): WIDE,
@@ -133,7 +134,12 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
 }
 """The calls that fail on a backend, with the reason; such a call must raise."""
 
-MESSAGES = {DEVICE: "no attribute 'device'", KEYS: "boolean indices are not yet supported", WIDE: "complex128"}
+MESSAGES = {
+    DEVICE: "no attribute 'device'",
+    KEYS: "boolean indices are not yet supported",
+    OPTION: "unexpected keyword argument 'size'",
+    WIDE: "complex128",
+}
 OTHER_DTYPE = (("angle", "integers"), ("one_hot", "default"), ("rad2deg", "integers"))
 """The calls whose result has the default float, which is float64 for NumPy and float32 for `ops`."""
 

@@ -380,10 +380,13 @@ def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick
                 graphs["unique_graphs"] = before
             for got, expected in zip(found, wanted, strict=True):
                 assert ops.dtype(got) == ops.dtype(expected)
-                np.testing.assert_allclose(*(ops.to_numpy(ops.cast(t, "float32")) for t in (got, expected)), atol=4e-3)
+                host = (ops.to_numpy(ops.cast(t, "float32")) for t in (got, expected))
+                # XLA does not round to bfloat16 after each step of a compiled function.
+                np.testing.assert_allclose(*host, atol=3e-2 if quick == "jax" else 4e-3)
     # Two kinds of half precision, and none. NumPy finds the parameters in a run of its own.
     assert graphs["unique_graphs"] == (6 if quick == "numpy" else 3)
-    assert lists(compiled(x)[0]) == lists(plain[0])
+    rounding = 1e-5 if quick == "jax" else 0.0
+    np.testing.assert_allclose(lists(compiled(x)[0]), lists(plain[0]), rtol=rounding, atol=rounding)
     assert ops.dtype(compiled(x)[0]) == "float32"
 
 
