@@ -9,7 +9,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, OutOfMemoryError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, OutOfMemoryError, ShapeError
 from emberharmony.core.registry import OPS
 
 X = np.sin(np.arange(64.0)).reshape(2, 8, 4)
@@ -114,13 +114,13 @@ def test_bad_arguments_are_refused(backend: str) -> None:
         ops.conv(X, W, (1, 2))
     with pytest.raises(ArgumentError, match="padding is 'valid' or 'same', not 'full'"):
         ops.conv_transpose(X, W.swapaxes(1, 2), 1, "full")
-    for padding in (-1, (1, 1), [(1,)], [(1, -1)], 1.5, None, "ab", [1.0]):
-        for call in (lambda p: ops.conv(X, W, 1, p), lambda p: ops.conv_transpose(X, W.swapaxes(1, 2), 1, p)):
-            error: type[EmberError] = ArgumentError
-            message = "or an integer of at least 0, or one for each of 1 spatial axes"
-            if backend == "jax" and padding in (1.5, [1.0]):  # refused before the body of the op runs
-                error, message = ArgumentTypeError, "padding must be an integer, or a sequence of integers"
-            with pytest.raises(error, match=message):
+    calls = lambda p: ops.conv(X, W, 1, p), lambda p: ops.conv_transpose(X, W.swapaxes(1, 2), 1, p)
+    for call in calls:
+        for padding in (-1, (1, 1), [(1,)], [(1, -1)], None, "ab"):
+            with pytest.raises(ArgumentError, match="or an integer of at least 0, or one for each of 1 spatial axes"):
+                call(padding)
+        for padding in (1.5, [1.0]):
+            with pytest.raises((ArgumentError, ArgumentTypeError), match="an integer"):
                 call(padding)
     with pytest.raises(OutOfMemoryError):
         ops.conv(X, W, 1, 2**70)
