@@ -135,9 +135,7 @@ CASES: dict[str, Case] = {
         rounding=1e-4,
     ),
     "istft.window": Case(
-        lambda v: ops.istft(
-            (double(np.ones((3, 3))), double(np.ones((3, 3)))), 4, 2, 4, window=ops.add(v, double(np.arange(4.0)))
-        ),
+        lambda v: ops.istft(double(np.ones((2, 3, 3))), 4, 2, 4, window=ops.add(v, double(np.arange(4.0)))),
         0.9,
         step=1e-2,
         rounding=2e-3,
