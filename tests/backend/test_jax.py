@@ -287,3 +287,13 @@ def test_the_profile_has_no_failure_and_lacks_no_op(tmp_path: Path, pattern: str
     lacking = {entry["op"]: entry["reason"] for entry in entries if entry["status"] == "unsupported"}
     assert lacking == {}
     assert len(entries) >= count
+
+
+def test_outer_derivatives_go_through_the_result_of_a_function_with_its_own_gradient(on_jax: Any) -> None:
+    def sine(x: Any) -> Any:
+        return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, ops.cos(x)))
+
+    second = ops.grad(lambda x: ops.grad(lambda x: ops.exp(sine(x)))(x))(ops.array(0.5))
+    assert float(second) == pytest.approx(np.exp(np.sin(0.5)) * (np.cos(0.5) ** 2 - np.sin(0.5)), rel=1e-5)
+    unused = ops.grad(lambda x: (ops.square(x), ops.host_call(np.sin, x)), has_aux=True)(ops.array(0.5))
+    assert float(unused[0]) == 1.0

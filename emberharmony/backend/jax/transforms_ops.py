@@ -50,7 +50,7 @@ class JAXTransformsOps:
     def may_keep(x: Any) -> bool:
         return not isinstance(x, (TensorProxy, Tracer))
 
-    def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[jax.Array], Any]:
+    def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
         if _by_tape(primals):
             found: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return found
@@ -62,7 +62,8 @@ class JAXTransformsOps:
             for i, leaf in zip(wanted, leaves, strict=True):
                 filled[i] = leaf
             outputs = untraced(fn(*filled))
-            places[:] = [i for i, y in enumerate(outputs) if kind_of(y) in _INEXACT]
+            # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
+            places[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in places), tuple(outputs)
 
         differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in wanted), has_aux=True)
@@ -82,7 +83,7 @@ class JAXTransformsOps:
         if _by_tape(primals):
             found: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(cast(Backend, self), fn, primals)
             return found
-        outputs, pull = self.pullback(fn, primals)
+        outputs, pull = self.pullback(fn, primals, True)
         return outputs, pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
     def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
@@ -157,7 +158,8 @@ def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: lis
     function: Any = jax.custom_vjp(lambda primals, outputs: outputs)
 
     def push(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
-        return outputs, (primals, outputs)
+        # Where derivatives are nested, the outer ones go through the outputs as well.
+        return function(primals, outputs), (primals, outputs)
 
     def pull(known: Any, cotangents: list[Any]) -> Any:
         primals, outputs = known
