@@ -152,6 +152,8 @@ def test_every_public_function_is_called() -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:`xpx:DeprecationWarning")
 @pytest.mark.parametrize(("name", "label"), [(name, label) for name, calls in CALLS.items() for label in calls])
 def test_a_function_gives_what_it_gives_with_numpy(name: str, label: str, backend: str) -> None:
+    if backend == "dask" and name == "setdiff1d":
+        pytest.skip("array-api-extra indexes by a mask, which gives an axis of unknown length: docs/dask.md")
     call = CALLS[name][label]
     wanted = call(np.copy, host_namespace)
     inactive = next((other for other in BUILTIN if other != backend and is_installed(other)), backend)
@@ -178,6 +180,7 @@ def test_a_function_gives_what_it_gives_with_numpy(name: str, label: str, backen
 
 
 @pytest.mark.ember_skip("mlx", reason="arrays of MLX have no attribute `device`, which array-api-extra reads")
+@pytest.mark.ember_skip("dask", reason="arrays of Dask have no attribute `device`, which array-api-extra reads")
 def test_a_function_of_array_api_extra_has_a_gradient(backend: str) -> None:
     host = np.asarray([0.5, -1.25, 2.0], np.float32)
 

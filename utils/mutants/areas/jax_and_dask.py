@@ -108,6 +108,15 @@ MUTANTS = [
         why="an integer to a negative power is 1",
     ),
     Mutant(
+        name="jax-second-derivative-of-own-gradients",
+        module="emberharmony/backend/jax/transforms_ops.py",
+        function="_linked.push",
+        original="function(primals, outputs)",
+        replacement="outputs",
+        tests=("tests/backend/test_jax.py -k own_gradient",),
+        why="second derivatives of host_call lack the terms through its result",
+    ),
+    Mutant(
         name="jax-keys-unchecked",
         module="emberharmony/backend/jax/indices.py",
         function="key_of",
