@@ -117,6 +117,8 @@ class DaskCreationOps:
             if device is not None:
                 native_device(device)
             length = len(range(*ends, step))
+            if length == 1:  # the stop and the step may be beyond int64
+                return DaskCreationOps.full((1,), ends[0], _INT64)
             if length:
                 check_fits(max(ends, key=abs), int64)
                 return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
