@@ -56,9 +56,9 @@ def cost(call: str, general_way: bool = False) -> int:
     return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
 
 
-def is_faster(call: str) -> bool:
-    """Returns whether a call makes clearly fewer calls than the general way of the op."""
-    return cost(call) < 0.85 * cost(call, general_way=True)
+def is_faster(call: str, share: float = 0.85) -> bool:
+    """Returns whether a call makes clearly fewer calls than the general way of the op: less than this share of them."""
+    return cost(call) < share * cost(call, general_way=True)
 
 
 def unordered(line: str) -> str:
