@@ -235,8 +235,8 @@ def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
 def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    `slow` also converts options, so a call runs again through it if a flag is no Python boolean, or if an option for integers is
-    neither an integer nor None.
+    `slow` also converts options, so a call runs again through it if a flag is no Python boolean, or if an option for
+    integers is neither an integer nor None.
 
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
