@@ -235,8 +235,8 @@ def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
 def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    `slow` also converts options, so a call runs again through it if a flag is no Python boolean, or if an option for
-    integers is neither an integer nor None.
+    `slow` also converts options, so a call runs again through it if a flag is no Python boolean, or if a tensor
+    stands in place of an integer.
 
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
@@ -252,7 +252,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     spec = OPS[name]
     given = list(zip(spec.parameters, arguments, strict=False))
     # The native function may have read an option that is traced, which the full implementation differentiates.
-    if any(p.whole and _is_odd(p, x) for p, x in given) or (
+    if any(p.whole and hasattr(x, "dtype") for p, x in given) or (
         (not isinstance(error, EmberError) or isinstance(error, TracedTensorError))
         and (
             hasattr(backend.implementation(spec), "__fast__")

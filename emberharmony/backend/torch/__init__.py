@@ -175,7 +175,7 @@ class TorchBackend(
             if isinstance(value, torch.Tensor):
                 return value
             if isinstance(value, np.ndarray):
-                return torch.asarray(value, device=place(None))
+                return torch.from_numpy(value).to(place(None))
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
                 if dtype is None:
                     made = torch.tensor(value)
