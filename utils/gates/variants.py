@@ -1,0 +1,33 @@
+"""The gate `variants`: the source that dispatch generates for each op of a backend, and the function it calls."""
+
+from functools import partial
+from typing import Any
+
+from emberharmony.core.op_code.op_source import compiled_source, fast_of, variant_of
+from emberharmony.core.registry import OPS
+from emberharmony.core.selection import current
+from gates.record import text
+
+
+def variant(name: str) -> dict[str, Any]:
+    """Returns the conditions, the source and the native function of an op on the active backend."""
+    spec, backend = OPS[name], current()
+    try:
+        found = variant_of(spec, backend)
+        native = named(fast_of(spec, backend).native)
+    except Exception as error:  # noqa: BLE001  (an op that the backend lacks is recorded as such)
+        return {"error": ["error", type(error).__name__, text(error)[:300]]}
+    return {"conditions": list(map(str, found[1:])), "native": native, "source": compiled_source(*found)}
+
+
+def named(function: Any) -> str:
+    """Returns the name of a function, with those in a partial one, the same in each process."""
+    if isinstance(function, partial):
+        return f"partial({', '.join(named(each) for each in (function.func, *function.args))})"
+    inner = getattr(function, "__func__", None)
+    if inner is not None:
+        return named(inner)
+    if not callable(function):
+        return text(repr(function))
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__qualname__
+    return f"{type(function).__name__}:{getattr(function, '__module__', '')}.{name}"
