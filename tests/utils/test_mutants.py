@@ -1,5 +1,6 @@
 """The planted faults of `utils/mutants`: how they are found in a source, tried and counted."""
 
+import functools
 import importlib
 import json
 import subprocess
@@ -195,23 +196,87 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
     assert (tmp_path / "tree" / "pack/m.py").read_text() == PACKAGE["pack/m.py"]
 
 
-def test_the_same_seed_draws_the_same_mutants(mutants):
+@pytest.fixture
+def draw(mutants, tmp_path):
+    """Returns the function that draws mutants, without a record of what tests call."""
+    reach = importlib.import_module("mutants.reach").Reach(tmp_path)
+    return functools.partial(importlib.import_module("mutants.drawing").draw, reach=reach)
+
+
+def test_the_same_seed_draws_the_same_mutants(mutants, draw):
     catalogue, _ = mutants
-    drawing = importlib.import_module("mutants.drawing")
-    drawn = drawing.draw(20, 3, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
-    assert drawn == drawing.draw(20, 3, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
+    paths = ["emberharmony/core/axes.py", "emberharmony/core/numeric"]
+    drawn = draw(20, 3, paths)
+    assert drawn == draw(20, 3, paths)
     assert len({mutant.name for mutant in drawn}) == 20
-    assert drawn != drawing.draw(20, 4, ["emberharmony/core/axes.py", "emberharmony/core/numeric"])
+    assert drawn != draw(20, 4, paths)
     assert not list(catalogue.faults({"drawn": drawn}, floor=0))
     assert drawn[0].tests[0].startswith("tests/core")
 
 
-def test_conditions_are_drawn_that_mention_dtypes_sizes_and_options(mutants):
-    drawing = importlib.import_module("mutants.drawing")
-    paths = ["emberharmony/backend/torch/norms_ops.py"]
-    drawn = drawing.draw(1000, 0, paths, conditions=True)
+def test_conditions_are_drawn_that_mention_dtypes_sizes_and_options(mutants, draw):
+    drawn = draw(1000, 0, ["emberharmony/backend/torch/norms_ops.py"], conditions=True)
     assert len(drawn) > 10
     for mutant in drawn:
         assert mutant.replacement in ("True", "False") or mutant.replacement.startswith("not (")
-        assert mutant.tests[0].startswith("tests/ops/test_")
     assert not [*mutants[0].faults({"drawn": drawn}, floor=0)]
+
+
+SAME = '''
+import functools, sys
+
+def f(a, b):
+    """Text."""
+    if sys.platform == "win32":
+        raise ValueError(a + 1)
+    return functools.lru_cache(maxsize=4)(dict)(zip(a, b, strict=True))
+'''
+
+
+def test_nothing_is_drawn_that_cannot_change_a_result(draw, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("mutants.drawing"), "ROOT", tmp_path)
+    file = tmp_path / "pack" / "same.py"
+    file.parent.mkdir()
+    file.write_text(SAME)
+    assert draw(10, 0, ["pack"]) == []
+    file.write_text(SAME.replace("sys.platform", "a").replace("strict", "reverse"))
+    assert len(draw(10, 0, ["pack"])) == 3
+
+
+@pytest.mark.fresh_process
+def test_the_tests_that_call_a_function_are_found(mutants, trials, tmp_path, monkeypatch):
+    reach = importlib.import_module("mutants.reach")
+    monkeypatch.setattr(reach, "ROOT", tmp_path / "tree")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    (tmp_path / "tree" / "tests" / "test_none.py").write_text("")
+    said = []
+    found = reach.Reach(tmp_path / "reached")
+    found.update(said.append)
+    assert [case.test for case in found.cases("pack/m.py", "low")] == ["tests/test_m.py::test_low"]
+    assert [case.breadth for case in found.cases("pack/m.py", "loop")] == [1]
+    assert found.cases("pack/m.py", "absent") == []
+    assert len(said) == 2
+    reach.Reach(tmp_path / "reached").update(said.append)
+    assert len(said) == 2
+    (tmp_path / "tree" / "tests" / "test_none.py").write_text("import pack.m\ndef test_new(): pack.m.low(1)")
+    found.update(said.append)
+    assert said[2].startswith("1 test file")
+    assert [case.test for case in found.cases("pack/m.py", "low")][1:] == ["tests/test_none.py::test_new"]
+
+
+def test_the_nearest_tests_of_a_function_come_first(mutants):
+    ring = importlib.import_module("mutants.ring")
+    reach = importlib.import_module("mutants.reach")
+
+    class Known:
+        def cases(self, module, function):
+            called = [("test_state.py::b", 0, 9), ("ops/test_math.py::a[1]", 1, 7), ("ops/test_math.py::a[2]", 1, 7)]
+            called += [("core/test_axes.py::m", 2, 30), ("test_docs.py::long", 3, 3)]
+            return [reach.Case(f"tests/{n}", 500.0 if "long" in n else 1.0, c, count) for n, c, count in called]
+
+    entries = ring.tests_of("emberharmony/core/axes.py", "f", Known())
+    assert entries == (
+        "tests/core/test_axes.py::m",
+        "'tests/ops/test_math.py::a[1]' tests/test_state.py::b",
+        "'tests/ops/test_math.py::a[2]'",
+    )

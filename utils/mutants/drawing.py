@@ -1,7 +1,8 @@
 """Draws mutants by a seed: operators, constants, conditions and statements of the package's functions.
 
 A drawn mutant has the form of a planted one, so that one which the tests do not notice can be copied into an area.
-Annotations, docstrings, decorators and what is raised are left alone, because they change nothing but texts.
+Left alone is what cannot change a result: annotations, docstrings, decorators and what is raised, the sizes of caches,
+`strict` of `zip`, hashes, the choice of random test inputs, and conditions on another platform or device.
 
 cosmic-ray 8.7 and mutmut 3.8 make such mutants too. They have one command of tests for all mutants, start a process for
 each, and neither draws by a seed nor chooses conditions, so they would need a whole run of the tests for each mutant.
@@ -18,10 +19,12 @@ from typing import NamedTuple
 
 from mutants.mutant import ROOT, Mutant
 from mutants.planting import Module, PlantingError, matches, plant
+from mutants.reach import Reach
 from mutants.ring import tests_of
 
 LEFT_OUT = re.compile(
     r"emberharmony/(data|demo|cli/drawing|_pyinstaller|version|testing/samples|backend/protocol|nn/layouts/table)"
+    r"|emberharmony/testing/(hypothesis_inputs|inputs|fuzz/(arrays|bases|cases|odd|values))\.py"
     r"|emberharmony/ops/(__init__|fft|image|linalg|nn|random)\.py"
 )
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
@@ -31,6 +34,12 @@ SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
+NO_RESULT = ("strict", "maxsize")
+"""The keywords that only catch mistakes of the caller, or only choose how much a cache keeps."""
+
+ELSEWHERE = re.compile(r"sys\.platform|version_info|os\.name|cuda|accelerator|is_available|mx\.gpu|\bmps\b")
+"""What a condition mentions that has one value on this machine."""
+
 SUBJECTS = re.compile(
     r"dtype|floating|complex|integer|kind|bits|itemsize|size|shape|ndim|\blen\(|numel|nbytes|stride|contiguous|layout"
 )
@@ -46,13 +55,14 @@ class Site(NamedTuple):
     is_condition: bool
 
 
-def draw(count: int, seed: int, paths: Sequence[str], conditions: bool = False) -> list[Mutant]:
+def draw(count: int, seed: int, paths: Sequence[str], reach: Reach, conditions: bool = False) -> list[Mutant]:
     """Returns mutants at distinct places, in the order in which they were drawn.
 
     Args:
         count: how many; fewer if the files have fewer places.
         seed: the same seed draws the same mutants from the same files.
         paths: files and folders, from the root of the repository.
+        reach: which tests call which functions.
         conditions: draw only conditions on dtypes, sizes, layouts and options, and negate them or make them constant.
     """
     found = [site for path in _files(paths) for site in _sites(_module(path), conditions)]
@@ -62,7 +72,7 @@ def draw(count: int, seed: int, paths: Sequence[str], conditions: bool = False) 
     for site in found:
         if len(mutants) == count:
             break
-        mutant = _mutant(site, rng.choice(_replacements(site)))
+        mutant = _mutant(site, rng.choice(_replacements(site)), reach)
         if mutant is not None:
             mutants.append(mutant)
     return mutants
@@ -85,7 +95,7 @@ def _sites(module: Module, conditions: bool) -> Iterator[Site]:
         options = _options(function)
         for node in _inner(function.body):
             for part in _conditions(node):
-                if not conditions or _is_about(part, options):
+                if (not conditions or _is_about(part, options)) and not ELSEWHERE.search(ast.unparse(part)):
                     yield Site(module, name, part, True)
             if not conditions and _is_other(node):
                 yield Site(module, name, node, False)
@@ -94,7 +104,7 @@ def _sites(module: Module, conditions: bool) -> Iterator[Site]:
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef | ast.FunctionDef):
-            if isinstance(child, ast.FunctionDef) and child.name != "__repr__":
+            if isinstance(child, ast.FunctionDef) and child.name not in ("__repr__", "__hash__"):
                 yield prefix + child.name, child
             yield from _functions(child, f"{prefix}{child.name}.")
         elif isinstance(child, ast.If | ast.Try) and "TYPE_CHECKING" not in ast.dump(child)[:60]:
@@ -112,6 +122,8 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return
+    if isinstance(node, ast.keyword) and node.arg in NO_RESULT:
+        return
     yield node
     for field, value in ast.iter_fields(node):
         if field not in ("annotation", "returns", "decorator_list"):
@@ -123,7 +135,7 @@ def _nodes(node: ast.AST) -> Iterator[ast.AST]:
 def _is_other(node: ast.AST) -> bool:
     """Returns whether the node has a replacement that is no condition's."""
     if isinstance(node, ast.Compare):
-        return type(node.ops[0]) in SWAPPED
+        return type(node.ops[0]) in SWAPPED and not ELSEWHERE.search(ast.unparse(node))
     if isinstance(node, ast.BinOp | ast.BoolOp):
         return type(node.op) in SWAPPED and not _is_text(node)
     if isinstance(node, ast.UnaryOp):
@@ -188,7 +200,7 @@ def _options(function: ast.FunctionDef) -> set[str]:
     return {argument.arg for argument in (*defaults, *given.kwonlyargs)}
 
 
-def _mutant(site: Site, replacement: str) -> Mutant | None:
+def _mutant(site: Site, replacement: str, reach: Reach) -> Mutant | None:
     """Returns the mutant, or None if it cannot be described by its source."""
     path, original = site.module.path, ast.unparse(site.node)
     line, column = getattr(site.node, "lineno", 0), getattr(site.node, "col_offset", 0)
@@ -199,7 +211,7 @@ def _mutant(site: Site, replacement: str) -> Mutant | None:
         function=site.function,
         original=original,
         replacement=replacement,
-        tests=tests_of(path),
+        tests=tests_of(path, site.function, reach),
         why=change,
     )
     try:

@@ -1,68 +1,65 @@
-"""Finds the tests that cover a module: tests mirror the source tree, so these are its mirror and its folder."""
+"""Chooses the tests of a drawn mutant: those that call its function, the nearest first.
 
-import ast
-import functools
+A function that no test calls in its own process has the tests that mirror its module, then those of its folders.
+"""
+
 import shlex
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from mutants.mutant import ROOT
+from mutants.reach import Case, Reach
 
-LIBRARIES = ("numpy", "torch", "mlx", "jax", "dask")
-ON_THREE = "numpy,torch,mlx"
-GENERAL = ("tests/ops/test_transforms.py", "tests/ops/test_compile.py", "tests/ops/test_tensor.py")
+BESIDE_THE_DEFAULT = ("jax", "dask")
+"""The libraries on which the tests of ops run only where an option names them."""
 
-
-def tests_of(module: str) -> tuple[str, ...]:
-    """Returns the entries of `Mutant.tests` for a module of the package, from narrow to wide."""
-    parts = PurePosixPath(module).with_suffix("").parts[1:]
-    return tuple(dict.fromkeys(_entries(parts)))
+ENOUGH = 150.0
+"""The seconds that the tests of a mutant may take beyond those of its mirror."""
 
 
-def _entries(parts: tuple[str, ...]) -> Iterator[str]:
-    stem = parts[-1].removesuffix("_ops") if parts[-1] != "__init__" else parts[-2]
-    library = parts[1] if parts[0] == "backend" and parts[1] in LIBRARIES else None
-    backends = library or ON_THREE
-    yield from _existing(f"tests/{'/'.join(parts[:-1])}/test_{stem}.py", backends)
-    if parts[0] in ("backend", "ops", "rules"):
-        yield from _existing(f"tests/ops/test_{stem}.py", backends)
-        if names := _ops(stem):
-            yield _rows(names, backends)
-        beside = [*(ROOT / "tests/backend").glob(f"test_{library or 'numpy'}*.py"), ROOT / "tests/regressions"]
-        yield from _all(sorted(str(file.relative_to(ROOT)) for file in beside), backends)
-        yield from _all(list(GENERAL), backends)
-    else:
-        for depth in range(len(parts) - 1, 0, -1):
-            # A folder of the first level has hundreds of tests, most of which do not depend on the backend.
-            yield from _existing(f"tests/{'/'.join(parts[:depth])}", backends if depth > 1 else "numpy")
+def tests_of(module: str, function: str, reach: Reach) -> tuple[str, ...]:
+    """Returns the entries of `Mutant.tests` for a function of the package, from narrow to wide."""
+    package, *parts = PurePosixPath(module).with_suffix("").parts
+    stem = [package, *parts][-2] if parts[-1] == "__init__" else parts[-1].removesuffix("_ops")
+    folders = [f"tests/{'/'.join(parts[:depth])}" for depth in range(len(parts) - 1, 0, -1)]
+    mirrors = [f"{folder}/test_{stem}.py" for folder in (*folders, "tests/ops")]
+    cases = reach.cases(module, function)
+    entries = [*_by_calls(cases, mirrors)]
+    if len(parts) > 1 and parts[1] in BESIDE_THE_DEFAULT:
+        entries += [f"{mirrors[-1]} --ember-backend {parts[1]}"]
+    if sum(case.seconds for case in cases) < 1:
+        entries += [mirrors[0], *folders]
+    return tuple(entry for entry in dict.fromkeys(entries) if _exists(entry))
 
 
-def _existing(path: str, backends: str) -> Iterator[str]:
-    if (ROOT / path).exists():
-        yield f"{path} --ember-backend {backends}"
+def _exists(entry: str) -> bool:
+    return (ROOT / shlex.split(entry)[0].partition("::")[0]).exists()
 
 
-def _all(paths: list[str], backends: str) -> Iterator[str]:
-    if paths:
-        yield f"{shlex.join(paths)} --ember-backend {backends}"
+def _by_calls(cases: Iterable[Case], mirrors: Sequence[str]) -> Iterator[str]:
+    """Yields the tests in three runs: the mirror, a case of each set of called functions, and the others."""
+    ordered = sorted(cases, key=lambda case: case.breadth)
+    mirrored = [case for case in ordered if case.test.startswith(tuple(mirrors))]
+    chosen = {case.test for case in mirrored}
+    yield from _run(mirrored, ENOUGH)
+    seen: set[tuple[int, str]] = set()
+    first: list[Case] = []
+    for case in ordered:
+        kind = (case.calls, case.test.partition("[")[0])
+        if case.test not in chosen and kind not in seen:
+            seen.add(kind)
+            first.append(case)
+            chosen.add(case.test)
+    yield from _run(first, ENOUGH / 2)
+    yield from _run([case for case in ordered if case.test not in chosen], ENOUGH / 2)
 
 
-def _rows(names: list[str], backends: str) -> str:
-    chosen = "test_a_sample_row_passes and ({})".format(" or ".join(f"-{name}]" for name in names))
-    return shlex.join(["tests/conformance/test_samples.py", "-k", chosen, "--ember-backend", backends])
-
-
-@functools.cache
-def _ops(category: str) -> list[str]:
-    """Returns the ops of a category that have a row of samples."""
-    found: list[str] = []
-    for file in (f"{category}.py", f"{category}_ops.py"):
-        path = Path(ROOT / "emberharmony/ops" / file)
-        if path.exists() and (ROOT / "emberharmony/testing/samples" / f"{category}.py").exists():
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            found += [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and _is_op(node)]
-    return found
-
-
-def _is_op(node: ast.FunctionDef) -> bool:
-    return any(isinstance(mark, ast.Name) and mark.id == "op" for mark in node.decorator_list)
+def _run(cases: Sequence[Case], seconds: float) -> Iterator[str]:
+    """Yields one run of tests, the nearest, that takes so long at most."""
+    chosen: list[str] = []
+    for case in cases:
+        if case.seconds <= seconds:
+            seconds -= case.seconds
+            chosen.append(case.test)
+    if chosen:
+        yield shlex.join(sorted(chosen, key=lambda test: test.partition("::")[0]))

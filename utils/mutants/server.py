@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 
 OPTIONS = (
@@ -67,6 +68,9 @@ def run_child(request: dict[str, Any]) -> int:
         return 0
     import pytest
 
+    if "reached" in request:
+        plugin = importlib.import_module("reached").Reached(Path(request["reached"]), Path.cwd())
+        return int(pytest.main([*(option for option in OPTIONS if option != "-x"), *request["arguments"]], [plugin]))
     recorder = Recorder(request["report"])
     status = int(pytest.main([*OPTIONS, *request["arguments"]], plugins=[recorder]))
     recorder.save()

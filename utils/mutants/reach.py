@@ -1,0 +1,108 @@
+"""Knows which tests call which functions of the package, from a run of each test file with a trace function."""
+
+import hashlib
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mutants.copies import Copy
+from mutants.mutant import ROOT
+
+FOLDER = ROOT / ".mutants" / "reached"
+LEFT_OUT = ("tests/emberlint/", "tests/typing/", "tests/utils/")
+"""Tests of other packages and of types."""
+
+TOGETHER = 12
+"""So many test files run in one process."""
+
+LONGEST = 1800.0
+
+
+class Case(NamedTuple):
+    """A test that calls a function.
+
+    Attributes:
+        test: its node id.
+        seconds: how long it takes.
+        calls: which functions of the package it calls; equal for tests of one file that call the same.
+        breadth: how many functions of the package it calls.
+    """
+
+    test: str
+    seconds: float
+    calls: int
+    breadth: int
+
+
+class Reach:
+    """The tests that call each function.
+
+    Args:
+        folder: where the records are kept, one for each test file.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self.folder = folder
+        self._cases: dict[str, list[Case]] | None = None
+
+    def cases(self, module: str, function: str) -> list[Case]:
+        """Returns the tests that call a function, or one that is defined in it."""
+        if self._cases is None:
+            self._cases = self._read()
+        return self._cases.get(f"{module}:{function}", [])
+
+    def update(self, say: Callable[[str], None]) -> None:
+        """Runs the test files that are new or have changed since their record was written."""
+        stale = [name for name in _files() if not self._is_kept(name)]
+        if not stale:
+            return
+        say(f"{len(stale)} test files are run once, to see which functions their tests call")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder, Copy(Path(folder) / "0") as copy:
+            for start in range(0, len(stale), TOGETHER):
+                part = stale[start : start + TOGETHER]
+                answer = copy.ask({"arguments": part, "reached": str(self.folder)}, LONGEST)
+                for name in part:
+                    self._keep(name)
+                say(f"{start + len(part):4}/{len(stale)} {answer['seconds']:6.1f} s  to {part[-1]}")
+        self._cases = None
+
+    def _is_kept(self, name: str) -> bool:
+        path = self._path(name)
+        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("hash") == _hash(name)
+
+    def _keep(self, name: str) -> None:
+        """Adds the hash of the test file to its record, which is empty if no test of it ran."""
+        path = self._path(name)
+        empty: dict[str, list[Any]] = {"functions": [], "sets": [], "tests": []}
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
+        path.write_text(json.dumps({"hash": _hash(name), **content}), encoding="utf-8")
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name.replace('/', '+')}.json"
+
+    def _read(self) -> dict[str, list[Case]]:
+        cases: dict[str, list[Case]] = defaultdict(list)
+        numbers: dict[tuple[str, int], int] = {}
+        for name in _files():
+            if not self._path(name).exists():
+                continue
+            record = json.loads(self._path(name).read_text(encoding="utf-8"))
+            for test, seconds, place in record["tests"]:
+                called = [record["functions"][number] for number in record["sets"][place]]
+                case = Case(test, seconds, numbers.setdefault((name, place), len(numbers)), len(called))
+                for function in called:
+                    cases[function].append(case)
+        return cases
+
+
+def _files() -> Sequence[str]:
+    names = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py"))
+    return [name for name in names if not name.startswith(LEFT_OUT)]
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:20]
