@@ -254,6 +254,25 @@ def test_wrong_arguments_of_transforms_are_refused(
         call()
 
 
+@pytest.mark.parametrize(
+    "differentiated",
+    [
+        lambda f, x: ops.grad(f)(x),
+        lambda f, x: ops.value_and_grad(f)(x),
+        lambda f, x: ops.vjp(f, x),
+        lambda f, x: ops.jvp(f, (x,), (x,)),
+        lambda f, x: ops.jacobian(f)(x),
+        lambda f, x: ops.hessian(f)(x),
+    ],
+)
+def test_integers_are_refused_in_every_form(differentiated: Callable[..., Any], backend: str) -> None:
+    for dtype in ("int32", "bool"):
+        host = np.ones(2, dtype)
+        for x in (host, host.tolist(), ops.array(host), {"x": ops.array(host)}, (ops.ones(2), ops.array(host))):
+            with pytest.raises(errors.DTypeError, match="argument to differentiate"):
+                differentiated(lambda tree: ops.sum(ops.multiply(ops.tree_leaves(tree)[0], 1.5)), x)
+
+
 def test_tensors_of_another_backend_are_refused(backend: str) -> None:
     other = next((name for name in ops.available_backends() if name not in (backend, "numpy")), None)
     if other is None:

@@ -1,5 +1,6 @@
 """`ops.profile`: times, costs, peaks of memory, and files for viewers."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from emberharmony import nn, ops
+from emberharmony.core import op_globals
 from emberharmony.core.registry import OPS
 from emberharmony.errors import ArgumentError
 from emberharmony.transforms.logs import roofline
@@ -106,6 +108,20 @@ def _fixed_rates(monkeypatch: pytest.MonkeyPatch) -> None:
             return Rates(1e9, 1e9)
 
     monkeypatch.setattr(roofline, "_MEASURED", Known())
+
+
+def test_the_rates_are_the_work_of_a_call_by_its_seconds(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "_MEASURED": {},
+        "_WIDTH": 8,
+        "_LENGTH": 16,
+        "perf_counter": itertools.count(0, 4).__next__,
+    }.items():
+        monkeypatch.setattr(roofline, name, value)
+    rates = roofline.rates(op_globals.active().backend)
+    assert rates == (2 * 8 * 8 * 8 / 4, 2 * 16 * 4 / 4)
+    assert rates.least_seconds(512, 32) == 2.0
+    assert rates.least_seconds(256, 96) == 3.0
 
 
 def trained() -> Any:

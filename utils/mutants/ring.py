@@ -13,8 +13,8 @@ from mutants.reach import Case, Reach
 BESIDE_THE_DEFAULT = ("jax", "dask")
 """The libraries on which the tests of ops run only where an option names them."""
 
-ENOUGH = 150.0
-"""The seconds that the tests of a mutant may take beyond those of its mirror."""
+ENOUGH = 80.0
+"""The seconds that the tests of a mutant may take that mirror its module; all others may take as long together."""
 
 
 def tests_of(module: str, function: str, reach: Reach) -> tuple[str, ...]:

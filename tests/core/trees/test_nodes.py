@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emberharmony import ops
+from emberharmony import Parameter, ops
 from emberharmony.core.trees.nodes import declared_fields
+from emberharmony.core.trees.objects import instances_in
 from emberharmony.errors import ArgumentError, ArgumentTypeError, DTypeError
 from tests.ops.trees import lists
 
@@ -230,6 +231,14 @@ def test_a_class_is_registered_once(fresh: type) -> None:
     with pytest.raises(ArgumentError, match="Fresh is registered already"):
         ops.register_node(fresh, lambda node: ([], None), lambda _, children: fresh())
     assert ops.tree_leaves(tree) == [2.0]
+
+
+def test_what_a_class_holds_is_searched_from_its_registration_on(fresh: type) -> None:
+    fresh.__array__ = None  # type: ignore[attr-defined]  # a class of arrays is not searched
+    held = [[], fresh(cell := Parameter([1.0]))]
+    assert instances_in(held, Parameter) == []
+    ops.register_node(fresh, lambda node: ([node.value], None), lambda _, children: fresh(*children))
+    assert instances_in(held, Parameter) == [cell]
 
 
 def test_the_nearest_registered_base_counts(fresh: type) -> None:

@@ -1,6 +1,7 @@
 """`compare`: verdicts, control flow, errors, training steps, files of calls, and reports."""
 
 import json
+import math
 import os
 import tempfile
 import tracemalloc
@@ -357,6 +358,8 @@ def test_the_page_has_all_calls(tmp_path: Path) -> None:
     many.rows = [
         Row(i, "add</script>", "net.h", "f.py:1", ((2, 3),), 1e-7, (None, 0.5), "rounding") for i in range(20000)
     ]
+    many.rows[0].errors = (None, math.inf)
+    assert json.loads(many.to_json(), parse_constant=pytest.fail)["calls"][0]["errors"] == [None, "inf"]
     many.html(str(tmp_path / "many.html"))
     assert os.path.getsize(tmp_path / "many.html") < 2_000_000
     assert "add</script>" not in (tmp_path / "many.html").read_text(encoding="utf-8")
