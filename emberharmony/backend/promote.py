@@ -66,6 +66,11 @@ SAME = "{0}.dtype is {1}.dtype"
 """The condition `same` of a library that has one object for each dtype."""
 
 
+def _has_dtype(operand: Any) -> bool:
+    # The class comes first, because torch.compile knows only that of a number that changes between calls.
+    return type(operand) not in _ABSORBS and hasattr(operand, "dtype")
+
+
 class Promotion:
     """The promotion rules of one backend: finds the common dtype of operands, and casts operands to it.
 
@@ -110,7 +115,7 @@ class Promotion:
         Raises:
             DTypeError: if the backend does not have that dtype.
         """
-        strong = [x.dtype for x in operands if hasattr(x, "dtype")]
+        strong = [x.dtype for x in operands if _has_dtype(x)]
         if len(strong) > 2:
             # Ignore integers if any operand is floating, as `core.numeric.promotion` does, so that the order of the
             # operands does not matter.
@@ -119,7 +124,7 @@ class Promotion:
         for own in strong:
             dtype = own if dtype is None else self._promoted(dtype, own)
         for x in operands:
-            if not hasattr(x, "dtype"):
+            if not _has_dtype(x):
                 dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._weak(dtype, type(x))
         return dtype
 
@@ -151,7 +156,7 @@ class Promotion:
         return self._to(operand, self.dtypes[dtype])
 
     def _to(self, operand: Any, native: Any) -> Any:
-        if hasattr(operand, "dtype"):
+        if _has_dtype(operand):
             return operand if operand.dtype == native else self.cast(operand, native)
         if type(operand) is int:
             kind = self.kinds[native]

@@ -175,7 +175,9 @@ class TorchBackend(
             if isinstance(value, torch.Tensor):
                 return value
             if isinstance(value, np.ndarray):
-                return torch.from_numpy(value).to(place(None))
+                # The graph may break at each call, and a method that waits for its arguments cannot be traced then.
+                tensor, device = torch.from_numpy(value), place(None)
+                return tensor if device is None else tensor.to(device)
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
                 if dtype is None:
                     made = torch.tensor(value)

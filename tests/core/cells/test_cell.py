@@ -508,6 +508,8 @@ def test_a_traced_tensor_does_not_move(here: str, there: str) -> None:
 
 @pairs
 def test_a_move_inside_a_transform_outlives_it(here: str, there: str) -> None:
+    with ops.use_backend(there), ops.device("cpu"):
+        pass  # from now on the process asks where to make each tensor
     other: list[Parameter] = []
     for run in (
         lambda f: ops.grad(lambda x: ops.sum(f(x)))([1.0, 2.0]),
