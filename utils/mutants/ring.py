@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from mutants.mutant import ROOT
 from mutants.reach import Case, Reach
 
-BESIDE_THE_DEFAULT = ("jax", "dask")
-"""The libraries on which the tests of ops run only where an option names them."""
+BESIDE_THE_DEFAULT = {"jax": "jax", "dask": "dask", "fallback": "dask"}
+"""By folder of `backend/`, the library on which the tests of ops try it, but only where an option names the library."""
 
 ENOUGH = 80.0
 """The seconds that the tests of a mutant may take that mirror its module; all others may take as long together."""
@@ -22,14 +22,20 @@ def tests_of(module: str, function: str, reach: Reach) -> tuple[str, ...]:
     package, *parts = PurePosixPath(module).with_suffix("").parts
     stem = [package, *parts][-2] if parts[-1] == "__init__" else parts[-1].removesuffix("_ops")
     folders = [f"tests/{'/'.join(parts[:depth])}" for depth in range(len(parts) - 1, 0, -1)]
-    mirrors = [f"{folder}/test_{stem}.py" for folder in (*folders, "tests/ops")]
+    mirrors = [*(f"{folder}/test_{stem}.py" for folder in folders), *_of_ops(stem)]
     cases = reach.cases(module, function)
     entries = [*_by_calls(cases, mirrors)]
     if len(parts) > 1 and parts[1] in BESIDE_THE_DEFAULT:
-        entries += [f"{mirrors[-1]} --ember-backend {parts[1]}"]
+        entries += [f"{file} --ember-backend {BESIDE_THE_DEFAULT[parts[1]]}" for file in _of_ops(stem)]
     if sum(case.seconds for case in cases) < 1:
-        entries += [mirrors[0], *folders]
+        entries += [f"{folders[0]}/test_{stem}.py", *folders] if folders else []
     return tuple(entry for entry in dict.fromkeys(entries) if _exists(entry))
+
+
+def _of_ops(stem: str) -> list[str]:
+    """Returns the test files of ops whose name begins as that of a module: `shapes.py` has `test_shape.py`."""
+    word = stem.partition("_")[0].removesuffix("s")
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/ops").glob(f"test_{word}*.py"))
 
 
 def _exists(entry: str) -> bool:
