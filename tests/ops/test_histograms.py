@@ -32,6 +32,16 @@ def test_histogram_ignores_nan_and_refuses_wrong_bins(backend: str) -> None:
             ops.histogram([1.0], bins, limits)
 
 
+def test_the_edges_move_with_the_extremes_unless_a_range_is_given(backend: str) -> None:
+    weights, x = ops.array([1.0, 2.0, 3.0, 4.0, 5.0]), ops.array([0.0, 1.0, 3.0, 1.0, 0.5])
+
+    def edges(x: Any, limits: Any = None) -> Any:
+        return ops.sum(ops.multiply(ops.histogram(x, 4, limits)[1], weights))
+
+    assert host(ops.grad(edges)(x)) == [5.0, 0.0, 10.0, 0.0, 0.0]
+    assert host(ops.grad(edges)(x, (0.0, 1.0))) == [0.0] * 5
+
+
 def test_counts_of_an_empty_vector_are_zero(backend: str) -> None:
     assert host(ops.bincount(ops.zeros((0,), "int64"), minlength=2)) == [0, 0]
 

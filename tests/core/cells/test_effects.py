@@ -95,6 +95,37 @@ def test_gradients_are_added_to_those_of_earlier_calls(quick: str) -> None:
     assert quick != "numpy" or runs == 4
 
 
+ACTIONS: dict[str, Callable[[Parameter, Any], object]] = {
+    "backward": lambda w, _: ops.backward(lambda: ops.sum(ops.square(w)), [w]),
+    "step": lambda _, optimizer: optimizer.step(),
+    "step without clearing": lambda _, optimizer: optimizer.step(clear=False),
+    "step by gradients": lambda w, optimizer: optimizer.step({w: ops.array([2.0, 3.0])}),
+    "clear": lambda _, optimizer: optimizer.zero_grad(),
+    "assign a gradient": lambda w, _: setattr(w, "grad", ops.array([1.0, -1.0])),
+}
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("first", ACTIONS)
+def test_two_actions_in_either_order_do_what_they_do_uncompiled(first: str, quick: str) -> None:
+    for second in ACTIONS if quick != "torch" else ["step by gradients"]:  # torch.compile takes half a second for each
+        found = []
+        for compiled in (False, True):
+            w = Parameter([1.0, -2.0])
+            optimizer = optim.SGD([w], lr=0.25, momentum=0.5)
+
+            def act(x: Any, w: Parameter = w, optimizer: Any = optimizer, second: str = second) -> Any:
+                ACTIONS[first](w, optimizer)
+                ACTIONS[second](w, optimizer)
+                return x
+
+            call = ops.compile(act) if compiled else act
+            for _ in range(3):
+                call(ops.ones(()))
+            found.append([ops.to_numpy(w.value).tolist(), None if w.grad is None else ops.to_numpy(w.grad).tolist()])
+        assert found[0] == found[1], second
+
+
 @pytest.mark.sampled(3)
 def test_gradients_can_be_used_in_the_function(quick: str) -> None:
     def step(training: Training, x: Any, y: Any) -> Any:
