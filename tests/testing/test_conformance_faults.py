@@ -1,22 +1,25 @@
 """The conformance checks name faults that are planted into a backend: by check, and with the size of the error."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from emberharmony import ops
+from emberharmony.backend.discovery import is_installed
 from emberharmony.core.selection import Override
 from emberharmony.errors import ShapeError
 from emberharmony.rules import RULES
 from emberharmony.testing.conformance import Outcome, run_sample
 from emberharmony.testing.sample import EPSILON
 from emberharmony.testing.samples import all_samples
+from tests.sampling import portion
 from tests.testing.differences.faults import faulty
 from tests.testing.differences.kinds import as_dtype, at_end, then
 
 SAMPLES = all_samples()
+SIDES = [name for name in ("numpy", "torch", "mlx") if is_installed(name)]
 INF, NAN = math.inf, math.nan
 Change = Callable[..., Any]
 
@@ -43,13 +46,20 @@ def off(op: str, share: float) -> Change:
     return change
 
 
-@pytest.mark.parametrize("op", ["tanh", "exp", "sum", "matmul", "softmax", "log1p"])
-def test_an_error_is_measured_in_units_of_the_tolerance(op: str, backend: str) -> None:
+def on_some(cases: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns each case with the backends that this run tries it on: one, and the next case on the next one."""
+    sides = [SIDES[at:] + SIDES[:at] for at in range(len(SIDES))]
+    return [(case, side) for at, case in enumerate(cases) for side in portion(sides[at % len(sides)], len(sides))]
+
+
+@pytest.mark.parametrize(("op", "side"), on_some(["tanh", "exp", "sum", "matmul", "softmax", "log1p"]))
+def test_an_error_is_measured_in_units_of_the_tolerance(op: str, side: str) -> None:
+    ops.set_backend(side)
     for share in (0.25, 2, 8, 64):
-        found = [o for o in outcomes(op, backend, off(op, share), most=3) if o.check in ("value", "0-d")]
+        found = [o for o in outcomes(op, side, off(op, share), most=3) if o.check in ("value", "0-d")]
         assert found
         for each in found:
-            assert (each.op, each.backend) == (op, backend)
+            assert (each.op, each.backend) == (op, side)
             if each.dtype not in ("float32", "float64"):  # the change leaves the others, or is rounded to few digits
                 continue
             assert each.error == pytest.approx(share, abs=0.75), (each.dtype, each.label)
@@ -138,17 +148,18 @@ def test_a_wrong_second_derivative_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert all("the second order: derivatives give" in o.failure for o in failed)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_named(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "side"), on_some(FAULTS))
+def test_a_fault_is_named(name: str, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ops.set_backend(side)
     op, change, check, message = FAULTS[name]
-    if check == "gradient" and backend == "numpy":
+    if check == "gradient" and side == "numpy":
         monkeypatch.setitem(RULES, op, RULES["sin"])  # the tape on NumPy differentiates by rules
-        found = [*run_sample(SAMPLES[op], backend, most=4)]
+        found = [*run_sample(SAMPLES[op], side, most=4)]
     else:
-        found = outcomes(op, backend, change)
+        found = outcomes(op, side, change)
     failed = [o for o in found if o.failure]
     assert failed
     assert any(o.check == check and message in o.failure for o in failed), {(o.check, o.failure[:150]) for o in failed}
-    assert all((o.op, o.backend) == (op, backend) and o.snippet for o in failed)
+    assert all((o.op, o.backend) == (op, side) and o.snippet for o in failed)
     if check in ("0-d", "empty", "promotion", "error"):
         assert {o.check for o in failed} == {check}

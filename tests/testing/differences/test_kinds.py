@@ -17,8 +17,8 @@ from tests.testing.differences.kinds import DIFFERENTIATED, KINDS, LONG, RIGHT, 
 
 SIDES = [name for name in ("numpy", "torch", "mlx") if is_installed(name)]
 PAIRS = [*itertools.permutations(SIDES, 2)]
-TURNS = portion(range(len(PAIRS)), max(1, len(PAIRS) // 2))
-"""With which pairs of backends each fault is tried: with two of six."""
+TURNS = portion(range(len(PAIRS)), max(1, len(PAIRS)))
+"""With which pairs of backends each fault is tried: with one of six, the next fault with the next pair."""
 
 pytestmark = pytest.mark.skipif(len(SIDES) < 2, reason="a comparison needs two backends")
 
