@@ -34,7 +34,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     Raises:
         ArgumentError: if an integer is negative, or `sparse` is True.
         DTypeError: if `x` does not hold integers.
-        ShapeError: if `x` is not a vector.
+        ShapeError: if `x` is not a vector, or the weights do not have its shape.
 
     Example:
         >>> ops.bincount([0, 2, 2]).tolist()

@@ -64,6 +64,16 @@ def test_every_op_passes_on_the_strictest_library(strict: Backend) -> None:
     assert failures(ROWS, "strict") == ([], {})
 
 
+@pytest.mark.parametrize(
+    "op", ["argsort", "sort", "argmax", "argmin", "cumsum", "cumprod", "flip", "sum", "max", "std"]
+)
+def test_without_an_axis_all_elements_count_on_the_strictest_library(op: str, strict: Backend) -> None:
+    x = [[3.0, 1.0, 2.0], [0.5, 5.0, 4.0]]
+    wanted = getattr(np, op)(x, axis=None)
+    with ops.use_backend("strict"):
+        assert ops.to_numpy(getattr(ops, op)(x, axis=None)) == pytest.approx(wanted)
+
+
 def test_cumulative_sums_and_products_of_booleans_are_booleans_on_the_strictest_library(strict: Backend) -> None:
     with ops.use_backend("strict"):
         some, every = ops.cumsum([0.0, 0.5, -0.5], dtype="bool"), ops.cumprod([2.0, 0.0, 3.0], dtype="bool")

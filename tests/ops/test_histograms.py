@@ -53,3 +53,6 @@ def test_only_vectors_of_natural_numbers_are_counted(backend: str) -> None:
         ops.bincount([0.5])
     with pytest.raises(errors.ShapeError):
         ops.bincount([[1]])
+    for weights in ([1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]]):  # a library may broadcast some of them
+        with pytest.raises(errors.ShapeError):
+            ops.bincount([0, 1], weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, kept, one_element, resized
 from emberharmony.backend.promote import nonempty, single
+from emberharmony.backend.shared.histograms import check_weights
 from emberharmony.backend.shared.segments import check_segments, segment_count, segments
 from emberharmony.backend.shared.sorting import side_of, top
 from emberharmony.core.axes import broadcast
@@ -130,6 +131,8 @@ class AbstractReductions:
         self: Any, name: str, x: AbstractTensor, weights: Any = None, minlength: int = 0, sparse: bool = False
     ) -> AbstractTensor:
         dense("sparse", sparse)
+        if weights is not None:
+            check_weights(weights, x)
         found = dtype_from(self, name, x, weights, minlength)
         if x.known is None:
             raise no_value("the length of the result is the largest element plus one")

@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.dask.blocks import Block, Slot, known
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
 
 
@@ -34,6 +34,8 @@ class DaskHistogramsOps:
         """Counts block by block; the largest number is computed first, because the shape depends on it."""
         dense("sparse", sparse)
         countable(np.zeros((1,) * known(x).ndim, x.dtype))
+        if weights is not None:
+            check_weights(known(weights), x)
         ends = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
         length = max(int(ends.max(initial=-1)) + 1, minlength)
         if not x.size:
@@ -42,7 +44,7 @@ class DaskHistogramsOps:
         if weights is None:
             return self._added(_bincount, [numbers], (None, length), length, DTYPES["int64"])
         weights = promotion.floats(weights)
-        wide = self.bound.broadcast_to(cast(weights, DTYPES["float64"]), x.shape)
+        wide = cast(weights, DTYPES["float64"])
         return cast(self._added(_bincount, [numbers, wide], (length,), length, wide.dtype), weights.dtype)
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:

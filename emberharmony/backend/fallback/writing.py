@@ -23,7 +23,7 @@ from emberharmony.backend.fallback.tools import (
     reading,
 )
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.backend.shared.indexing import block, columns, reduction_of
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segments
 from emberharmony.core.options import dense
@@ -115,6 +115,7 @@ def bincount(backend: Any, x: Any, weights: Any = None, minlength: int = 0, spar
     host = countable(on_host(backend, x))
     if weights is None:
         return placed(backend, np.bincount(host, None, minlength), backend.dtypes["int64"])
+    check_weights(weights, x)
     weights = floats(backend, weights)
     counted = np.bincount(host, on_host(backend, weights).astype(np.float64), minlength)
     return placed(backend, counted, weights.dtype)

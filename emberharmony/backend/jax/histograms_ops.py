@@ -9,7 +9,7 @@ from jax import lax
 
 from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widened
 from emberharmony.backend.jax.tracing import is_traced, on_host
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
 
 
@@ -26,12 +26,11 @@ class JAXHistogramsOps:
         counts = np.bincount(host, None, minlength)
         if weights is None:
             return of_host(counts)
+        check_weights(weights, x)
         weights = promotion.floats(weights)
         wide = cast(
             weights, np.dtype(np.complex128 if is_complex(weights) else np.float64)
         )  # as the other backends add
-        if wide.shape != host.shape:
-            raise ValueError(f"expected weights of shape {host.shape}, got {wide.shape}")
         return cast(jnp.zeros(len(counts), wide.dtype).at[host].add(wide), weights.dtype)
 
     def histogram(

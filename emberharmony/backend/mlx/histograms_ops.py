@@ -7,7 +7,7 @@ import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.core import op_globals
 from emberharmony.core.options import dense
 
@@ -21,6 +21,7 @@ class MLXHistogramsOps:
         host = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
         if weights is None:
             return of_host(np.bincount(host, None, minlength))
+        check_weights(weights, x)
         weights = promotion.floats(weights)
 
         def counted(weights: mx.array) -> mx.array:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
 
 
@@ -18,6 +18,7 @@ class NumpyHistogramsOps:
         host = countable(x)
         if weights is None:
             return np.bincount(host, None, minlength)
+        check_weights(weights, x)
         weights = promotion.floats(weights)
         return np.bincount(host, weights.astype(np.float64), minlength).astype(weights.dtype)
 

@@ -1,5 +1,7 @@
 """The arguments of histograms and counts."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.backend.shared.device import check_memory
@@ -34,6 +36,16 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     # An empty range is widened to length 1, as in np.histogram.
     return np.linspace(low, high, bins + 1) if low < high else np.linspace(low - 0.5, high + 0.5, bins + 1)
+
+
+def check_weights(weights: Any, x: Any) -> None:
+    """Checks that a vector to count has one weight for each element.
+
+    Raises:
+        ShapeError: if it does not; some libraries would broadcast the weights.
+    """
+    if tuple(weights.shape) != tuple(x.shape):
+        raise ShapeError(f"expected weights of shape {tuple(x.shape)}, got {tuple(weights.shape)}")
 
 
 def countable(x: np.ndarray) -> np.ndarray:

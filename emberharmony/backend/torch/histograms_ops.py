@@ -2,7 +2,7 @@
 
 import torch
 
-from emberharmony.backend.shared.histograms import countable, edges
+from emberharmony.backend.shared.histograms import check_weights, countable, edges
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.core.options import dense
 
@@ -19,6 +19,7 @@ class TorchHistogramsOps:
         x = x.to(torch.int64)
         if weights is None:
             return torch.bincount(x, None, minlength)
+        check_weights(weights, x)
         weights = promotion.floats(weights)
         # torch.bincount (PyTorch 2.13) has no derivative with respect to the weights; index_add has.
         count = max(minlength, int(x.max()) + 1 if x.numel() else 0)
