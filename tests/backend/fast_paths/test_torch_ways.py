@@ -318,6 +318,7 @@ rot90(f(4, 5), 0)
 ASCENDING = """
 softmax(f(5, 3)) < softmax(f(5, 3), (0, 1))
 softplus(f(5)) < softplus(i(5))
+isclose(f(5), f(5)) < isclose(i(5), i(5)) < isclose(f(5), f(5), f(add=4))
 isclose(f(5), f(5)) < isclose(f(5), f(5), 0.1, f(add=4)) < isclose(f(5), f(5), 0.1, f(add=4), True)
 conv(f(2, 5, 4), f(2, 4, 3)) < conv(f(2, 5, 4), f(2, 4, 3), 1, 'same') < conv(f(1, 5, 1), f(2, 1, 3))
 conv(f(2, 5, 4), f(2, 4, 3)) < conv(f(2, 2, 4), f(2, 4, 3)) < conv(f(2, 5, 4), f(2, 4, 3), (1,))
@@ -407,8 +408,7 @@ def test_a_kernel_of_the_backend_takes_fewer_calls(call: str) -> None:
 
 @pytest.mark.parametrize("call", listed(GENERAL))
 def test_a_composite_is_not_replaced(call: str) -> None:
-    # The share is low, because the ops of a body make more or fewer calls, depending on what the process did before.
-    assert not is_faster(call, share=0.6)
+    assert not is_faster(call)
 
 
 @pytest.mark.parametrize("line", listed(ASCENDING))

@@ -53,12 +53,14 @@ def cost(call: str, general_way: bool = False) -> int:
     space = {"f": f, "d": d, "h": h, "c": c, "i": i, "np": np, "t": ops.transpose}
     args = [eval(ast.unparse(arg), space) for arg in tree.args]
     kwargs = {str(part.arg): eval(ast.unparse(part.value), space) for part in tree.keywords}
-    return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
+    # While an override is alive, ops find the backend in another way; one that an earlier test left may be alive.
+    with ops.use_backend(ops.get_backend()):
+        return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
 
 
-def is_faster(call: str, share: float = 0.85) -> bool:
-    """Returns whether a call makes clearly fewer calls than the general way of the op: less than this share of them."""
-    return cost(call) < share * cost(call, general_way=True)
+def is_faster(call: str) -> bool:
+    """Returns whether a call makes clearly fewer calls than the general way of the op."""
+    return cost(call) < 0.85 * cost(call, general_way=True)
 
 
 def unordered(line: str) -> str:
