@@ -27,15 +27,15 @@ def as_index(value: Any) -> int:
 def whole(name: str, value: Any) -> Any:
     """Returns an option that is an integer, or a sequence of them, with Python integers in place of tensors.
 
-    Anything else, such as a word, is unchanged.
+    Anything else, such as a word or a Python number, is unchanged, and left to the op.
 
     Raises:
-        TypeError: if a number or a tensor in it is not an integer; dispatch makes it an ArgumentTypeError.
+        TypeError: if a tensor in it is not one of integers; dispatch makes it an ArgumentTypeError.
     """
     if value.__class__ in (list, tuple):
         return value.__class__([whole(name, item) for item in value])
     dtype = "" if value.__class__ is int else str(getattr(value, "dtype", ""))
-    if value.__class__ is float or (dtype and "int" not in dtype):
+    if dtype and "int" not in dtype:
         raise TypeError(f"{name} must be an integer, or a sequence of integers, not {brief(value)}")
     if not dtype or not hasattr(value, "ndim"):
         return value

@@ -9,7 +9,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, OutOfMemoryError, ShapeError
+from emberharmony.core.errors import ArgumentError, OutOfMemoryError, ShapeError
 from emberharmony.core.registry import OPS
 
 X = np.sin(np.arange(64.0)).reshape(2, 8, 4)
@@ -57,6 +57,7 @@ def test_bad_options_as_tuples_are_refused(backend: str) -> None:
     for options, error, message in (
         (((1,), one, one), ArgumentError, "strides is an integer of at least 1, or one for each of 2"),
         (((0, 1), one, one), ArgumentError, "strides is an integer of at least 1"),
+        (((1.5, 1), one, one), ArgumentError, "strides is an integer or a sequence of them"),
         ((one, (-1, 0), one), ArgumentError, "padding is"),
         ((one, one, (1, 1, 1)), ArgumentError, "dilation_rate is an integer"),
         ((one, (0, 0), (3, 1)), ShapeError, "a window of 7 does not fit an axis of length 5"),
@@ -66,8 +67,6 @@ def test_bad_options_as_tuples_are_refused(backend: str) -> None:
         strides, zeros, dilation = options
         with pytest.raises(error, match=message):
             ops.conv(x, kernel, strides, zeros, "channels_first", dilation)
-    with pytest.raises((ArgumentError, ArgumentTypeError), match=r"strides .* an integer"):
-        ops.conv(x, kernel, (1.5, 1), one, "channels_first", one)
     with pytest.raises(ShapeError, match="a tensor of 6 channels does not suit a kernel"):
         ops.conv(ops.zeros((1, 6, 5, 5)), kernel, one, one, "channels_first", one)
     with pytest.raises(ShapeError, match="a tensor of 8 channels does not suit a kernel"):
@@ -121,7 +120,7 @@ def test_bad_arguments_are_refused(backend: str) -> None:
             with pytest.raises(ArgumentError, match="or an integer of at least 0, or one for each of 1 spatial axes"):
                 call(padding)
         for padding in (1.5, [1.0]):
-            with pytest.raises((ArgumentError, ArgumentTypeError), match="an integer"):
+            with pytest.raises(ArgumentError, match=r"padding is 'valid' or 'same', not .*; or an integer of"):
                 call(padding)
     with pytest.raises(OutOfMemoryError):
         ops.conv(X, W, 1, 2**70)

@@ -131,7 +131,7 @@ def test_the_inverse_of_an_empty_spectrum_is_zero(backend: str) -> None:
 def test_a_length_that_is_no_integer_is_named(place: int, name: str, backend: str) -> None:
     lengths: list[float] = [4, 2, 4]
     lengths[place] += 0.5
-    with pytest.raises(errors.ArgumentTypeError, match=rf"stft\(\) on backend '{backend}': .*{name}"):
+    with pytest.raises(errors.ArgumentTypeError, match=rf"stft\(\) on backend '{backend}': expected an integer {name}"):
         ops.stft(np.ones(16, np.float32), *lengths)  # type: ignore[arg-type]
 
 

@@ -174,7 +174,7 @@ def test_integers_are_rounded_exactly(dtype: str, backend: str) -> None:
 
 def test_decimals_must_be_an_integer(backend: str) -> None:
     for x in ([1.0], [1], [True], [1j]):
-        with pytest.raises(ArgumentTypeError, match=r"decimals must be an integer, .* not 2\.5"):
+        with pytest.raises(ArgumentTypeError, match=r"decimals is an integer, not 2\.5"):
             ops.round(x, 2.5)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ from emberharmony.backend.shared.shape import (
     shifts_of,
     unstacked,
 )
-from emberharmony.core.axes import whole
+from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
 
@@ -39,7 +39,9 @@ def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
         # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
         shifts_of(shift, ())
         return x.copy()
-    return np.roll(x, whole("shift", shift), axis)
+    # np.roll takes 1.5 for 1.
+    shifts = tuple(map(as_index, shift)) if isinstance(shift, (tuple, list)) else as_index(shift)
+    return np.roll(x, shifts, axis)
 
 
 class NumpyShapeOps:

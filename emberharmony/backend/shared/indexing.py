@@ -199,9 +199,14 @@ def class_count(num_classes: int) -> int:
     """Returns the number of classes, checked.
 
     Raises:
+        ArgumentTypeError: if it is not an integer.
         ArgumentError: if it is negative.
         OutOfMemoryError: if no memory holds so many.
     """
+    try:
+        num_classes = as_index(num_classes)
+    except TypeError as error:
+        raise ArgumentTypeError(f"num_classes is an integer, not {num_classes!r:.60}") from error
     if num_classes < 0:
         raise ArgumentError(f"the number of classes is at least 0, not {num_classes}")
     if num_classes > ADDRESSABLE:

@@ -30,7 +30,7 @@ from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
 from emberharmony.core.axes import as_length
 from emberharmony.core.dispatch import fast
-from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 
 roll = through_signed(torch.roll)
 repeat_interleave = through_signed(torch.repeat_interleave)
@@ -122,9 +122,7 @@ class TorchShapeOps:
                     f"expected tensors with the same number of axes, at least one, got shapes {shapes}; reshape them, "
                     f"or use ops.stack"
                 )
-        if not -ndim <= axis < ndim:
-            raise AxisError(f"axis {axis} is out of range for tensors of {ndim} axes")
-        return torch.cat(tensors, axis)
+        return torch.cat(tensors, *normalized(axis, ndim))
 
     @staticmethod
     def stack(x: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
