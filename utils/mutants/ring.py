@@ -13,9 +13,6 @@ from mutants.reach import Case, Reach
 BESIDE_THE_DEFAULT = {"jax": "jax", "dask": "dask", "fallback": "dask"}
 """By folder of `backend/`, the library on which the tests of ops try it, but only where an option names the library."""
 
-STRICTEST = "tests/backend/test_array_api.py -m slow"
-"""All ops on a library of the array API standard and on default bodies, which `make deep` alone tries."""
-
 ENOUGH = 80.0
 """The seconds that the tests of a mutant may take that mirror its module; all others may take as long together."""
 
@@ -31,8 +28,6 @@ def tests_of(module: str, function: str, reach: Reach) -> tuple[str, ...]:
     folder = parts[1] if len(parts) > 2 else ""
     if folder in BESIDE_THE_DEFAULT:
         entries += [f"{file} --ember-backend {BESIDE_THE_DEFAULT[folder]}" for file in _of_ops(stem)]
-    if folder in ("arrayapi", "fallback"):
-        entries.append(STRICTEST)
     if sum(case.seconds for case in cases) < 1:
         entries += [f"{folders[0]}/test_{stem}.py", *folders] if folders else []
     return tuple(entry for entry in dict.fromkeys(entries) if _exists(entry))
