@@ -24,7 +24,19 @@ from emberharmony.testing.samples import all_samples
 xp = pytest.importorskip("array_api_strict")
 ROWS = all_samples()
 SAMPLE = (
-    *("arctan2", "cumsum", "diag", "divide_no_nan", "fft", "get_item", "logsumexp", "one_hot", "qr", "rsqrt"),
+    *(
+        "arctan2",
+        "cumsum",
+        "diag",
+        "divide_no_nan",
+        "fft",
+        "get_item",
+        "histogram",
+        "logsumexp",
+        "one_hot",
+        "qr",
+        "rsqrt",
+    ),
     *("segment_sum", "softmax", "sort", "take", "tril", "unique", "where"),
 )
 """Ops of each family, of which `test_every_op_passes_on_the_strictest_library` tests all."""

@@ -120,6 +120,19 @@ def test_functions_of_complex_numbers_agree_with_numpy(op: str, backend: str) ->
     np.testing.assert_allclose(ops.to_numpy(getattr(ops, op)(z)), getattr(np, op)(z.astype(np.complex128)), rtol=2e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_zero_parts_of_inverse_functions_have_the_signs_of_numpy(dtype: str, backend: str) -> None:
+    if backend == "mlx" and dtype == "complex128":
+        pytest.skip("MLX has no complex128")
+    x = np.array([complex(a, b) for a in (0.0, -0.0, 2.0, -2.0) for b in (0.0, -0.0, 2.0, -2.0)], dtype)
+    for name in ("arccos", "arcsin", "arccosh", "arcsinh", "sqrt", "log"):
+        with np.errstate(divide="ignore"):
+            wanted = getattr(np, name)(x)
+        found = ops.to_numpy(getattr(ops, name)(x))
+        for got, want in ((found.real, wanted.real), (found.imag, wanted.imag)):
+            assert (np.signbit(got) | (got != 0)).tolist() == (np.signbit(want) | (want != 0)).tolist(), name
+
+
 @pytest.mark.parametrize("op", ["erf", "erfc", "erfinv", "i0", "cbrt"])
 def test_functions_of_real_numbers_refuse_complex_ones(op: str, backend: str) -> None:
     with pytest.raises(DTypeError):
