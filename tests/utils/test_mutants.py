@@ -146,6 +146,10 @@ PACKAGE = {
 }
 
 
+GONE = "'tests/test_m.py::test_low[1]' tests/test_m.py::test_number tests/test_m.py::test_low"
+"""An entry that names a case which the test file does not have any more."""
+
+
 @pytest.fixture
 def trials(mutants, tmp_path, monkeypatch):
     """Returns the module of trials, for a small package in a repository of its own."""
@@ -176,6 +180,7 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
         _mutant(mutants, "", "3", "4", name="red", module="pack/m.py", tests=("tests/test_m.py -k red",)),
         _mutant(mutants, "", "3", "4", name="none", module="pack/m.py", tests=("tests/test_m.py -k absent",)),
         _mutant(mutants, "loop", "return n", "__import__('os').abort()", name="crash", **fields),
+        _mutant(mutants, "low", "x < LIMIT", "x <= LIMIT", name="gone", module="pack/m.py", tests=(GONE,)),
     ]
     said = []
     kept = results.Results(tmp_path / ".mutants" / "results.json")
@@ -188,11 +193,12 @@ def test_mutants_are_tried_in_a_copy(mutants, trials, tmp_path, monkeypatch):
         "import": (results.INVALID, ""),
         "red": (results.UNTRIED, ""),
         "none": (results.UNTRIED, ""),
+        "gone": (results.NOTICED, "tests/test_m.py::test_low"),
         "crash": (results.NOTICED, "signal 6 of tests/test_m.py -k number"),
     }
-    assert len(said) == 8
+    assert len(said) == 9
     trials.Trials(kept, 1, said.append).run(planted)
-    assert said[8:9] == ["2 mutants to try, 5 results kept"]
+    assert said[9:10] == ["2 mutants to try, 6 results kept"]
     assert (tmp_path / "tree" / "pack/m.py").read_text() == PACKAGE["pack/m.py"]
 
 

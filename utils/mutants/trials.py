@@ -1,5 +1,6 @@
 """Tries mutants: runs the tests with each fault in turn, and the test that fails again without the fault."""
 
+import re
 import shlex
 import tempfile
 import threading
@@ -8,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mutants.copies import Copy
 from mutants.mutant import Mutant
@@ -17,6 +18,9 @@ from mutants.results import INVALID, NOTICED, RED, SURVIVED, UNTRIED, Result, Re
 
 NO_TESTS = 5
 """The exit status of pytest if it has run no test."""
+
+NOT_FOUND = 4
+"""The exit status of pytest if a test does not exist, or an option."""
 
 LONGEST, LONGEST_IMPORT = 300.0, 60.0
 """The seconds after which a run of tests counts as endless: a narrow one takes some seconds."""
@@ -103,7 +107,7 @@ def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
     seconds, ran = 0.0, False
     left_out = [word for test in red for word in ("--deselect", test)]
     for entry in mutant.tests:
-        answer = copy.ask({"arguments": [*shlex.split(entry), *left_out]}, LONGEST)
+        answer = _asked(copy, [*shlex.split(entry), *left_out])
         seconds = round(seconds + answer["seconds"], 1)
         if answer["status"] in (0, NO_TESTS):
             ran = ran or answer.get("passed", 0) > 0
@@ -118,6 +122,17 @@ def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
             return _Seen(INVALID, seconds=seconds)
         return _Seen(NOTICED, f"the collection of {entry}", entry, seconds)
     return _Seen(SURVIVED if ran else UNTRIED, seconds=seconds)
+
+
+def _asked(copy: Copy, arguments: list[str]) -> dict[str, Any]:
+    """Returns how a run of tests ended; it leaves out tests of which a case is gone since their calls were recorded."""
+    answer = copy.ask({"arguments": arguments}, LONGEST)
+    if answer["status"] == NOT_FOUND:
+        gone = set(re.findall(r"not found: (\S+)", copy.output()))
+        known = [word for word in arguments if str(copy.folder / word.partition("[")[0]) not in gone]
+        if any("::" in word for word in known) and len(known) < len(arguments):
+            return copy.ask({"arguments": known}, LONGEST)
+    return answer
 
 
 def _backend(entry: str) -> str:
