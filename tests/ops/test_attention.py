@@ -145,13 +145,14 @@ def test_queries_keys_and_values_are_promoted(query: str, key: str, value: str, 
 
 @pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_masks_scales_and_groups_are_those_of_pytorch(causal: bool, groups: int, backend: str) -> None:
+@pytest.mark.parametrize("groups, width", [(1, 3), (2, 3), (4, 3), (2, 2)])
+def test_masks_scales_and_groups_are_those_of_pytorch(causal: bool, groups: int, width: int, backend: str) -> None:
     from torch import from_numpy
     from torch.nn.functional import scaled_dot_product_attention
 
     q, k, v = (
-        np.sin(np.arange(2.0 * n * h * 3) + n).reshape(2, n, h, 3) for n, h in ((5, 4), (6, groups), (6, groups))
+        np.sin(np.arange(2.0 * n * h * width) + n).reshape(2, n, h, width)
+        for n, h in ((5, 4), (6, groups), (6, groups))
     )
     added = np.cos(np.arange(2.0 * 5 * 6)).reshape(2, 1, 5, 6)
     kept = added > -0.5
