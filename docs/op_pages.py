@@ -10,7 +10,7 @@ from docstrings import as_markdown
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS, OpSpec
-from emberharmony.rules import CONSTANT, REFUSED, RULES
+from emberharmony.rules import REFUSED, RULES
 from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.samples import all_samples
 
@@ -179,7 +179,7 @@ def _gradient(spec: OpSpec) -> str:
     row = all_samples().get(spec.name)
     if spec.name in REFUSED:
         return f"None: {REFUSED[spec.name]}."
-    if spec.name in CONSTANT:
+    if spec.facts.gradient == "zero":
         return "Zero: the result does not change with the values of the arguments, or only by steps."
     checked = row is not None and row.differentiable
     how = "by a rule of its own" if spec.name in RULES else "through the ops that it is written over"

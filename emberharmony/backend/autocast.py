@@ -13,29 +13,6 @@ from emberharmony.core.errors import DTypeError, brief
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.core.types import DTypeLike
 
-HALF = frozenset(
-    (
-        *("matmul", "linear", "dot", "vdot", "vecdot", "inner", "outer", "tensordot", "einsum", "multi_dot"),
-        *("conv", "depthwise_conv", "separable_conv", "conv_transpose", "dot_product_attention"),
-        *("rnn", "gru", "lstm"),
-    )
-)
-"""Ops that compute in half precision: products, which keep their precision because they add in float32."""
-
-WIDE = frozenset(
-    (
-        *("softmax", "log_softmax", "logsumexp", "softplus", "log_sigmoid", "logaddexp", "logcumsumexp"),
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power", "rsqrt", "reciprocal", "erfinv"),
-        *("sinh", "cosh", "tan", "arcsin", "arccos"),
-        *("sum", "prod", "mean", "var", "std", "moments", "cumsum", "cumprod", "norm", "vector_norm", "cdist"),
-        *("layer_normalization", "rms_normalization", "batch_normalization", "batch_normalization_training"),
-        *("group_normalization", "local_response_normalization", "lp_pool", "normalize"),
-        *("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy", "ctc_loss"),
-        "cross_entropy",
-    )
-)
-"""Ops that compute in float32: those that overflow easily in half precision, and those that add many numbers."""
-
 _NARROWED = ("float16", "bfloat16", "float32")
 
 
@@ -44,7 +21,7 @@ class _Casting:
 
     Args:
         inner: the ops of the backend.
-        half: the dtype of the ops in `HALF`.
+        half: the dtype of the ops that say `autocast="half"`.
     """
 
     def __init__(self, inner: Any, half: str) -> None:
@@ -64,7 +41,7 @@ class _Casting:
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self.inner, name)
         spec = OPS.get(name)
-        target = self.half if name in HALF else "float32" if name in WIDE else None
+        target = None if spec is None else {"half": self.half, "float32": "float32"}.get(spec.facts.autocast)
         if spec is None or spec.takes_callable or (target is None and not spec.composite):
             found = inner
         else:

@@ -108,7 +108,7 @@ def _rule(spec: OpSpec) -> str:
         functions = rule if isinstance(rule, tuple) else (rule,)
         places = sorted({_place(function) for function in functions if function is not None})
         return _part("gradient rule of the tape", ", ".join(places))
-    if spec.name in rules.CONSTANT:
+    if spec.facts.gradient == "zero":
         return _part("gradient rule of the tape", "the result is constant: its gradient is zero")
     if spec.name in rules.REFUSED:
         return _part("gradient rule of the tape", f"refused: {rules.REFUSED[spec.name]}")
@@ -116,7 +116,7 @@ def _rule(spec: OpSpec) -> str:
         return _part("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
     return _part(
         "gradient rule of the tape",
-        f"missing: add one to rules/{spec.category}.py, or list the op in rules/constant.py",
+        f'missing: add one to rules/{spec.category}.py, or say @op(gradient="zero")',
     )
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
@@ -23,7 +23,7 @@ from emberharmony.core.op_code.op_source import GLOBALS as GLOBALS
 from emberharmony.core.op_code.op_source import Fast as Fast
 from emberharmony.core.op_code.op_source import fast as fast
 from emberharmony.core.op_code.op_source import fast_of, parameter_names
-from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, register_alias
+from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
 from emberharmony.core.state.blame import is_callers
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.handlers import passing
@@ -47,16 +47,27 @@ _PLAIN = frozenset((int, bool, type(None)))
 _BOUNDS: "WeakValueDictionary[int, Bound]" = WeakValueDictionary()
 
 
-def op(declared: F) -> F:
-    """Registers a declaration and returns the function that dispatches it.
+@overload
+def op(declared: F, /) -> F: ...
+@overload
+def op(**facts: object) -> Callable[[F], F]: ...
+def op(declared: Any = None, /, **facts: object) -> Any:
+    """Registers a declaration and returns the function that dispatches it; `@op(elementwise=True)` says facts of it.
 
     A body of `...` declares a primitive, which every backend must define. Any other body makes a composite, which a
     backend may override. Dispatch converts each argument as its annotation says (see `core.types`); annotations are
-    strings or names of `core.types`. `@op` stands alone on the line above `def`, because tracebacks point one line
-    below the decorator.
+    strings or names of `core.types`. `@op`, with the facts (see `core.registry.Facts`), stands on the one line above
+    `def`, because tracebacks point one line below the decorator.
+
+    Raises:
+        ValueError: if a fact is unknown.
     """
+    return partial(_declare, facts) if declared is None else _declare(facts, declared)
+
+
+def _declare(facts: dict[str, object], declared: F) -> F:
     assert isinstance(declared, FunctionType)
-    spec = register(declared.__name__, declared)
+    spec = register(declared.__name__, declared, facts_of(declared.__name__, facts))
     for reference in _BOUNDS.valuerefs():
         bound = reference()
         if bound is not None:

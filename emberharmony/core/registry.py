@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from emberharmony.core.code_flags import VARIADIC
 
@@ -12,6 +12,53 @@ _INTEGERS = frozenset(("int", "Sequence[int]", "Sequence[Sequence[int]]", "tuple
 _WHOLE = _INTEGERS | {"SpatialPadding", "None"}
 """The parts of the annotations of options that are integers or sequences of them, or words in their place."""
 EMPTY = object()
+
+
+class Facts(NamedTuple):
+    """What a declaration says of an op besides its signature, as in `@op(elementwise=True, gradient="zero")`.
+
+    Each fact is said here once. Whatever depends on one asks `spec.facts` when it needs it, so that an op that is
+    declared later, in a notebook or by a plug-in, counts too: batching, blocks of Dask, gradients, `autocast`, checks.
+
+    Attributes:
+        elementwise: whether the result is one tensor, each element of which depends on the elements of the tensors at
+            one place only; so blocks, and the slices of `vmap`, may be computed together or alone.
+        gradient: "zero" if the derivative is zero wherever it exists; "" if there is a rule, or a body.
+        autocast: the dtype in which the op computes in an `autocast` block: "half" for products, which add in float32,
+            "float32" for what overflows easily in half precision or adds many numbers; "" for that of its arguments.
+        finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check;
+            "gradient" if only its gradients make none; "" otherwise.
+    """
+
+    elementwise: bool = False
+    gradient: Literal["", "zero"] = ""
+    autocast: Literal["", "half", "float32"] = ""
+    finite: Literal["", "yes", "gradient"] = ""
+
+
+NONE = Facts()
+"""The facts of an op whose declaration says none."""
+
+_KNOWN: dict[tuple[tuple[str, object], ...], Facts] = {(): NONE}
+_WORDS = {"elementwise": (True,), "gradient": ("zero",), "autocast": ("half", "float32"), "finite": ("yes", "gradient")}
+
+
+def facts_of(name: str, said: dict[str, object]) -> Facts:
+    """Returns the facts that a declaration says; the same object for the same ones.
+
+    Raises:
+        ValueError: if it says an unknown fact, or something unknown of one.
+    """
+    key = tuple(said.items())
+    if key not in _KNOWN:
+        for fact, word in key:
+            if fact not in _WORDS:
+                raise ValueError(f"op {name!r} says the fact {fact!r}; the facts are {', '.join(_WORDS)}")
+            if word not in _WORDS[fact]:
+                known = " or ".join(map(repr, _WORDS[fact]))
+                raise ValueError(f"op {name!r} says {fact}={word!r}; it is {known}, or left out")
+        _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
+    return _KNOWN[key]
 
 
 class OpParameter:
@@ -56,13 +103,14 @@ class OpSpec:
     """One declared op.
 
     `declared` is the function as it was written, with a body for a composite and `...` for a primitive. `function` is
-    the one that users call. `body` runs a composite: it is `declared`, or `declared` wrapped.
+    the one that users call. `body` runs a composite: it is `declared`, or `declared` wrapped. `facts` is what the
+    declaration says of the op.
     """
 
-    __slots__ = ("_composite", "_parameters", "aliases", "body", "declared", "function", "name")
+    __slots__ = ("_composite", "_parameters", "aliases", "body", "declared", "facts", "function", "name")
 
-    def __init__(self, name: str, declared: FunctionType) -> None:
-        self.name, self.declared = name, declared
+    def __init__(self, name: str, declared: FunctionType, facts: Facts = NONE) -> None:
+        self.name, self.declared, self.facts = name, declared, facts
         self._parameters: tuple[OpParameter, ...] | None = None
         self._composite: bool | None = None
         self.body: Callable[..., Any] = declared
@@ -158,7 +206,7 @@ def _is_ellipsis(declared: FunctionType) -> bool:
     )
 
 
-def register(name: str, declared: FunctionType) -> OpSpec:
+def register(name: str, declared: FunctionType, facts: Facts = NONE) -> OpSpec:
     """Adds a declaration and returns its `OpSpec`; the same module may declare a name again, as a reload does.
 
     Raises:
@@ -167,7 +215,7 @@ def register(name: str, declared: FunctionType) -> OpSpec:
     known = OPS.get(name)
     if known is not None and known.declared.__module__ != declared.__module__:
         raise ValueError(f"op {name!r} is declared in {known.declared.__module__} and in {declared.__module__}")
-    OPS[name] = spec = OpSpec(name, declared)
+    OPS[name] = spec = OpSpec(name, declared, facts)
     return spec
 
 

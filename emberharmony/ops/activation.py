@@ -38,7 +38,7 @@ from emberharmony.ops.tensor import cast
 from emberharmony.ops.transforms import stop_gradient
 
 
-@op
+@op(elementwise=True, finite="yes")
 def relu(x: TensorLike) -> Tensor:
     """Returns `max(x, 0)`.
 
@@ -49,7 +49,7 @@ def relu(x: TensorLike) -> Tensor:
     return maximum(x, 0)
 
 
-@op
+@op(elementwise=True, finite="yes")
 def relu6(x: TensorLike) -> Tensor:
     """Returns `min(max(x, 0), 6)`.
 
@@ -60,7 +60,7 @@ def relu6(x: TensorLike) -> Tensor:
     return clip(relu(x), None, 6)
 
 
-@op
+@op(elementwise=True)
 def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
     """Returns `x` where it is positive, else `negative_slope * x`.
 
@@ -71,7 +71,7 @@ def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
     return where(greater(x, 0), add(x, 0.0), multiply(x, option("negative_slope", negative_slope, x)))
 
 
-@op
+@op(elementwise=True)
 def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
 
@@ -83,7 +83,7 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), option("alpha", alpha, x)))
 
 
-@op
+@op(elementwise=True)
 def selu(x: TensorLike) -> Tensor:
     """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer.
 
@@ -92,7 +92,7 @@ def selu(x: TensorLike) -> Tensor:
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
-@op
+@op(elementwise=True)
 def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
 
@@ -104,7 +104,7 @@ def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, factor), 0.0)), factor))
 
 
-@op
+@op(elementwise=True, finite="yes")
 def sigmoid(x: TensorLike) -> Tensor:
     """Returns `1 / (1 + exp(-x))` without overflow.
 
@@ -116,19 +116,19 @@ def sigmoid(x: TensorLike) -> Tensor:
     return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
 
 
-@op
+@op(elementwise=True, autocast="float32")
 def log_sigmoid(x: TensorLike) -> Tensor:
     """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
     return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
-@op
+@op(elementwise=True, autocast="float32")
 def softplus(x: TensorLike) -> Tensor:
     """Returns `log(1 + exp(x))` without overflow."""
     return add(maximum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
-@op
+@op(elementwise=True)
 def softsign(x: TensorLike) -> Tensor:
     """Returns `x / (1 + abs(x))`.
 
@@ -140,7 +140,7 @@ def softsign(x: TensorLike) -> Tensor:
     return divide(x, add(absolute(x), 1.0))
 
 
-@op
+@op(elementwise=True)
 def silu(x: TensorLike) -> Tensor:
     """Returns `x * sigmoid(x)`.
 
@@ -154,7 +154,7 @@ def silu(x: TensorLike) -> Tensor:
 swish = alias("swish", silu)
 
 
-@op
+@op(elementwise=True)
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`.
 
@@ -174,7 +174,7 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     return multiply(multiply(x, 0.5), add(erf(multiply(x, 0.7071067811865476)), 1.0))
 
 
-@op
+@op(elementwise=True, finite="yes")
 def hard_sigmoid(x: TensorLike) -> Tensor:
     """Returns `clip(x / 6 + 1 / 2, 0, 1)`.
 
@@ -185,7 +185,7 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
     return clip(add(divide(x, 6.0), 0.5), 0.0, 1.0)
 
 
-@op
+@op(elementwise=True)
 def hard_silu(x: TensorLike) -> Tensor:
     """Returns `x * hard_sigmoid(x)`.
 
@@ -199,7 +199,7 @@ def hard_silu(x: TensorLike) -> Tensor:
 hard_swish = alias("hard_swish", hard_silu)
 
 
-@op
+@op(elementwise=True, finite="yes")
 def hard_tanh(x: TensorLike) -> Tensor:
     """Returns `clip(x, -1, 1)`.
 
@@ -210,7 +210,7 @@ def hard_tanh(x: TensorLike) -> Tensor:
     return clip(x, -1, 1)
 
 
-@op
+@op(elementwise=True, finite="yes")
 def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x`, but 0 where `abs(x)` is at most the threshold.
 
@@ -221,7 +221,7 @@ def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     return where(less_equal(absolute(x), threshold), 0, x)
 
 
-@op
+@op(elementwise=True, finite="yes")
 def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold.
 
@@ -236,7 +236,7 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     return subtract(x, clip(x, negative(bound), bound))
 
 
-@op
+@op(elementwise=True)
 def tanh_shrink(x: TensorLike) -> Tensor:
     """Returns `x - tanh(x)`.
 
@@ -247,7 +247,7 @@ def tanh_shrink(x: TensorLike) -> Tensor:
     return subtract(x, tanh(x))
 
 
-@op
+@op(elementwise=True, finite="yes")
 def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tensor:
     """Returns `x` where it is above the threshold, else the default value.
 
@@ -259,7 +259,7 @@ def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tens
     return where(less_equal(x, threshold), default, x)
 
 
-@op
+@op(elementwise=True)
 def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
 
@@ -296,7 +296,7 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
     return multiply(first, sigmoid(second))
 
 
-@op
+@op(autocast="float32")
 def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """Returns `exp(x) / sum(exp(x))` over axes, without overflow.
 
@@ -312,7 +312,7 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     return divide(terms, sum(terms, axis, True))
 
 
-@op
+@op(autocast="float32")
 def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """Returns `log(softmax(x))` over axes, accurate where the softmax is close to 0.
 
@@ -332,7 +332,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     return x if kind == wide else cast(x, kind)
 
 
-@op
+@op(elementwise=True)
 def sparse_plus(x: TensorLike) -> Tensor:
     """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between them.
 
@@ -345,7 +345,7 @@ def sparse_plus(x: TensorLike) -> Tensor:
     return where(greater(x, 1), x, inner)
 
 
-@op
+@op(elementwise=True)
 def sparse_sigmoid(x: TensorLike) -> Tensor:
     """Returns `clip((x + 1) / 2, 0, 1)`, the derivative of `sparse_plus`.
 

@@ -34,7 +34,7 @@ else:
     shared_attention = Deferred("emberharmony.backend.shared.attention")
 
 
-@op
+@op(autocast="half")
 def dot_product_attention(
     query: TensorLike,
     key: TensorLike,

@@ -11,7 +11,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 == x2`; NaN is not equal to anything.
 
@@ -22,7 +22,7 @@ def equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 != x2`; NaN is unequal to everything.
 
@@ -33,7 +33,7 @@ def not_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def less(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 < x2`.
 
@@ -44,7 +44,7 @@ def less(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def less_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 <= x2`.
 
@@ -55,7 +55,7 @@ def less_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def greater(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 > x2`.
 
@@ -66,7 +66,7 @@ def greater(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 >= x2`.
 
@@ -77,7 +77,7 @@ def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether both elements are non-zero.
 
@@ -88,7 +88,7 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def logical_or(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether at least one of the two elements is non-zero.
 
@@ -99,7 +99,7 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether exactly one of the two elements is non-zero.
 
@@ -110,7 +110,7 @@ def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def logical_not(x: TensorLike) -> Tensor:
     """Returns whether each element is zero.
 
@@ -121,7 +121,7 @@ def logical_not(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def isnan(x: TensorLike) -> Tensor:
     """Returns whether each element is NaN.
 
@@ -132,7 +132,7 @@ def isnan(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def isinf(x: TensorLike) -> Tensor:
     """Returns whether each element is infinite.
 
@@ -143,7 +143,7 @@ def isinf(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def isfinite(x: TensorLike) -> Tensor:
     """Returns whether each element is neither NaN nor infinite.
 
@@ -154,7 +154,7 @@ def isfinite(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def isposinf(x: TensorLike) -> Tensor:
     """Returns whether each element is positive infinity.
 
@@ -165,7 +165,7 @@ def isposinf(x: TensorLike) -> Tensor:
     return equal(x, float("inf"))
 
 
-@op
+@op(elementwise=True)
 def isneginf(x: TensorLike) -> Tensor:
     """Returns whether each element is negative infinity.
 
@@ -176,7 +176,7 @@ def isneginf(x: TensorLike) -> Tensor:
     return equal(x, float("-inf"))
 
 
-@op
+@op(elementwise=True, gradient="zero")
 def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
@@ -190,7 +190,7 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
     ...
 
 
-@op
+@op(gradient="zero")
 def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Returns whether all elements are close, as a 0-d boolean; see `isclose`.
 
@@ -201,7 +201,7 @@ def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, e
     ...
 
 
-@op
+@op(gradient="zero")
 def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
     """Returns whether both operands have the same shape and the same elements, as a 0-d boolean.
 

@@ -15,7 +15,7 @@ from emberharmony.ops.shape import stack
 from emberharmony.ops.tensor import cast
 
 
-@op
+@op(elementwise=True, finite="yes")
 def real(x: TensorLike) -> Tensor:
     """Returns the real part; real tensors are returned as they are.
 
@@ -26,7 +26,7 @@ def real(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def imag(x: TensorLike) -> Tensor:
     """Returns the imaginary part; zeros for real tensors.
 
@@ -37,7 +37,7 @@ def imag(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def conj(x: TensorLike) -> Tensor:
     """Returns the complex conjugate; real tensors are returned as they are.
 
@@ -51,7 +51,7 @@ def conj(x: TensorLike) -> Tensor:
 conjugate = alias("conjugate", conj)
 
 
-@op
+@op(elementwise=True)
 def angle(x: TensorLike) -> Tensor:
     """Returns the angle of each number in the complex plane, in radians from -pi to pi.
 
@@ -62,7 +62,7 @@ def angle(x: TensorLike) -> Tensor:
     return arctan2(imag(x), real(x))
 
 
-@op
+@op(elementwise=True)
 def isreal(x: TensorLike) -> Tensor:
     """Returns whether the imaginary part of each element is 0, which is always true for real tensors.
 
@@ -73,7 +73,7 @@ def isreal(x: TensorLike) -> Tensor:
     return equal(imag(x), 0)
 
 
-@op
+@op(elementwise=True)
 def iscomplex(x: TensorLike) -> Tensor:
     """Returns whether the imaginary part of each element is not 0.
 
@@ -84,7 +84,7 @@ def iscomplex(x: TensorLike) -> Tensor:
     return not_equal(imag(x), 0)
 
 
-@op
+@op(elementwise=True)
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`.
 
@@ -103,7 +103,7 @@ def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     return view_as_complex(stack([multiply(abs_, cos(angle)), multiply(abs_, sin(angle))], axis=-1))
 
 
-@op
+@op(finite="yes")
 def view_as_complex(x: TensorLike) -> Tensor:
     """Returns pairs along the last axis as complex numbers; the result may be a copy.
 
@@ -120,7 +120,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(finite="yes")
 def view_as_real(x: TensorLike) -> Tensor:
     """Returns the real and the imaginary part along a new last axis; the result may be a copy.
 

@@ -32,7 +32,7 @@ else:
     shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
-@op
+@op(autocast="half")
 def conv(
     inputs: TensorLike,
     kernel: TensorLike,
@@ -77,7 +77,7 @@ def conv(
     return total if last else moveaxis(total, -1, 1)
 
 
-@op
+@op(autocast="half")
 def depthwise_conv(
     inputs: TensorLike,
     kernel: TensorLike,
@@ -102,7 +102,7 @@ def depthwise_conv(
     return conv(inputs, flat, strides, padding, data_format, dilation_rate)
 
 
-@op
+@op(autocast="half")
 def separable_conv(
     inputs: TensorLike,
     depthwise_kernel: TensorLike,
@@ -121,7 +121,7 @@ def separable_conv(
     return conv(spread, pointwise_kernel, 1, "valid", data_format)
 
 
-@op
+@op(autocast="half")
 def conv_transpose(
     inputs: TensorLike,
     kernel: TensorLike,

@@ -62,19 +62,19 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | Non
     ...
 
 
-@op
+@op(gradient="zero")
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
-@op
+@op(gradient="zero")
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
-@op
+@op(gradient="zero")
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
     ...

@@ -12,7 +12,7 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import DeviceLike, Tensor, TensorLike
 
 
-@op
+@op(gradient="zero")
 def get_device(x: TensorLike) -> str:
     """Returns the name of a tensor's device; on MLX, whose memory is unified, that is the default device."""
     ...
@@ -62,7 +62,7 @@ def set_default_device(device: DeviceLike | None) -> None:
     ...
 
 
-@op
+@op(finite="yes")
 def synchronize(device: DeviceLike | None = None) -> None:
     """Waits until all work queued on a device, by default the default device, is done."""
     ...

@@ -17,7 +17,7 @@ from emberharmony.core.types import DTypeLike, Tensor, TensorLike, TensorOrDType
 from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
 
 
-@op
+@op(gradient="zero")
 def dtype(x: TensorLike) -> DType:
     """Returns the neutral dtype of a tensor, or the dtype that a number or list would get.
 
@@ -44,7 +44,7 @@ def native_dtype(dtype: DTypeLike) -> Any:
     return dtype
 
 
-@op
+@op(gradient="zero")
 def result_type(*operands: Tensor | DType | complex) -> DType:
     """Returns the dtype that tensors, dtypes and Python numbers promote to; Python numbers are weak.
 

@@ -19,7 +19,7 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.shape import atleast_1d, stack
 
 
-@op
+@op(elementwise=True)
 def where(condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tensor:
     """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true.
 
@@ -90,7 +90,7 @@ def get_item(x: TensorLike, key: object) -> Tensor:
     ...
 
 
-@op
+@op(gradient="zero")
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX.
 
@@ -147,7 +147,7 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
     ...
 
 
-@op
+@op(finite="gradient")
 def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
     """Returns a tensor of zeros with values added at indices; values at equal indices are summed.
 
@@ -255,7 +255,7 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
     ...
 
 
-@op
+@op(gradient="zero")
 def one_hot(
     x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Tensor:

@@ -13,7 +13,7 @@ from emberharmony.ops.products import matmul
 from emberharmony.ops.shape import matrix_transpose
 
 
-@op
+@op(autocast="half")
 def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, transposed: bool = False) -> Tensor:
     """Returns `x @ weight + bias`, or `x @ weight.T + bias`.
 
@@ -48,7 +48,7 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, tr
     return add(product, bias)
 
 
-@op
+@op(finite="yes")
 def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tensor:
     """Returns the rows of a table at indices: `take(table, indices, axis=0)`.
 

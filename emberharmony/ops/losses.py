@@ -31,7 +31,7 @@ EPSILON = 1e-7
 """Probabilities are clipped to this distance from 0 and 1."""
 
 
-@op
+@op(autocast="float32")
 def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
     """Returns `-(t log p + (1 - t) log(1 - p))`, element by element.
 
@@ -47,7 +47,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     return negative(add(multiply(target, log(output)), lost))
 
 
-@op
+@op(autocast="float32")
 def categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -64,7 +64,7 @@ def categorical_crossentropy(
     return negative(sum(multiply(target, log_softmax(output, axis)), axis))
 
 
-@op
+@op(autocast="float32")
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -89,7 +89,7 @@ def sparse_categorical_crossentropy(
     return where(known, squeeze(lost, axis), 0)
 
 
-@op
+@op(autocast="float32")
 def cross_entropy(
     input: TensorLike,
     target: TensorLike,

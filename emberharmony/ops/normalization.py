@@ -28,7 +28,7 @@ else:
     shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
-@op
+@op(autocast="float32")
 def layer_normalization(
     x: TensorLike,
     gamma: TensorLike | None = None,
@@ -58,7 +58,7 @@ def layer_normalization(
     return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
 
 
-@op
+@op(autocast="float32")
 def rms_normalization(
     x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None
 ) -> Tensor:
@@ -75,7 +75,7 @@ def rms_normalization(
     return result if scale is None else multiply(result, scale)
 
 
-@op
+@op(autocast="float32")
 def batch_normalization(
     x: TensorLike,
     mean: TensorLike,
@@ -101,7 +101,7 @@ def batch_normalization(
     return result if offset is None else add(result, reshape(offset, shape))
 
 
-@op
+@op(autocast="float32")
 def batch_normalization_training(
     x: TensorLike,
     axis: int,
@@ -149,7 +149,7 @@ def batch_normalization_training(
     return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
-@op
+@op(autocast="float32")
 def group_normalization(
     x: TensorLike,
     groups: int,
@@ -193,7 +193,7 @@ def group_normalization(
     return result if offset is None else add(result, reshape(offset, channels))
 
 
-@op
+@op(autocast="float32")
 def local_response_normalization(
     x: TensorLike,
     size: int,

@@ -31,7 +31,7 @@ else:
     shared_norms = Deferred("emberharmony.backend.shared.norms")
 
 
-@op
+@op(autocast="float32")
 def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     """Returns the p-norm of vectors over axes, by default of all elements.
 
@@ -84,7 +84,7 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
 
 
-@op
+@op(autocast="float32")
 def norm(
     x: TensorLike,
     ord: float | Literal["fro", "nuc"] | None = None,
@@ -113,7 +113,7 @@ def norm(
     return expand_dims(value, [a % len(x.shape) for a in axes]) if keepdims else value
 
 
-@op
+@op(autocast="float32")
 def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying | None = None) -> Tensor:
     """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
 
@@ -133,7 +133,7 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
     return divide(x, maximum(norms, EPSILON if epsilon is None else option("epsilon", epsilon, norms)))
 
 
-@op
+@op(autocast="float32")
 def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
     """Returns the distance, by the p-norm, between each row of `x` and each row of `y`.
 

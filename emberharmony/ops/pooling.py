@@ -35,7 +35,7 @@ else:
     shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
-@op
+@op(finite="yes")
 def max_pool(
     inputs: TensorLike,
     pool_size: int | Sequence[int],
@@ -214,7 +214,7 @@ def average_pool(
     return result if last else moveaxis(result, -1, 1)
 
 
-@op
+@op(autocast="float32")
 def lp_pool(
     inputs: TensorLike,
     norm_type: float,
@@ -276,7 +276,7 @@ def adaptive_average_pool(
     return _adapted(inputs, output_size, data_format, mean)
 
 
-@op
+@op(finite="yes")
 def adaptive_max_pool(
     inputs: TensorLike,
     output_size: int | Sequence[int],

@@ -27,7 +27,7 @@ from emberharmony.ops.shape import moveaxis, reshape, stack, transpose, unstack
 from emberharmony.ops.tensor import cast
 
 
-@op
+@op(autocast="half")
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the matrix product; a vector counts as a row on the left and as a column on the right.
 
@@ -43,7 +43,7 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(autocast="half")
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`.
 
@@ -63,7 +63,7 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     return tensordot(x1, x2, [[-1], [-2]])
 
 
-@op
+@op(autocast="half")
 def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
     """Returns the sum of products over pairs of axes.
 
@@ -100,7 +100,7 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     return reshape(matmul(left, right), [*rows, *columns])
 
 
-@op
+@op(autocast="half")
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products of all elements, where those of `x1` are conjugated.
 
@@ -114,7 +114,7 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     return matmul(conj(reshape(x1, -1)), reshape(x2, -1))
 
 
-@op
+@op(autocast="half")
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     """Returns the sum of products along an axis, where the elements of `x1` are conjugated; other axes broadcast.
 
@@ -133,7 +133,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     return cast(sum(multiply(conj(x1), x2), -1, dtype=wide), kind)
 
 
-@op
+@op(autocast="half")
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products over the last axes.
 
@@ -151,7 +151,7 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     return matmul(x2, x1) if len(x1.shape) == 1 else tensordot(x1, x2, [[-1], [-1]])
 
 
-@op
+@op(autocast="half")
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the products of each element of `x1` with each element of `x2`, both flattened.
 
@@ -162,7 +162,7 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))
 
 
-@op
+@op(autocast="half")
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     """Returns the sum of products that an index expression in Einstein notation describes.
 
@@ -177,7 +177,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(autocast="half")
 def multi_dot(arrays: Tensors) -> Tensor:
     """Returns the product of several matrices, multiplied in the cheapest order.
 

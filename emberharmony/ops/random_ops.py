@@ -297,7 +297,7 @@ def random_choice(
     return convert_to_tensor(places) if pool is None else take(pool, places, 0)
 
 
-@op
+@op(finite="gradient")
 def dropout(
     inputs: TensorLike,
     rate: Varying,

@@ -35,7 +35,7 @@ else:
     shared_recurrent = Deferred("emberharmony.backend.shared.recurrent")
 
 
-@op
+@op(autocast="half")
 def rnn(
     x: TensorLike,
     weight_ih: TensorLike,
@@ -83,7 +83,7 @@ def rnn(
     return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
-@op
+@op(autocast="half")
 def gru(
     x: TensorLike,
     weight_ih: TensorLike,
@@ -134,7 +134,7 @@ def gru(
     return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
-@op
+@op(autocast="half")
 def lstm(
     x: TensorLike,
     weight_ih: TensorLike,

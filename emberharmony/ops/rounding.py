@@ -20,7 +20,7 @@ from emberharmony.ops.math import clip
 from emberharmony.ops.tensor import cast
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="yes")
 def floor(x: TensorLike) -> Tensor:
     """Returns the largest integer not above each element; integer tensors are unchanged.
 
@@ -31,7 +31,7 @@ def floor(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="yes")
 def ceil(x: TensorLike) -> Tensor:
     """Returns the smallest integer not below each element; integer tensors are unchanged.
 
@@ -42,7 +42,7 @@ def ceil(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="yes")
 def trunc(x: TensorLike) -> Tensor:
     """Returns each element rounded towards zero; integer tensors are unchanged.
 
@@ -53,7 +53,7 @@ def trunc(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="gradient")
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
     """Returns each element rounded to a number of decimals; halves are rounded to the even neighbour.
 
@@ -66,7 +66,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def nan_to_num(
     x: TensorLike, nan: Varying = 0.0, posinf: Varying | None = None, neginf: Varying | None = None
 ) -> Tensor:
@@ -91,7 +91,7 @@ def nan_to_num(
     return where(isnan(x), option("nan", nan, x), finite)
 
 
-@op
+@op(elementwise=True, finite="yes")
 def copysign(x1: Operand, x2: Operand) -> Tensor:
     """Returns the magnitude of `x1` with the sign of `x2`, always floating.
 
@@ -102,7 +102,7 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def fabs(x: TensorLike) -> Tensor:
     """Returns the absolute value, always floating: integers become the default float.
 
@@ -116,7 +116,7 @@ def fabs(x: TensorLike) -> Tensor:
     return copysign(x, 1.0)
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="yes")
 def signbit(x: TensorLike) -> Tensor:
     """Returns whether the sign bit is set, which includes -0.0.
 
@@ -127,7 +127,7 @@ def signbit(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def nextafter(x1: Operand, x2: Operand) -> Tensor:
     """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
 
@@ -140,7 +140,7 @@ def nextafter(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns `x1 * 2**x2`; the power itself does not overflow.
 
@@ -156,7 +156,7 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype.
 

@@ -44,7 +44,7 @@ def _within(numbers: Any, limit: int, what: str) -> Tensor:
     return convert_to_tensor(known)
 
 
-@op
+@op(autocast="float32")
 def ctc_loss(
     target: Tensor | Sequence[Sequence[int]],
     output: TensorLike,

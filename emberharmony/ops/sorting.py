@@ -39,7 +39,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
     ...
 
 
-@op
+@op(gradient="zero")
 def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the indices that sort along an axis; equal elements keep their order in both directions.
 
@@ -50,7 +50,7 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
     ...
 
 
-@op
+@op(gradient="zero")
 def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
     """Returns the indices that sort along an axis by several keys of the same shape; the last key is the primary one.
 
@@ -76,7 +76,7 @@ def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
     return order
 
 
-@op
+@op(gradient="zero")
 def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
     """Returns indices that put the kth smallest element in its sorted position.
 
@@ -148,7 +148,7 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     ...
 
 
-@op
+@op(gradient="zero")
 def searchsorted(
     sorted_sequence: TensorLike,
     values: TensorLike,
@@ -328,7 +328,7 @@ def unique_values(x: TensorLike) -> Tensor:
     return unique_all(x).values
 
 
-@op
+@op(gradient="zero")
 def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert: bool = False) -> Tensor:
     """Returns whether each element of `x1` occurs in `x2`.
 

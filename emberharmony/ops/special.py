@@ -19,7 +19,7 @@ from emberharmony.ops.math import multiply, negative, subtract
 from emberharmony.ops.rounding import fabs
 
 
-@op
+@op(elementwise=True)
 def gammaln(x: TensorLike) -> Tensor:
     """Returns the logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ... and at -inf.
 
@@ -38,7 +38,7 @@ def gammaln(x: TensorLike) -> Tensor:
 lgamma = alias("lgamma", gammaln)
 
 
-@op
+@op(elementwise=True)
 def digamma(x: TensorLike) -> Tensor:
     """Returns the derivative of `gammaln`; NaN at -1, -2, ..., and infinite at 0, with the sign of `-1 / x`.
 
@@ -54,7 +54,7 @@ def digamma(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def polygamma(n: Operand, x: Operand) -> Tensor:
     """Returns the derivative of order `n` of `digamma`; NaN if `n` is not one of 0, 1, 2, ...
 
@@ -76,7 +76,7 @@ def polygamma(n: Operand, x: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def zeta(x: Operand, q: Operand) -> Tensor:
     """Returns the zeta function of Hurwitz, the sum of `(q + k)**-x` over k = 0, 1, ...
 
@@ -99,7 +99,7 @@ def zeta(x: Operand, q: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def gammainc(a: Operand, x: Operand) -> Tensor:
     """Returns the regularized lower incomplete gamma function, the integral of `t**(a-1) exp(-t) / gamma(a)` up to x.
 
@@ -120,7 +120,7 @@ def gammainc(a: Operand, x: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def gammaincc(a: Operand, x: Operand) -> Tensor:
     """Returns `1 - gammainc(a, x)`, accurate where the result is small.
 
@@ -141,7 +141,7 @@ def gammaincc(a: Operand, x: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def beta(a: Operand, b: Operand) -> Tensor:
     """Returns the beta function, `gamma(a) gamma(b) / gamma(a + b)`.
 
@@ -158,7 +158,7 @@ def beta(a: Operand, b: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def betaln(a: Operand, b: Operand) -> Tensor:
     """Returns the logarithm of the absolute value of the beta function, without overflow.
 
@@ -174,7 +174,7 @@ def betaln(a: Operand, b: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
     """Returns the regularized incomplete beta function, the integral of `t**(a-1) (1-t)**(b-1) / beta(a, b)` up to x.
 
@@ -197,7 +197,7 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def xlogy(x: Operand, y: Operand) -> Tensor:
     """Returns `x * log(y)`, and 0 where `x` is 0, unless `y` is NaN.
 
@@ -211,7 +211,7 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def xlog1py(x: Operand, y: Operand) -> Tensor:
     """Returns `x * log1p(y)`, and 0 where `x` is 0, unless `y` is NaN.
 
@@ -225,7 +225,7 @@ def xlog1py(x: Operand, y: Operand) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def entr(x: TensorLike) -> Tensor:
     """Returns `-x * log(x)`, of which the entropy is the sum; 0 at 0, and -inf for negative numbers.
 
@@ -240,7 +240,7 @@ def entr(x: TensorLike) -> Tensor:
     return where(less(x, 0), float("-inf"), subtract(0.0, multiply(inside, log(inside))))
 
 
-@op
+@op(elementwise=True)
 def erfcx(x: TensorLike) -> Tensor:
     """Returns `exp(x**2) * erfc(x)`, which neither vanishes nor loses digits for large `x`.
 
@@ -254,7 +254,7 @@ def erfcx(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def ndtr(x: TensorLike) -> Tensor:
     """Returns the distribution function of the standard normal distribution, the probability of less than `x`.
 
@@ -268,7 +268,7 @@ def ndtr(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def log_ndtr(x: TensorLike) -> Tensor:
     """Returns the logarithm of `ndtr`, which is finite where `ndtr` is 0.
 
@@ -282,7 +282,7 @@ def log_ndtr(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def ndtri(p: TensorLike) -> Tensor:
     """Returns the inverse of `ndtr`; infinite at 0 and 1, NaN outside [0, 1].
 
@@ -296,7 +296,7 @@ def ndtri(p: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def logit(x: TensorLike) -> Tensor:
     """Returns `log(x / (1 - x))`, the inverse of `sigmoid`; infinite at 0 and 1, NaN outside [0, 1].
 
@@ -315,7 +315,7 @@ def logit(x: TensorLike) -> Tensor:
     return where(middle, inner, subtract(log(outside), log1p(negative(outside))))
 
 
-@op
+@op(elementwise=True)
 def i0e(x: TensorLike) -> Tensor:
     """Returns `exp(-abs(x)) * i0(x)`, the exponentially scaled modified Bessel function of order 0.
 
@@ -329,7 +329,7 @@ def i0e(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def i1(x: TensorLike) -> Tensor:
     """Returns the modified Bessel function of the first kind and order 1.
 
@@ -343,7 +343,7 @@ def i1(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True)
 def i1e(x: TensorLike) -> Tensor:
     """Returns `exp(-abs(x)) * i1(x)`, the exponentially scaled modified Bessel function of order 1.
 

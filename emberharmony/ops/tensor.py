@@ -8,7 +8,7 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostArray, Tensor, TensorLike
 
 
-@op
+@op(finite="yes")
 def convert_to_tensor(
     x: CastTensorLike,
     dtype: DTypeLike | None = None,
@@ -46,7 +46,7 @@ def convert_to_tensor(
 asarray = alias("asarray", convert_to_tensor)
 
 
-@op
+@op(finite="yes")
 def to_numpy(x: TensorLike) -> HostArray:
     """Returns the values as a NumPy array, detached from gradients, evaluated, and copied from the device if necessary.
 
@@ -62,7 +62,7 @@ def to_numpy(x: TensorLike) -> HostArray:
 convert_to_numpy = alias("convert_to_numpy", to_numpy)
 
 
-@op
+@op(elementwise=True, finite="gradient")
 def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
     """Returns `x` in another dtype, or `x` itself if it has that dtype already.
 
@@ -75,7 +75,7 @@ def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
     ...
 
 
-@op
+@op(finite="gradient")
 def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
     """Returns `x` in another dtype; otherwise like `cast`.
 
@@ -89,7 +89,7 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
     return convert_to_tensor(x, dtype, device=device, copy=True if copy else None)
 
 
-@op
+@op(finite="yes")
 def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns the bits of `x` reinterpreted as another dtype.
 
@@ -105,13 +105,13 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     ...
 
 
-@op
+@op(elementwise=True, finite="yes")
 def copy(x: TensorLike) -> Tensor:
     """Returns a tensor of the same values that does not share memory with `x`."""
     ...
 
 
-@op
+@op(finite="yes")
 def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Returns a new tensor of the values of `x` that does not share memory with it.
 
@@ -122,7 +122,7 @@ def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
     return convert_to_tensor(x, dtype, copy=True)
 
 
-@op
+@op(finite="yes")
 def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor of another library as one of the active backend, by the DLPack protocol.
 
@@ -144,7 +144,7 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
     ...
 
 
-@op
+@op(gradient="zero")
 def is_tensor(x: Any) -> bool:
     """Returns whether `x` is a tensor of the active backend; `x` is never converted.
 
@@ -155,7 +155,7 @@ def is_tensor(x: Any) -> bool:
     ...
 
 
-@op
+@op(gradient="zero")
 def is_traced(x: Any) -> bool:
     """Returns whether a running transform differentiates by the tensor `x`, or by one that `x` was computed from.
 
@@ -172,7 +172,7 @@ def is_traced(x: Any) -> bool:
     ...
 
 
-@op
+@op(gradient="zero")
 def shape(x: TensorLike) -> tuple[int, ...]:
     """Returns the shape as a tuple of integers.
 
@@ -183,7 +183,7 @@ def shape(x: TensorLike) -> tuple[int, ...]:
     ...
 
 
-@op
+@op(gradient="zero")
 def ndim(x: TensorLike) -> int:
     """Returns the number of axes.
 
@@ -194,7 +194,7 @@ def ndim(x: TensorLike) -> int:
     ...
 
 
-@op
+@op(gradient="zero")
 def size(x: TensorLike) -> int:
     """Returns the number of elements.
 
@@ -205,7 +205,7 @@ def size(x: TensorLike) -> int:
     ...
 
 
-@op
+@op(gradient="zero", finite="yes")
 def eval(*trees: Any) -> None:
     """Evaluates all tensors in trees now; needed only for MLX, which is lazy.
 

@@ -401,7 +401,7 @@ def zero_grad(params: Any) -> None:
     derivatives.forget(params)
 
 
-@op
+@op(elementwise=True, gradient="zero", finite="yes")
 def stop_gradient(variable: TensorLike) -> Tensor:
     """Returns `variable` as a constant: derivatives do not flow through it.
 

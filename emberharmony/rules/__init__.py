@@ -17,7 +17,6 @@ from typing import Any
 
 from emberharmony.rules.activation import RULES as ACTIVATION
 from emberharmony.rules.complex_numbers import RULES as COMPLEXES
-from emberharmony.rules.constant import CONSTANT as CONSTANT
 from emberharmony.rules.constant import LEAVING as LEAVING
 from emberharmony.rules.constant import REFUSED as REFUSED
 from emberharmony.rules.creation import RULES as CREATION
@@ -48,7 +47,6 @@ Rule = tuple[Callable[..., Any] | None, ...] | Callable[..., Any]
 
 RULES = registry.RULES
 """The rule of each op that has one; composites need none."""
-registry.CONSTANT.update(CONSTANT)
 registry.LEAVING.update(LEAVING)
 registry.REFUSED.update(REFUSED)
 

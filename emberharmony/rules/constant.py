@@ -1,17 +1,7 @@
-"""Ops that pass no gradient to their arguments, by reason: constant, leaving the tape, or refused."""
+"""Ops that pass no gradient to their arguments, by reason: leaving the tape, or refused.
 
-CONSTANT = frozenset(
-    (
-        *("all", "any", "argmax", "argmin", "argsort", "argpartition", "searchsorted", "lexsort", "nonzero", "isin"),
-        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isclose", "allclose", "array_equal"),
-        *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit"),
-        *("floor", "ceil", "trunc", "round", "floor_divide", "gcd"),
-        *("zeros_like", "ones_like", "empty_like", "one_hot", "result_type", "dtype", "shape", "ndim", "size"),
-        *("is_tensor", "is_traced", "get_device", "eval", "stop_gradient"),
-        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
-    )
-)
-"""Ops whose derivative is zero wherever it exists, and ops that only return properties of a tensor."""
+Those whose derivative is zero wherever it exists say so in their declaration: `@op(gradient="zero")`.
+"""
 
 LEAVING = frozenset(("to_numpy", "from_dlpack"))
 """Ops that read the values of a tensor in a way that the tape cannot follow."""

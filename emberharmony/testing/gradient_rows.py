@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.choice import current
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.registry import OPS
-from emberharmony.rules import CONSTANT, LEAVING, REFUSED, RULES
+from emberharmony.rules import LEAVING, REFUSED, RULES
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_check import Problem
 from emberharmony.testing.sample import Case, Sample, case
@@ -96,11 +96,11 @@ class GradientCall(Call):
 def without_rule(op: str) -> str:
     """Returns what to do about a primitive that has no gradient rule and is in no list of ops without one; else ""."""
     spec = OPS[op]
-    if spec.composite or op in RULES or op in CONSTANT or op in LEAVING or op in REFUSED:
+    if spec.composite or op in RULES or spec.facts.gradient == "zero" or op in LEAVING or op in REFUSED:
         return ""
     return (
-        f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or list the op in "
-        f"emberharmony/rules/constant.py and remove `differentiable=True` from its sample row"
+        f'{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or say @op(gradient="zero") in '
+        f"its declaration and remove `differentiable=True` from its sample row"
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from emberharmony.core.errors import EmberError, TracedTensorError, says
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
-from emberharmony.transforms.rules import ALIGNED, BATCHING
+from emberharmony.transforms.rules import BATCHING
 from emberharmony.transforms.tape import Tape, call, is_plain, prepared, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
@@ -96,6 +96,23 @@ class Mapped:
         return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
 
 
+def aligned(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
+    """Returns arguments that broadcast as those of one slice do: rows get axes of length 1 behind the mapped axis."""
+    rank = max(len(x.shape) for x in arguments if hasattr(x, "shape"))
+    return [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arguments]
+
+
+def with_rank(m: Mapped, x: Rows, rank: int) -> Any:
+    """Returns the whole tensor of rows, whose slices get axes of length 1 in front up to a number of axes."""
+    missing = rank - len(x.shape)
+    return m.bound.reshape(x.whole, (m.size, *(1,) * missing, *x.shape)) if missing else x.whole
+
+
+def elementwise(m: Mapped, *arguments: Any) -> Any:
+    """Returns the result of an op that computes each element from those that broadcasting places together."""
+    return m(*aligned(m, arguments))
+
+
 class Batch(Tape):
     """The run of a function on all slices at once.
 
@@ -133,7 +150,8 @@ class Batch(Tape):
             if backend.home is self.backend.home and backend.unwatched is backend:  # `ops.eval_shape` wraps the backend
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
-        if op in ALIGNED:
+        spec = OPS[op]
+        if spec.facts.elementwise:
             values = self._level(arguments)
             if values is not None:
                 return self._boxed(getattr(backend.bound, op)(*values))
@@ -203,9 +221,9 @@ class Batch(Tape):
             return ABOUT[op](self.backend.bound, *given)
         if op == "custom_vjp":
             return self._customized(*given)
-        rule = BATCHING.get(op)
         mapped = Mapped(self.backend.bound, self.size, op)
         spec = mapped.spec
+        rule = BATCHING.get(op, elementwise if spec.facts.elementwise else None)
         if len(given) < len(spec.parameters):
             given = mapped.completed(given)
         if rule is None and spec.composite:

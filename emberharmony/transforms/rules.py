@@ -11,12 +11,6 @@ SLOPES: set[Any] = set()
 BATCHING: dict[str, Any] = {}
 """The batching rule of each op that has one; `emberharmony.rules.batching` fills it at the first `vmap`."""
 
-ALIGNED: set[str] = set()
-"""The ops among them that compute each element on its own, and so take whole tensors of equal ranks as they are."""
-
-CONSTANT: set[str] = set()
-"""Ops whose result is constant, so that the tape need not record them."""
-
 LEAVING: set[str] = set()
 """Ops that take values out of the differentiated function."""
 

@@ -28,7 +28,7 @@ from emberharmony.core.errors import BackendMismatchError, TracedTensorError, Un
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES, SLOPES, same
+from emberharmony.transforms.rules import LEAVING, REFUSED, RULES, SLOPES, same
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -151,9 +151,10 @@ class Tape:
             raise _unfollowed(op, backend)
         if not innermost.differentiates:
             return innermost.run(backend, op, arguments)
-        if rule is None and op not in CONSTANT:
+        spec = OPS[op]
+        if rule is None and spec.facts.gradient != "zero":
             return _composite(backend, op, arguments)
-        return innermost.record(backend, OPS[op], rule, arguments)
+        return innermost.record(backend, spec, rule, arguments)
 
     def record(self, backend: Any, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op on the values of this tape's traced tensors, and returns the result, traced if the op has a rule.

@@ -6,7 +6,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.dispatch import op
-from emberharmony.core.registry import ALIASES, EMPTY, OPS, OpSpec, register
+from emberharmony.core.registry import ALIASES, EMPTY, NONE, OPS, Facts, OpSpec, facts_of, register
 
 
 def test_a_declaration_gives_the_roles_and_defaults_of_its_parameters() -> None:
@@ -86,3 +86,43 @@ def test_an_alias_is_the_same_function_as_the_op() -> None:
 
 def test_the_repr_of_an_op_names_its_kind_and_category() -> None:
     assert repr(OPS["sin"]) == "OpSpec('sin', primitive, category='elementary')"
+
+
+def test_a_declaration_says_facts_of_an_op() -> None:
+    assert OPS["floor"].facts == Facts(elementwise=True, gradient="zero", finite="yes")
+    assert OPS["matmul"].facts == Facts(autocast="half")
+    assert OPS["reshape"].facts is NONE
+    assert OPS["exp"].facts is OPS["log"].facts
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"elemntwise": True}, "op 'wave' says the fact 'elemntwise'; the facts are elementwise, gradient, autocast"),
+        ({"gradient": "none"}, "op 'wave' says gradient='none'; it is 'zero', or left out"),
+        ({"autocast": "float16"}, "op 'wave' says autocast='float16'; it is 'half' or 'float32', or left out"),
+        ({"elementwise": False}, "op 'wave' says elementwise=False; it is True, or left out"),
+    ],
+)
+def test_an_unknown_fact_is_refused(said: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        facts_of("wave", said)
+
+
+def test_the_facts_of_an_op_that_is_declared_late_count(backend: str) -> None:
+    @op(elementwise=True, gradient="zero", autocast="float32", finite="yes")
+    def test_stairs(x: "TensorLike", width: float = 1.0) -> "Tensor":  # type: ignore[name-defined]  # noqa: F821
+        seen.append((ops.shape(x), str(ops.dtype(x).name)))
+        return ops.multiply(ops.floor(ops.divide(x, width)), width)
+
+    seen: list[tuple[tuple[int, ...], str]] = []
+    try:
+        x = ops.array([[0.5, 1.5], [2.5, 3.5]])
+        assert ops.vmap(test_stairs)(x).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+        assert ops.grad(lambda x: ops.sum(test_stairs(x)))(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+        seen.clear()
+        with ops.autocast("bfloat16"):
+            assert test_stairs(ops.cast(x, "bfloat16"), 2.0).tolist() == [[0.0, 0.0], [2.0, 2.0]]
+        assert seen == [((2, 2), "float32")]
+    finally:
+        del OPS["test_stairs"]

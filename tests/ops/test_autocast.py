@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, ops
-from emberharmony.backend.autocast import HALF, WIDE
-from emberharmony.core.registry import OPS
 from emberharmony.errors import DTypeError
 
 DTYPES = ("float16", "bfloat16")
@@ -107,8 +105,3 @@ def test_other_dtypes_are_refused() -> None:
     for wrong in ("float32", "int8"):
         with pytest.raises(DTypeError, match=f"takes 'bfloat16' or 'float16', not '{wrong}'"), ops.autocast(wrong):  # type: ignore[arg-type]
             pass
-
-
-def test_the_rules_name_ops(backend: str) -> None:
-    assert not HALF & WIDE
-    assert not (HALF | WIDE) - set(OPS)

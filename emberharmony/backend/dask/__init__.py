@@ -28,7 +28,6 @@ from emberharmony.core.errors import ShapeError
 
 
 class DaskBackend(
-    DaskElementwiseOps,  # type: ignore[misc]
     DaskReductionOps,
     DaskCreationOps,
     DaskShapeOps,
@@ -39,6 +38,7 @@ class DaskBackend(
     DaskProductsOps,
     DaskRandomOps,
     DaskGatheredOps,
+    DaskElementwiseOps,  # type: ignore[misc]
     Backend,
 ):
     """Dask: tensors are `dask.array.Array`; the NumPy backend computes their blocks."""

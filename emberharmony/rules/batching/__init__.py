@@ -3,12 +3,11 @@
 A rule is a function `rule(m, *arguments)`: `m` calls the op itself and knows the number of slices, and the arguments
 are those of the op in the declared order, where `Rows` stand for the tensors that are mapped. It returns the result for
 all slices, with the mapped axis in front, or `NotImplemented` if the op has to run once for each slice with such
-arguments. Composites need no rule: their bodies run on rows.
+arguments. Elementwise ops have one rule, and composites need none: their bodies run on rows.
 """
 
 from emberharmony.rules.batching.elementwise import RULES as ELEMENTWISE
 from emberharmony.rules.batching.fft import RULES as FFT
-from emberharmony.rules.batching.forms import elementwise
 from emberharmony.rules.batching.indexing import RULES as INDEXING
 from emberharmony.rules.batching.looped import LOOPED as LOOPED
 from emberharmony.rules.batching.products import RULES as PRODUCTS
@@ -22,6 +21,5 @@ from emberharmony.transforms import rules as registry
 RULES = registry.BATCHING
 """The rule of each op that has one."""
 
-registry.ALIGNED.update(op for op, rule in ELEMENTWISE.items() if rule is elementwise)
 # One update: another thread that sees any rule must see them all.
 RULES.update(ELEMENTWISE | FFT | INDEXING | PRODUCTS | REDUCTION | SEGMENTS | SHAPE | SOLVER | SORTING)

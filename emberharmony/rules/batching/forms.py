@@ -1,7 +1,7 @@
 """The forms that most batching rules have."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from emberharmony.core.axes import normalized
@@ -11,26 +11,9 @@ T = Any
 Rule = Callable[..., Any]
 
 
-def aligned(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
-    """Returns arguments that broadcast as those of one slice do: rows get axes of length 1 behind the mapped axis."""
-    rank = max(len(x.shape) for x in arguments if hasattr(x, "shape"))
-    return [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arguments]
-
-
-def with_rank(m: Mapped, x: Rows, rank: int) -> T:
-    """Returns the whole tensor of rows, whose slices get axes of length 1 in front up to a number of axes."""
-    missing = rank - len(x.shape)
-    return m.bound.reshape(x.whole, (m.size, *(1,) * missing, *x.shape)) if missing else x.whole
-
-
 def lengthened(m: Mapped, x: Any, axis: int) -> Any:
     """Returns a tensor, or rows, with one more axis of length 1, counted from the end."""
     return Rows(m.bound.expand_dims(x.whole, axis)) if x.__class__ is Rows else m.bound.expand_dims(x, axis)
-
-
-def elementwise(m: Mapped, *arguments: Any) -> T:
-    """Returns the result of an op that computes each element from those that broadcasting places together."""
-    return m(*aligned(m, arguments))
 
 
 def flat(m: Mapped, x: Rows) -> T:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from emberharmony.core.axes import normalized
-from emberharmony.rules.batching.forms import Rule, flat, shifted, with_rank
-from emberharmony.transforms.batch import Mapped, Rows, has_rows
+from emberharmony.rules.batching.forms import Rule, flat, shifted
+from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
 T = Any
 

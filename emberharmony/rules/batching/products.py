@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from emberharmony.rules.batching.forms import Rule, aligned, lengthened
-from emberharmony.transforms.batch import Mapped, Rows
+from emberharmony.rules.batching.forms import Rule, lengthened
+from emberharmony.transforms.batch import Mapped, Rows, aligned
 
 T = Any
 

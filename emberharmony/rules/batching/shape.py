@@ -5,8 +5,8 @@ from typing import Any
 
 from emberharmony.backend.shared.shape import pad_pairs
 from emberharmony.core.axes import broadcast, normalized
-from emberharmony.rules.batching.forms import Rule, along, flat, last, shifted, with_rank
-from emberharmony.transforms.batch import Mapped, Rows, has_rows
+from emberharmony.rules.batching.forms import Rule, along, flat, last, shifted
+from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
 T = Any
 

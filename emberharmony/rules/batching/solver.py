@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from emberharmony.rules.batching.forms import Rule, aligned, last, lengthened
-from emberharmony.transforms.batch import Mapped, Rows
+from emberharmony.rules.batching.forms import Rule, last, lengthened
+from emberharmony.transforms.batch import Mapped, Rows, aligned
 
 T = Any
 

@@ -1,5 +1,7 @@
 """Which ops make no NaN and no infinity of finite numbers, so that their results need no check.
 
+Their declarations say so (`@op(finite="yes")`), but for those of whole categories.
+
 `tests/transforms/checks/test_safe.py` calls each of them with the largest and the smallest numbers of the dtypes. A
 Python number that is too large for the dtype counts as an infinity that was given.
 """
@@ -17,23 +19,6 @@ _OVERFLOWING = frozenset(
 )
 """Ops of these categories that can overflow."""
 
-_OPS = frozenset(
-    (
-        *("convert_to_tensor", "array", "view", "copy", "from_dlpack", "to_numpy", "eval", "synchronize"),
-        "program",  # which `NonFinite.accepts` looks at
-        *("negative", "positive", "maximum", "minimum", "fmax", "fmin", "clip", "heaviside", "step"),
-        *("floor", "ceil", "trunc", "nan_to_num", "copysign", "fabs", "signbit", "saturate_cast"),
-        *("max", "min", "any", "all", "argmax", "argmin", "cummax", "cummin", "count_nonzero"),
-        *("real", "imag", "conj", "view_as_complex", "view_as_real", "max_pool", "adaptive_max_pool", "embedding"),
-        *("relu", "relu6", "sigmoid", "hard_sigmoid", "hard_tanh", "hard_shrink", "soft_shrink", "threshold"),
-        *("tanh", "erf", "erfc", "stop_gradient"),
-    )
-)
-_GRADIENTS = frozenset(
-    ("add", "subtract", "sum", "mean", "cast", "astype", "round", "scatter", "put_along_axis", "dropout")
-)
-"""Further ops whose gradients make none."""
-
 _SAFE: dict[OpSpec, bool] = {}
 
 
@@ -41,11 +26,11 @@ def is_safe(spec: OpSpec) -> bool:
     """Returns whether an op makes only finite numbers of finite numbers, or only numbers that were given."""
     found = _SAFE.get(spec)
     if found is None:
-        listed = spec.name in _OPS or (spec.category in _CATEGORIES and spec.name not in _OVERFLOWING)
-        found = _SAFE[spec] = listed
+        told = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
+        found = _SAFE[spec] = told or (spec.category in _CATEGORIES and spec.name not in _OVERFLOWING)
     return found
 
 
 def is_safe_backward(spec: OpSpec) -> bool:
     """Returns whether the gradients of an op are sums or bounded multiples of the gradient that comes in."""
-    return is_safe(spec) or spec.name in _GRADIENTS
+    return is_safe(spec) or spec.facts.finite == "gradient"
