@@ -153,6 +153,14 @@ def test_a_backend_of_any_kind_takes_default_bodies() -> None:
         assert ops.logsumexp(x).dtype == np.float32
 
 
+def test_numbers_drawn_by_default_are_below_one_in_half_precision() -> None:
+    small = type("SmallBackend", (NumpyBackend,), {"name": "small", "standard_uniform": None})()
+    with ops.use_backend(small):
+        for dtype in ("float16", "bfloat16", "float32"):
+            x = ops.to_numpy(ops.random.uniform((50_000,), dtype=dtype)).astype(np.float32)
+            assert 0.0 <= x.min() < 0.01 < 0.99 < x.max() < 1.0
+
+
 def test_built_in_backends_take_no_default_body(backend: str) -> None:
     assert discovery.load(backend).undefined_ops() == []
 

@@ -180,6 +180,11 @@ def test_full_overflows_floats_to_infinity_and_refuses_complex_numbers(backend: 
             ops.pad(ops.zeros(1, dtype), 1, constant_values=2j)
 
 
+def test_a_vector_may_stand_on_any_diagonal(backend: str) -> None:
+    for k in (-5, -1, 0, 2, 7):
+        assert ops.to_numpy(ops.diag([1.0, 2.0], k)).tolist() == np.diag([1.0, 2.0], k).tolist()
+
+
 def test_the_number_of_a_diagonal_must_be_an_integer(backend: str) -> None:
     for call in (ops.tril, ops.triu, ops.diag):
         with pytest.raises(errors.ArgumentTypeError, match=rf"\(\) on backend '{backend}'"):
