@@ -1,6 +1,6 @@
 """Sample rows (the inputs, oracle and tolerance by which an op is checked), and the error of a result in eps."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,16 @@ def case(*args: Any, **kwargs: Any) -> Case:
     return Case(args, kwargs)
 
 
+LEFT_OUT = {
+    "results of empty axes": "the op may refuse an empty axis where the oracle gives a result",
+    "empty axes": "the oracle is wrong for empty axes",
+    "large offsets": "the values are not moved far from 0",
+    "extremes": "an elementwise op is not called with the extreme integers",
+    "complex infinities": "an elementwise op is not called with complex infinities",
+}
+"""What a row can leave out, and what that means."""
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """One row: everything that the checks need to know about an op.
@@ -60,6 +70,7 @@ class Sample:
         fixed: whether the values have a structure (sorted, positive-definite, …), so that no other values may be made.
         named: whether the op's option `dtype` names the dtype of the result; the oracle does not take this option.
         narrows: whether a backend without complex128 computes in single precision, instead of raising an error.
+        left_out: what is not checked, one of `LEFT_OUT`, and the reason.
     """
 
     op: str
@@ -76,6 +87,16 @@ class Sample:
     fixed: bool = False
     named: bool = False
     narrows: bool = False
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks the words.
+
+        Raises:
+            ValueError: if `left_out` has an unknown one.
+        """
+        if unknown := set(self.left_out) - set(LEFT_OUT):
+            raise ValueError(f"{self.op}: nothing is called {unknown.pop()!r}; a row leaves out {', '.join(LEFT_OUT)}")
 
 
 def grid(low: float, high: float, n: int = 101) -> Array:

@@ -71,6 +71,7 @@ SAMPLES = [
         dtypes=FLOATS,
         tolerance=8,
         differentiable=True,
+        left_out={"results of empty axes": "the target lengths exceed the number of labels, which is 0"},
     ),
     Sample(
         "ctc_decode",
@@ -85,5 +86,6 @@ SAMPLES = [
         tolerance=4,
         fixed=True,
         result=("int64", "promoted"),
+        left_out={"results of empty axes": "the index of the blank must be one of the classes"},
     ),
 ]
