@@ -180,6 +180,16 @@ def test_full_overflows_floats_to_infinity_and_refuses_complex_numbers(backend: 
             ops.pad(ops.zeros(1, dtype), 1, constant_values=2j)
 
 
+@pytest.mark.parametrize("dtype", [None, "float32", "int32", "bool"])
+def test_a_traced_number_fills_a_tensor_in_any_dtype(dtype: str | None, quick: str) -> None:
+    x = ops.convert_to_tensor([0.0, 2.0])
+    for fill in (lambda v: ops.full((2,), v, dtype), lambda v: ops.full_like(ops.ones(2), v, dtype)):
+        wanted = ops.to_numpy(ops.stack([fill(number) for number in (0.0, 2.0)])).tolist()
+        assert ops.to_numpy(ops.vmap(fill)(x)).tolist() == wanted
+        if dtype == "bool":  # whose numbers are compared with zero
+            assert ops.to_numpy(ops.compile(fill)(x[1])).tolist() == wanted[1]
+
+
 def test_a_vector_may_stand_on_any_diagonal(backend: str) -> None:
     for k in (-5, -1, 0, 2, 7):
         assert ops.to_numpy(ops.diag([1.0, 2.0], k)).tolist() == np.diag([1.0, 2.0], k).tolist()
