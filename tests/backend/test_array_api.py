@@ -76,6 +76,15 @@ def test_every_op_passes_on_the_strictest_library(strict: Backend) -> None:
     assert failures(ROWS, "strict") == ([], {})
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex64"])
+def test_triangles_are_filled_with_zeros_of_each_dtype_by_default(dtype: str, poor: Backend) -> None:
+    x = np.ones((3, 3), dtype)
+    with ops.use_backend("poor"):
+        for op in ("tril", "triu"):
+            found = ops.to_numpy(getattr(ops, op)(x))
+            assert (found.dtype, found.tolist()) == (x.dtype, getattr(np, op)(x).tolist())
+
+
 @pytest.mark.parametrize(
     "op", ["argsort", "sort", "argmax", "argmin", "cumsum", "cumprod", "flip", "sum", "max", "std"]
 )
