@@ -71,6 +71,7 @@ class Sample:
         named: whether the op's option `dtype` names the dtype of the result; the oracle does not take this option.
         narrows: whether a backend without complex128 computes in single precision, instead of raising an error.
         left_out: what is not checked, one of `LEFT_OUT`, and the reason.
+        usual: the sources of the positional arguments of usual calls, which the fuzzer varies if there are no cases.
     """
 
     op: str
@@ -88,6 +89,7 @@ class Sample:
     named: bool = False
     narrows: bool = False
     left_out: Mapping[str, str] = field(default_factory=dict)
+    usual: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Checks the words.
@@ -103,6 +105,16 @@ def grid(low: float, high: float, n: int = 101) -> Array:
     """Returns `n` points from `low` to `high`, unevenly spaced so that only the ends are special values."""
     t = np.linspace(0.0, 1.0, n)
     return np.asarray(low + (high - low) * (t + 0.03 * np.sin(7.0 * t) * t * (1.0 - t)))
+
+
+def by_tests(op: str, *usual: tuple[str, ...]) -> Sample:
+    """Returns the row of an op that only tests in `tests/ops` check.
+
+    Args:
+        op: the op.
+        usual: the sources of the positional arguments of usual calls.
+    """
+    return Sample(op, str, (), reference="tests", usual=usual)
 
 
 def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:

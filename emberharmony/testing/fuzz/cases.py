@@ -12,7 +12,6 @@ import numpy as np
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import spelled_dtype
-from emberharmony.testing.fuzz.bases import BASES
 from emberharmony.testing.fuzz.values import Values
 from emberharmony.testing.repr_source import source, spelled
 from emberharmony.testing.sample import Case
@@ -88,9 +87,10 @@ def _holds_arrays(value: Any) -> bool:
 
 @functools.cache
 def _bases(op: str) -> list[Any]:
-    """Returns the cases of the op's row that are short and can be written as source; else its calls in `BASES`."""
-    found: list[Any] = [item for item in all_samples()[op].cases if all(map(_is_short, _flat(item)))]
-    return found or list(BASES.get(op, ()))
+    """Returns the cases of the op's row that are short and can be written as source; else its usual calls."""
+    row = all_samples()[op]
+    found: list[Any] = [item for item in row.cases if all(map(_is_short, _flat(item)))]
+    return found or list(row.usual)
 
 
 def _flat(item: Case) -> Iterator[Any]:

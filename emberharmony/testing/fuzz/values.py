@@ -9,7 +9,6 @@ from random import Random
 from emberharmony.core.registry import OpParameter
 from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import Arrays
-from emberharmony.testing.fuzz.bases import BOUNDED
 
 Draw = Callable[[], str]
 _LITERAL = re.compile(r"'([^']*)'")
@@ -25,6 +24,10 @@ _TABLES = (
     (r"Mapping", odd.MAPPINGS),
 )
 """(pattern in an annotation, sources of arguments for it)."""
+
+BOUNDED = {("fori_loop", "lower"), ("fori_loop", "upper"), ("scan", "length"), ("while_loop", "cond")}
+"""The (op, parameter) that determine how often a loop runs. Only small numbers are drawn for them: with a large one
+the call would rightly run for ever, and count as a hang."""
 
 
 class Values(Arrays):

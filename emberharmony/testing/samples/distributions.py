@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import Sample, case
+from emberharmony.testing.sample import Sample, by_tests, case
 from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawn, row, source
 
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
@@ -77,5 +77,5 @@ SAMPLES = [
         (np.array([[0.25], [0.5], [0.75]]),),
         tolerance=0.0,
     ),
-    Sample("random_categorical", str, (), reference="tests"),
+    by_tests("random_categorical", ("ops.zeros((2, 3))", "5")),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import Sample, case
+from emberharmony.testing.sample import Sample, by_tests, case
 
 LOW, HIGH = np.array([-2.0, 0.5]), np.array([[1.0], [2.5], [64.0]])
 SHAPE = (3, 2)
@@ -69,11 +69,13 @@ SAMPLES = [
         ("float32",),
         result="int64",
     ),
-    *(
-        Sample(op, str, (), reference="tests")
-        for op in (
-            *("random_seed", "random_get_state", "random_set_state", "standard_uniform", "standard_normal"),
-            *("random_permutation", "random_shuffle", "random_choice", "dropout"),
-        )
-    ),
+    by_tests("random_seed", ("3",)),
+    by_tests("random_get_state", ()),
+    by_tests("random_set_state", ("ops.random.get_state()",)),
+    by_tests("standard_uniform", ("(2, 3)",)),
+    by_tests("standard_normal", ("(2, 3)",)),
+    by_tests("random_permutation", ("6",), ("ops.ones((3,))",)),
+    by_tests("random_shuffle", ("ops.ones((3,))",)),
+    by_tests("random_choice", ("5", "(2,)", "False"), ("ops.ones((3,))", "(4,)", "True", "[0.5, 0.25, 0.25]")),
+    by_tests("dropout", ("ops.ones((4, 5))", "0.5")),
 ]
