@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import GradientRow
+
 Array = np.ndarray[Any, Any]
 FLOATS = ("float32", "float64")
 HALVES = ("float16", "bfloat16")
@@ -70,6 +72,7 @@ class Sample:
         fixed: whether the values have a structure (sorted, positive-definite, …), so that no other values may be made.
         named: whether the op's option `dtype` names the dtype of the result; the oracle does not take this option.
         narrows: whether a backend without complex128 computes in single precision, instead of raising an error.
+        gradient: the exceptions of the check of its gradients.
         left_out: what is not checked, one of `LEFT_OUT`, and the reason.
         usual: the sources of the positional arguments of usual calls, which the fuzzer varies if there are no cases.
     """
@@ -88,6 +91,7 @@ class Sample:
     fixed: bool = False
     named: bool = False
     narrows: bool = False
+    gradient: GradientRow = field(default_factory=GradientRow)
     left_out: Mapping[str, str] = field(default_factory=dict)
     usual: Sequence[tuple[str, ...]] = ()
 

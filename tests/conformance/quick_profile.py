@@ -44,7 +44,7 @@ def gradient(row: Sample, backend: str) -> str:
     """Returns what is wrong with the gradient of the first case of a row; "" if nothing is."""
     with ops.use_backend("numpy"):
         call = next(calls_of(row))
-        function = gradient_function(row.op)
+        function = gradient_function(row)
         try:
             wanted = gradients(lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs))
         except UnsupportedOpError:  # by the tape

@@ -112,7 +112,7 @@ def _of_row(sample: Sample) -> Iterator[tuple[str, Callable[[], Any]]]:
     for call in first:
         yield "row, shapes alone", _abstract(call, sample)
     for call in islice(gradient_rows.gradients(sample), 2):
-        yield f"gradient, {call.label}", _gradient(call, sample.op)
+        yield f"gradient, {call.label}", _gradient(call, sample)
 
 
 def _made(call: Call, sample: Sample) -> Callable[[], Any]:
@@ -127,8 +127,8 @@ def _abstract(call: Call, sample: Sample) -> Callable[[], Any]:
     )
 
 
-def _gradient(call: Call, op: str) -> Callable[[], Any]:
-    function = gradient_rows.gradient_function(op)
+def _gradient(call: Call, sample: Sample) -> Callable[[], Any]:
+    function = gradient_rows.gradient_function(sample)
     return lambda: gradient_check.gradients(
         lambda args, kwargs: function(*args, **kwargs), (call.args, call.kwargs), dtype=call.dtype
     )

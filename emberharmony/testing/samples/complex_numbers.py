@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import GradientRow
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
 
 ALL = FLOATS + HALVES + COMPLEX
@@ -28,6 +29,7 @@ SAMPLES = [
         tolerance=2,
         differentiable=True,
         left_out={"extremes": "the cosine and sine of huge angles are inexact"},
+        gradient=GradientRow(single=("mlx",)),
     ),
     Sample(
         "view_as_complex",
@@ -36,6 +38,7 @@ SAMPLES = [
         dtypes=FLOATS + HALVES,
         result="complex",
         differentiable=True,
+        gradient=GradientRow(single=("mlx",)),
     ),
     Sample(
         "view_as_real",

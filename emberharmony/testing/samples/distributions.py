@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import in_double, of_covariance
 from emberharmony.testing.sample import Sample, by_tests, case
 from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawn, row, source
 
@@ -32,10 +33,41 @@ def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
 
 
 SAMPLES = [
-    row("random_truncated_normal", _truncated, (1.0, 2.0), (LOW, HIGH), (LOW, 0.5), differentiable=True),
-    row("random_gumbel", drawn("gumbel"), (1.0, 2.0), (LOW, HIGH), (1.0, HIGH), differentiable=True),
-    row("random_laplace", drawn("laplace"), (1.0, 2.0), (LOW, HIGH), (LOW, 0.5), differentiable=True),
-    row("random_exponential", drawn("exponential"), (2.0,), (HIGH,), differentiable=True),
+    row(
+        "random_truncated_normal",
+        _truncated,
+        (1.0, 2.0),
+        (LOW, HIGH),
+        (LOW, 0.5),
+        differentiable=True,
+        gradient=in_double("random_truncated_normal"),
+    ),
+    row(
+        "random_gumbel",
+        drawn("gumbel"),
+        (1.0, 2.0),
+        (LOW, HIGH),
+        (1.0, HIGH),
+        differentiable=True,
+        gradient=in_double("random_gumbel"),
+    ),
+    row(
+        "random_laplace",
+        drawn("laplace"),
+        (1.0, 2.0),
+        (LOW, HIGH),
+        (LOW, 0.5),
+        differentiable=True,
+        gradient=in_double("random_laplace"),
+    ),
+    row(
+        "random_exponential",
+        drawn("exponential"),
+        (2.0,),
+        (HIGH,),
+        differentiable=True,
+        gradient=in_double("random_exponential"),
+    ),
     Sample(
         "random_multivariate_normal",
         _vectors,
@@ -51,6 +83,7 @@ SAMPLES = [
         tolerance=4.0,
         fixed=True,
         named=True,
+        gradient=of_covariance("random_multivariate_normal"),
     ),
     Sample(
         "random_gamma",

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import TALL, GradientRow
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 REAL = FLOATS + HALVES
@@ -27,6 +28,7 @@ SAMPLES = [
         dtypes=("float32",),
         result="int64",
         differentiable=True,
+        gradient=GradientRow(cases=(case(np.array([0, 2, 2, 5]), np.array([0.5, -1.5, 2.0, 0.25]), 8),)),
     ),
     Sample(
         "histogram",
@@ -36,5 +38,6 @@ SAMPLES = [
         integers=INTS[:1],
         result=("int64", "float"),
         differentiable=True,
+        gradient=GradientRow(cases=(case(TALL, 4), case(TALL, 3, (-0.5, 2.0)))),
     ),
 ]

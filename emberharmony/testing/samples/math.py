@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import SIDES, TIES, GradientRow
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
 
 ALL = FLOATS + HALVES + COMPLEX
@@ -48,6 +49,7 @@ SAMPLES = [
         differentiable=True,
         **RELATIVE,
         tolerance=1,
+        gradient=GradientRow(cases=(case(*SIDES),)),
     ),
     binary(
         "divmod",
@@ -61,8 +63,20 @@ SAMPLES = [
         differentiable=True,
         **RELATIVE,
         tolerance=1,
+        gradient=GradientRow(cases=(case(*SIDES),)),
     ),
-    binary("fmod", _truncated, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER, differentiable=True, **RELATIVE),
+    binary(
+        "fmod",
+        _truncated,
+        -30,
+        30,
+        (0.7, 5),
+        dtypes=REAL,
+        integers=ANY_INTEGER,
+        differentiable=True,
+        **RELATIVE,
+        gradient=GradientRow(cases=(case(*SIDES),)),
+    ),
     binary(
         "power",
         np.power,
@@ -141,8 +155,24 @@ SAMPLES = [
         floor=0,
         tolerance=4,
     ),
-    binary("maximum", np.maximum, dtypes=REAL, integers=INTEGERS, differentiable=True, **RELATIVE),
-    binary("minimum", np.minimum, dtypes=REAL, integers=INTEGERS, differentiable=True, **RELATIVE),
+    binary(
+        "maximum",
+        np.maximum,
+        dtypes=REAL,
+        integers=INTEGERS,
+        differentiable=True,
+        **RELATIVE,
+        gradient=GradientRow(skipped={2: TIES}),
+    ),
+    binary(
+        "minimum",
+        np.minimum,
+        dtypes=REAL,
+        integers=INTEGERS,
+        differentiable=True,
+        **RELATIVE,
+        gradient=GradientRow(skipped={2: TIES}),
+    ),
     Sample(
         "fmax",
         np.fmax,

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import GradientRow
 from emberharmony.testing.left_out import NO_MAXIMUM
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case
 
@@ -56,6 +57,7 @@ SAMPLES = [
         differentiable=True,
         **(N | {"result": "float real"}),
         left_out={"results of empty axes": NO_MAXIMUM},
+        gradient=GradientRow(skipped={10: "a norm is not differentiable at 0"}),
     ),
     Sample(
         "matrix_norm",
@@ -96,6 +98,7 @@ SAMPLES = [
         tolerance=3,
         differentiable=True,
         **(N | {"dtypes": FLOATS + HALVES}),
+        gradient=GradientRow(skipped={3: "a norm equals its lower bound, where the derivative jumps"}),
     ),
     Sample(
         "cdist",
@@ -105,5 +108,6 @@ SAMPLES = [
         floor=4,
         **(N | {"dtypes": FLOATS + HALVES}),
         differentiable=True,
+        gradient=GradientRow(once=dict.fromkeys((2, 3), "two coordinates are equal, where the derivative jumps")),
     ),
 ]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import GradientRow
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 REAL = FLOATS + HALVES
@@ -42,6 +43,7 @@ SAMPLES = [
         integers=INTS,
         result="float",
         differentiable=True,
+        gradient=GradientRow(host=(1,)),
     ),
     Sample(
         "median",
@@ -62,6 +64,7 @@ SAMPLES = [
         integers=INTS,
         result="float",
         differentiable=True,
+        gradient=GradientRow(host=(1,)),
     ),
     Sample(
         "nanmedian",
@@ -82,6 +85,7 @@ SAMPLES = [
         integers=INTS,
         result="float",
         differentiable=True,
+        gradient=GradientRow(host=(1,)),
     ),
     Sample(
         "nanpercentile",
@@ -92,5 +96,6 @@ SAMPLES = [
         integers=INTS,
         result="float",
         differentiable=True,
+        gradient=GradientRow(host=(1,)),
     ),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import in_double
 from emberharmony.testing.sample import Sample, by_tests, case
 
 LOW, HIGH = np.array([-2.0, 0.5]), np.array([[1.0], [2.5], [64.0]])
@@ -51,7 +52,16 @@ def row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **optio
 
 
 SAMPLES = [
-    row("random_normal", _normal, (1.0, 2.0), (LOW, HIGH), (LOW, 0.5), (1.0, HIGH), differentiable=True),
+    row(
+        "random_normal",
+        _normal,
+        (1.0, 2.0),
+        (LOW, HIGH),
+        (LOW, 0.5),
+        (1.0, HIGH),
+        differentiable=True,
+        gradient=in_double("random_normal"),
+    ),
     row(
         "random_uniform",
         _uniform,
@@ -61,6 +71,7 @@ SAMPLES = [
         (-3.0, HIGH),
         differentiable=True,
         left_out={"large offsets": "the lower bound would exceed the upper one"},
+        gradient=in_double("random_uniform"),
     ),
     Sample(
         "random_randint",

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.testing.gradient_row import NO_DERIVATIVE, TIES, GradientRow
 from emberharmony.testing.left_out import DIFFERENCE
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Case, Sample, case, grid
 
@@ -108,6 +109,7 @@ SAMPLES = [
         integers=("int32", "uint8"),
         result="float",
         differentiable=True,
+        gradient=GradientRow(skipped={9: NO_DERIVATIVE}),
     ),
     Sample(
         "std",
@@ -118,9 +120,26 @@ SAMPLES = [
         integers=("int32", "uint8"),
         result="float",
         differentiable=True,
+        gradient=GradientRow(skipped={9: NO_DERIVATIVE}),
     ),
-    Sample("max", _summed(np.max), _cases(case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
-    Sample("min", _summed(np.min), _cases(case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample(
+        "max",
+        _summed(np.max),
+        _cases(case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+    ),
+    Sample(
+        "min",
+        _summed(np.min),
+        _cases(case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+    ),
     Sample("any", _summed(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
     Sample("all", _summed(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
     Sample(
@@ -181,7 +200,15 @@ SAMPLES = [
         integers=WHOLE,
         result="sum",
     ),
-    Sample("cummax", _along(np.maximum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample(
+        "cummax",
+        _along(np.maximum),
+        (*_RUN, case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={2: TIES}),
+    ),
     Sample("cummin", _along(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
     Sample(
         "count_nonzero",
@@ -217,6 +244,7 @@ SAMPLES = [
         result="float",
         differentiable=True,
         tolerance=3,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
     ),
     Sample("ptp", _summed(np.ptp), _cases(), dtypes=REAL, integers=INTEGERS, differentiable=True, tolerance=1),
     Sample(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import MATRICES, RANK, TALL, GradientRow, of_hermitian
 from emberharmony.testing.sample import COMPLEX, FLOATS, Sample, case
 
 _RNG = np.random.default_rng(3)
@@ -91,6 +92,7 @@ SAMPLES = [
         integers=("int32", "uint8"),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=4,
+        gradient=GradientRow(once={5: "the second derivative divides by the determinant, which is 0"}),
     ),
     Sample(
         "slogdet",
@@ -98,8 +100,16 @@ SAMPLES = [
         (case(_A), case(-_BATCH), case(_NONE), case(np.zeros((2, 2))), case(_NO_BATCH)),
         **F,
         tolerance=2,
+        gradient=GradientRow(skipped={3: "the logarithm of the determinant of a singular matrix is infinite"}),
     ),
-    Sample("logdet", lambda x: np.linalg.slogdet(x)[1], (case(_SPD), case(_NONE)), **F, tolerance=1),
+    Sample(
+        "logdet",
+        lambda x: np.linalg.slogdet(x)[1],
+        (case(_SPD), case(_NONE)),
+        **F,
+        tolerance=1,
+        gradient=of_hermitian("logdet"),
+    ),
     Sample(
         "inv",
         np.linalg.inv,
@@ -145,6 +155,7 @@ SAMPLES = [
         (case(_SPD), case(_SPD, upper=True), case(np.eye(3)), case(_HERMITIAN), case(_HERMITIAN, True), case(_NONE)),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=6,
+        gradient=of_hermitian("cholesky"),
     ),
     Sample(
         "cholesky_inverse",
@@ -155,7 +166,14 @@ SAMPLES = [
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=2,
     ),
-    Sample("lu_factor", lambda x: None, (case(_A),), **ANY, differentiable=True),
+    Sample(
+        "lu_factor",
+        lambda x: None,
+        (case(_A),),
+        **ANY,
+        differentiable=True,
+        gradient=GradientRow(cases=(*map(case, MATRICES), case(TALL), case(TALL.T.copy()))),
+    ),
     Sample(
         "qr",
         _qr,
@@ -178,6 +196,7 @@ SAMPLES = [
         ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": ("float", "float real", "float")}),
         tolerance=12,
+        gradient=GradientRow(skipped={5: "the largest component, which determines the phase, is not unique"}),
     ),
     Sample(
         "svdvals",
@@ -193,6 +212,9 @@ SAMPLES = [
         floor=30,
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": ("float real", "float")}),
         tolerance=8,
+        gradient=of_hermitian(
+            "eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}
+        ),
     ),
     Sample(
         "eigvalsh",
@@ -201,8 +223,16 @@ SAMPLES = [
         floor=30,
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": "real"}),
         tolerance=4,
+        gradient=of_hermitian("eigvalsh"),
     ),
-    Sample("eig", lambda x: None, (case(_A),), **ANY, differentiable=True),
+    Sample(
+        "eig",
+        lambda x: None,
+        (case(_A),),
+        **ANY,
+        differentiable=True,
+        gradient=GradientRow(cases=tuple(map(case, MATRICES))),
+    ),
     Sample("eigvals", lambda x: None, (case(_A),), **ANY, differentiable=True),
     Sample(
         "pinv",
@@ -220,6 +250,7 @@ SAMPLES = [
         ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=4,
+        gradient=GradientRow(skipped=dict.fromkeys((3, 5), RANK)),
     ),
     Sample(
         "matrix_rank",
@@ -243,6 +274,7 @@ SAMPLES = [
         (case(_TALL, _TALL[:, :2] * 2), case(_TALL, _TALL[:, 0]), case(_TALL.T, _B[:3]), case(_LOW, _B)),
         **F,
         tolerance=6,
+        gradient=GradientRow(skipped={3: RANK}),
     ),
     Sample(
         "matrix_power",

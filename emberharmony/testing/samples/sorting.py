@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from emberharmony.testing.gradient_row import TIES, GradientRow
 from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, WHOLE, Sample, case
 
 REAL = FLOATS + HALVES
@@ -45,7 +46,15 @@ _CASES = (
 _REPEATED = (case(_X), case(np.array([np.nan, 1.0, np.nan])), case(_X[:0]), case(np.asarray(2.0)))
 
 SAMPLES = [
-    Sample("sort", _sort, _CASES, dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample(
+        "sort",
+        _sort,
+        _CASES,
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped=dict.fromkeys((0, 2, 3), TIES)),
+    ),
     Sample("argsort", _argsort, _CASES, dtypes=REAL, integers=WHOLE, result="int64"),
     Sample(
         "top_k",
@@ -56,6 +65,7 @@ SAMPLES = [
         result=("promoted", "int64"),
         differentiable=True,
         left_out={"results of empty axes": "the axis has fewer than k elements"},
+        gradient=GradientRow(skipped={0: TIES}),
     ),
     Sample(
         "lexsort",
@@ -73,6 +83,7 @@ SAMPLES = [
         integers=WHOLE,
         differentiable=True,
         left_out={"results of empty axes": "the axis has no element of that index"},
+        gradient=GradientRow(skipped=dict.fromkeys((0, 2), TIES)),
     ),
     Sample("argpartition", np.argpartition, (case(_X, 2),), reference="tests"),
     Sample(

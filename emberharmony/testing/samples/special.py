@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.testing.gradient_row import FAR_OUT, GradientRow
 from emberharmony.testing.left_out import BEYOND_SCIPY
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, binary, case, grid, unary
 
@@ -53,10 +54,29 @@ SAMPLES = [
         fixed=True,
         **ABSOLUTE,
         left_out={"extremes": BEYOND_SCIPY},
+        gradient=GradientRow(host=(0,)),
     ),
-    binary("zeta", _with_nan(special.zeta), 1.2, 9, (0.5, 9), tolerance=8, **D),
-    binary("gammainc", special.gammainc, 0.3, 20, (0.1, 25), tolerance=60, **D),
-    binary("gammaincc", special.gammaincc, 0.3, 20, (0.1, 25), tolerance=60, **D),
+    binary("zeta", _with_nan(special.zeta), 1.2, 9, (0.5, 9), tolerance=8, **D, gradient=GradientRow(host=(0,))),
+    binary(
+        "gammainc",
+        special.gammainc,
+        0.3,
+        20,
+        (0.1, 25),
+        tolerance=60,
+        **D,
+        gradient=GradientRow(host=(0,), once={2: FAR_OUT}),
+    ),
+    binary(
+        "gammaincc",
+        special.gammaincc,
+        0.3,
+        20,
+        (0.1, 25),
+        tolerance=60,
+        **D,
+        gradient=GradientRow(host=(0,), once={2: FAR_OUT}),
+    ),
     binary("beta", _with_nan(special.beta), 0.2, 9, (0.3, 12), tolerance=40, **D, left_out={"extremes": BEYOND_SCIPY}),
     binary(
         "betaln",
@@ -68,7 +88,16 @@ SAMPLES = [
         **ABSOLUTE,
         left_out={"extremes": BEYOND_SCIPY},
     ),
-    Sample("betainc", special.betainc, _beta_cases(), elementwise=True, fixed=True, tolerance=64, **D),
+    Sample(
+        "betainc",
+        special.betainc,
+        _beta_cases(),
+        elementwise=True,
+        fixed=True,
+        tolerance=64,
+        **D,
+        gradient=GradientRow(host=(0, 1)),
+    ),
     binary("xlogy", special.xlogy, -5, 5, (0.1, 9), tolerance=4, **D),
     binary("xlog1py", special.xlog1py, -5, 5, (-0.9, 9), tolerance=4, **D),
     unary("entr", special.entr, 0.01, 9, tolerance=4, **D),
