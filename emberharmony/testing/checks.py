@@ -12,7 +12,6 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
-from emberharmony.testing.refusals import REFUSALS
 from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, in_dtype, variants
 from emberharmony.testing.variations import VARIATIONS
@@ -102,10 +101,10 @@ def _as(array: Any, dtype: str) -> Any:
 
 
 def errors(sample: Sample) -> Iterator[Call]:
-    """Yields calls that must raise a typed error: those that every op must refuse, and those of `REFUSALS`."""
+    """Yields calls that must raise a typed error: those that every op must refuse, and those that the row names."""
     if not dtypes_of(sample):
         return
-    for number, (kind, item) in enumerate(REFUSALS.get(sample.op, ())):
+    for number, (kind, item) in enumerate(sample.refuses):
         yield Call("error", "", f"refusal {number}", item.args, item.kwargs, raises=kind)
     if not sample.cases:
         return

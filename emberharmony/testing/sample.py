@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import EmberError
 from emberharmony.testing.gradient_row import GradientRow
 
 Array = np.ndarray[Any, Any]
@@ -72,6 +73,7 @@ class Sample:
         fixed: whether the values have a structure (sorted, positive-definite, …), so that no other values may be made.
         named: whether the op's option `dtype` names the dtype of the result; the oracle does not take this option.
         narrows: whether a backend without complex128 computes in single precision, instead of raising an error.
+        refuses: calls that the op must refuse, with the class of the error, which no other field tells.
         gradient: the exceptions of the check of its gradients.
         left_out: what is not checked, one of `LEFT_OUT`, and the reason.
         usual: the sources of the positional arguments of usual calls, which the fuzzer varies if there are no cases.
@@ -91,6 +93,7 @@ class Sample:
     fixed: bool = False
     named: bool = False
     narrows: bool = False
+    refuses: Sequence[tuple[type[EmberError], Case]] = ()
     gradient: GradientRow = field(default_factory=GradientRow)
     left_out: Mapping[str, str] = field(default_factory=dict)
     usual: Sequence[tuple[str, ...]] = ()

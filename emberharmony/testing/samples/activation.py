@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.core.errors import ShapeError
+from emberharmony.testing.refused import ONES_3_3
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid, unary
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
@@ -81,6 +83,7 @@ SAMPLES = [
         (case(_X), case(_X, 0)),
         **A,
         tolerance=3,
+        refuses=((ShapeError, case(ONES_3_3)),),
     ),
     Sample(
         "softmax",

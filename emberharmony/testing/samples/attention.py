@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.testing.refused import LINE
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
@@ -84,5 +86,6 @@ SAMPLES = [
         integers=("int32",),
         **D,
         tolerance=4,
+        refuses=((ShapeError, case(LINE, 3)), (ArgumentError, case(LINE, 2, axis=-1))),
     ),
 ]

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, WHOLE, Sample, binary, case, grid, unary
 
 REAL = FLOATS + HALVES
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 _NEAR = (np.array([1.0, 2.0, np.inf]), np.array([1.0 + 1e-6, 2.1, np.inf]))
-_INF = np.inf
+_INF, _J = np.inf, np.array([1j])
 _ENDS = (
     np.array([1 + 1j, complex(_INF, 1), complex(_INF, 1), complex(1, _INF), complex(1, -_INF), complex(_INF, _INF)]),
     np.array([complex(_INF, 1), complex(_INF, 1), complex(_INF, 2), complex(2, _INF), complex(1, _INF), 3 + 0j]),
@@ -19,7 +20,7 @@ ANY: dict[str, Any] = {"dtypes": REAL + COMPLEX, "integers": WHOLE, **B}
 
 SAMPLES = [
     *(
-        binary(name, getattr(np, name), -3, 3, dtypes=REAL, integers=WHOLE, **B)
+        binary(name, getattr(np, name), -3, 3, dtypes=REAL, integers=WHOLE, refuses=((DTypeError, case(_J, _J)),), **B)
         for name in ("less", "less_equal", "greater", "greater_equal")
     ),
     *(binary(name, getattr(np, name), -3, 3, **ANY) for name in ("equal", "not_equal")),

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.testing.left_out import NO_WINDOW
+from emberharmony.testing.refused import LINE
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "floor": 4, "differentiable": True}
@@ -156,6 +158,11 @@ SAMPLES = [
         **D,
         tolerance=3,
         left_out={"results of empty axes": NO_WINDOW},
+        refuses=(
+            (ShapeError, case(LINE, np.ones((3, 3, 2)))),
+            (ShapeError, case(LINE, np.ones((3, 2, 2)), bias=np.ones(3))),
+            (ArgumentError, case(LINE, np.ones((3, 2, 2)), 1, "odd")),
+        ),
     ),
     Sample(
         "depthwise_conv",
@@ -204,6 +211,7 @@ SAMPLES = [
         **D,
         tolerance=3,
         left_out={"results of empty axes": NO_WINDOW},
+        refuses=((ShapeError, case(LINE, np.ones((3, 3, 2)), bias=np.ones(2))),),
     ),
     Sample(
         "unfold",

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.testing.refused import LINE
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
@@ -20,9 +22,22 @@ def _full_like(x, value):
 
 
 SAMPLES = [
-    Sample("zeros", np.zeros, (case((2, 3)), case(0), case(()), case([2, 0])), **N),
+    Sample(
+        "zeros",
+        np.zeros,
+        (case((2, 3)), case(0), case(()), case([2, 0])),
+        **N,
+        refuses=((ShapeError, case((-1,))), (ArgumentTypeError, case((True, 4))), (ArgumentTypeError, case(True))),
+    ),
     Sample("ones", np.ones, (case((2, 3)), case(4)), **N),
-    Sample("full", np.full, (case((2, 3), 1.5), case((), 2.5), case((2, 4), _X[0])), **F, differentiable=True),
+    Sample(
+        "full",
+        np.full,
+        (case((2, 3), 1.5), case((), 2.5), case((2, 4), _X[0])),
+        **F,
+        differentiable=True,
+        refuses=((ShapeError, case((2,), np.ones(3))), (ArgumentTypeError, case((2, True), 1.0))),
+    ),
     Sample("empty", np.zeros, (case((2, 3)),), reference="tests", **F),
     Sample("zeros_like", np.zeros_like, (case(_X),), **ALL),
     Sample("ones_like", np.ones_like, (case(_X),), **ALL),
@@ -30,9 +45,21 @@ SAMPLES = [
     Sample(
         "full_like", _full_like, (case(_X, 2), case(_X[:0], 1)), **(ALL | {"integers": INTEGERS}), differentiable=True
     ),
-    Sample("eye", np.eye, (case(3), case(2, 4, 1), case(3, k=-1), case(2, 3, 9), case(0), case(2, 0)), **N),
+    Sample(
+        "eye",
+        np.eye,
+        (case(3), case(2, 4, 1), case(3, k=-1), case(2, 3, 9), case(0), case(2, 0)),
+        **N,
+        refuses=((ShapeError, case(-1)),),
+    ),
     Sample("identity", np.identity, (case(3),), **N),
-    Sample("arange", np.arange, (case(5.0), case(1.0, 2.0, 0.25), case(3.0, -1.0, -1.5), case(2.0, 1.0)), **F),
+    Sample(
+        "arange",
+        np.arange,
+        (case(5.0), case(1.0, 2.0, 0.25), case(3.0, -1.0, -1.5), case(2.0, 1.0)),
+        **F,
+        refuses=((ArgumentError, case(0, 1, 0)),),
+    ),
     Sample(
         "linspace",
         np.linspace,
@@ -45,6 +72,7 @@ SAMPLES = [
         ),
         **F,
         tolerance=2,
+        refuses=((ArgumentError, case(0, 1, -1)),),
     ),
     Sample(
         "block_diag",
@@ -57,6 +85,7 @@ SAMPLES = [
             case(np.stack([_X, -_X]), np.stack([_X, 2 * _X])[:, :2]),
         ),
         **D,
+        refuses=((ArgumentError, case()), (ShapeError, case(np.ones((2, 1, 1)), np.ones((3, 1, 1))))),
     ),
     Sample(
         "logspace",
@@ -81,7 +110,9 @@ SAMPLES = [
     Sample("tri", np.tri, (case(3), case(2, 4, 1)), **N),
     Sample("tril", np.tril, (case(_X), case(_X, 1), case(_X.reshape(3, 2, 2), -1), case(_X[:0])), **D),
     Sample("triu", np.triu, (case(_X), case(_X, -1), case(_X.reshape(3, 2, 2), 1), case(_X[:0])), **D),
-    Sample("diag", np.diag, (case(_X), case(_X[0], 1), case(_X, -2), case(_X, 9)), **D),
+    Sample(
+        "diag", np.diag, (case(_X), case(_X[0], 1), case(_X, -2), case(_X, 9)), **D, refuses=((ShapeError, case(LINE)),)
+    ),
     Sample("diagflat", np.diagflat, (case(_X[:2, :2]), case(_X[0], -1)), **D),
     Sample(
         "vander",

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import LinAlgError, ShapeError
 from emberharmony.testing.gradient_row import in_double, of_covariance
+from emberharmony.testing.refused import SADDLE
 from emberharmony.testing.sample import Sample, by_tests, case
 from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawn, row, source
 
@@ -84,6 +86,11 @@ SAMPLES = [
         fixed=True,
         named=True,
         gradient=of_covariance("random_multivariate_normal"),
+        refuses=(
+            (LinAlgError, case(np.ones(2), SADDLE)),
+            (ShapeError, case(np.ones(3), SADDLE)),
+            (ShapeError, case(np.ones((3, 2)), np.eye(2), (2,))),
+        ),
     ),
     Sample(
         "random_gamma",

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, binary, unary
+from emberharmony.core.errors import DTypeError
+from emberharmony.testing.refused import ONES_4
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, binary, case, unary
 
 REAL = FLOATS + HALVES
 ANY = REAL + COMPLEX
@@ -60,7 +62,7 @@ SAMPLES = [
     unary("arcsinh", np.arcsinh, dtypes=ANY, **D, tolerance=3),
     unary("arccosh", np.arccosh, 1.01, 50, dtypes=ANY, **D, tolerance=3),
     unary("arctanh", np.arctanh, -0.99, 0.99, dtypes=ANY, **D, tolerance=4),
-    unary("erf", special.erf, -4, 4, dtypes=REAL, **D, tolerance=4),
+    unary("erf", special.erf, -4, 4, dtypes=REAL, **D, tolerance=4, refuses=((DTypeError, case(ONES_4 * 1j)),)),
     unary("erfc", special.erfc, -4, 3, dtypes=REAL, tolerance=12, **D),
     unary("erfinv", special.erfinv, -0.95, 0.95, dtypes=REAL, **D, tolerance=4),
     binary("logaddexp", np.logaddexp, dtypes=REAL, **ABSOLUTE, tolerance=3),

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.testing.left_out import NO_WINDOW, SUMMED
+from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import COMPLEX, Sample, case, grid
 
 _X = grid(-2, 3, 12).reshape(3, 4)
@@ -84,7 +86,15 @@ def _istft(
 _SPECTRA = _stft(_SIGNAL, 8, 3, 10)
 
 SAMPLES = [
-    Sample("fft", np.fft.fft, (*_ONE, *_NO_BATCH), **C, tolerance=1, left_out={"large offsets": SUMMED}),
+    Sample(
+        "fft",
+        np.fft.fft,
+        (*_ONE, *_NO_BATCH),
+        **C,
+        tolerance=1,
+        left_out={"large offsets": SUMMED},
+        refuses=((ArgumentError, case(ONES_4, 0)), (AxisError, case(np.array(1.0)))),
+    ),
     Sample("ifft", np.fft.ifft, (*_ONE, *_NO_BATCH), **C, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample("rfft", np.fft.rfft, (*_ONE, *_NO_BATCH), **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
@@ -101,6 +111,7 @@ SAMPLES = [
         **I,
         tolerance=2,
         left_out={"large offsets": SUMMED},
+        refuses=((ArgumentError, case(ONES_4, 0)),),
     ),
     Sample(
         "hfft",

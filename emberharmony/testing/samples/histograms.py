@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError
 from emberharmony.testing.gradient_row import TALL, GradientRow
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
@@ -29,6 +30,7 @@ SAMPLES = [
         result="int64",
         differentiable=True,
         gradient=GradientRow(cases=(case(np.array([0, 2, 2, 5]), np.array([0.5, -1.5, 2.0, 0.25]), 8),)),
+        refuses=((ArgumentError, case(np.array([-1]))),),
     ),
     Sample(
         "histogram",

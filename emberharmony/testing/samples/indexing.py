@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import AxisError, IndexOutOfBoundsError, ShapeError
+from emberharmony.testing.refused import ONES_3_4, ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
@@ -37,13 +39,26 @@ def _block(x, start, updates):
 
 
 SAMPLES = [
-    Sample("where", np.where, (case(_X > 0, _X, -_X), case(_X > 0, _X, 0)), **(D | {"integers": INTEGERS})),
-    Sample("take", np.take, (case(_X, _AT), case(_X, [2, -1, 0], 1), case(_X, 1, 0)), **D),
+    Sample(
+        "where",
+        np.where,
+        (case(_X > 0, _X, -_X), case(_X > 0, _X, 0)),
+        **(D | {"integers": INTEGERS}),
+        refuses=((ShapeError, case(np.array([True, False]), ONES_4, ONES_4)),),
+    ),
+    Sample(
+        "take",
+        np.take,
+        (case(_X, _AT), case(_X, [2, -1, 0], 1), case(_X, 1, 0)),
+        **D,
+        refuses=((IndexOutOfBoundsError, case(ONES_4, [99])), (IndexOutOfBoundsError, case(ONES_4, [-5]))),
+    ),
     Sample(
         "take_along_axis",
         lambda x, i, axis=-1: np.take_along_axis(x, i, axis),
         (case(_X, np.array([[1], [3], [-1]])), case(_X, np.array([[2, 0, 1, 1]]), 0)),
         **D,
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, np.array([[9]]))),),
     ),
     Sample(
         "get_item",
@@ -58,6 +73,7 @@ SAMPLES = [
             case(_X, (slice(0, 1), slice(3, 3, -1))),
         ),
         **D,
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, 9)), (AxisError, case(ONES_3_4, (0, 0, 0)))),
     ),
     Sample(
         "nonzero", np.nonzero, (case(np.where(_X > 0, _X, 0)),), **(D | {"result": "int64", "differentiable": False})
@@ -74,14 +90,22 @@ SAMPLES = [
         (case(_X, (1, 1), (2, 3)),),
         **D,
         left_out={"results of empty axes": "the block exceeds the tensor"},
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, (0, 0), (9, 9))),),
     ),
-    Sample("slice_update", _block, (case(_X, (1, 0), _X[:2, :3]),), **D),
+    Sample(
+        "slice_update",
+        _block,
+        (case(_X, (1, 0), _X[:2, :3]),),
+        **D,
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, (0, 0), np.ones((9, 9)))),),
+    ),
     Sample(
         "scatter",
         _scatter,
         (case(np.array([[1], [1], [-1]]), _X, (5, 4)), case(_AT, _X[0, :2], (3, 4))),
         **D,
         tolerance=1,
+        refuses=((IndexOutOfBoundsError, case(np.array([[9]]), np.ones(1), (3,))),),
     ),
     Sample(
         "scatter_update",
@@ -96,6 +120,7 @@ SAMPLES = [
         ),
         **D,
         tolerance=2,
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, np.array([[9, 9]]), np.ones(1))),),
     ),
     Sample("diagonal", np.diagonal, (case(_X), case(_X, 1), case(_X.reshape(3, 2, 2), 0, 1, 2)), **D),
     Sample("tril_indices", np.tril_indices, (case(3), case(3, 1, 4)), dtypes=("float32",), result="int64"),
@@ -122,5 +147,6 @@ SAMPLES = [
         (case(np.array([[0, 5], [7, 3]]), (2, 4)), case([1, 2], (3,)), case(3, (2, 1, 2))),
         dtypes=("float32",),
         result="int64",
+        refuses=((IndexOutOfBoundsError, case(np.array([99]), (2, 2))),),
     ),
 ]

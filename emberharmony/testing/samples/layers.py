@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.testing.refused import ONES_3_4, ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
 
 _X, _W, _B = grid(-3, 3, 24).reshape(2, 3, 4), grid(-1, 1, 20).reshape(4, 5), grid(-2, 1, 5)
@@ -27,6 +29,7 @@ SAMPLES = [
         floor=16,
         integers=("int32", "int64"),
         **D,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_4)), (ShapeError, case(ONES_3_4, ONES_3_4.T, None, True))),
     ),
     Sample(
         "embedding",
@@ -34,5 +37,6 @@ SAMPLES = [
         (case(np.array([[0, 2, 0], [1, -1, 0]]), _W), case(2, _W), case([3, 3], _W), case(np.zeros(0, np.int64), _W)),
         integers=("int32", "uint8"),
         **D,
+        refuses=((IndexOutOfBoundsError, case([3], ONES_3_4)), (ShapeError, case([0], ONES_4))),
     ),
 ]

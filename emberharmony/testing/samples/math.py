@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError
 from emberharmony.testing.gradient_row import SIDES, TIES, GradientRow
+from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
 
 ALL = FLOATS + HALVES + COMPLEX
@@ -104,7 +106,15 @@ SAMPLES = [
         **RELATIVE,
         tolerance=3,
     ),
-    unary("negative", np.negative, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE),
+    unary(
+        "negative",
+        np.negative,
+        dtypes=ALL,
+        integers=INTEGERS,
+        differentiable=True,
+        **RELATIVE,
+        refuses=((DTypeError, case(np.array([True]))),),
+    ),
     unary("positive", np.positive, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE),
     unary(
         "absolute", np.abs, dtypes=ALL, integers=INTEGERS, result="real", differentiable=True, **RELATIVE, tolerance=2
@@ -197,13 +207,14 @@ SAMPLES = [
         integers=("int32", "int64"),
         differentiable=True,
         **RELATIVE,
+        refuses=((DTypeError, case(ONES_4, "a", 1)),),
     ),
     binary("heaviside", np.heaviside, dtypes=REAL, integers=INTEGERS, result="float", **RELATIVE, differentiable=True),
     unary("step", lambda x: (x > 0).astype(x.dtype), dtypes=REAL, integers=INTEGERS, **RELATIVE),
     binary(
         "hypot", np.hypot, dtypes=REAL, integers=INTEGERS, result="float", differentiable=True, floor=0, tolerance=3
     ),
-    binary("gcd", np.gcd, 0, 60, dtypes=(), integers=ANY_INTEGER),
+    binary("gcd", np.gcd, 0, 60, dtypes=(), integers=ANY_INTEGER, refuses=((DTypeError, case(ONES_4, ONES_4)),)),
     binary(
         "lcm",
         np.lcm,

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from emberharmony.core.errors import LinAlgError, ShapeError
+from emberharmony.testing.refused import ONES_3_4, ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, Sample, case
 
 _RNG = np.random.default_rng(3)
@@ -48,6 +50,7 @@ SAMPLES = [
         **F,
         tolerance=16,
         floor=8,
+        refuses=((ShapeError, case(ONES_3_4)),),
     ),
     Sample(
         "cho_solve",
@@ -55,6 +58,7 @@ SAMPLES = [
         (case(_ROOT, _B), case(_ROOT.T.copy(), _B, True), case(_ROOT, _B[:, 0]), case(np.stack([_ROOT, -_ROOT]), _B)),
         **F,
         tolerance=2,
+        refuses=((ShapeError, case(ONES_3_4, ONES_4)), (LinAlgError, case(np.zeros((2, 2)), np.ones(2)))),
     ),
     Sample(
         "lu",
@@ -62,5 +66,6 @@ SAMPLES = [
         (case(_A), case(_TALL), case(_TALL.T.copy()), case(_BATCH), case(_Z), case(_TALL[:, :0])),
         **(F | {"result": ("float", "float", "float")}),
         tolerance=8,
+        refuses=((ShapeError, case(ONES_4)),),
     ),
 ]

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 from emberharmony.testing.left_out import ROUNDED_MEAN
+from emberharmony.testing.refused import ONES_3_4
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
@@ -108,6 +110,12 @@ SAMPLES = [
         **A,
         tolerance=4,
         left_out={"large offsets": ROUNDED_MEAN},
+        refuses=(
+            (ArgumentError, case(ONES_3_4, 0)),
+            (ArgumentError, case(ONES_3_4, 1, axis=0)),
+            (ShapeError, case(ONES_3_4, 3)),
+            (ShapeError, case(ONES_3_4, 1, ONES_3_4)),
+        ),
     ),
     Sample(
         "local_response_normalization",
@@ -120,5 +128,6 @@ SAMPLES = [
         ),
         **A,
         tolerance=4,
+        refuses=((ArgumentError, case(ONES_3_4, 0)), (AxisError, case(ONES_3_4, 1, axis=2))),
     ),
 ]

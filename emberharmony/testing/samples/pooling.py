@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
 from emberharmony.testing.gradient_row import TIES, GradientRow
+from emberharmony.testing.refused import LINE
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "floor": 4, "differentiable": True}
@@ -167,7 +169,14 @@ _ADAPTIVE = (
 )
 
 SAMPLES = [
-    Sample("max_pool", _max, (*_CASES, *_DILATED), integers=("int32", "uint8"), **D),
+    Sample(
+        "max_pool",
+        _max,
+        (*_CASES, *_DILATED),
+        integers=("int32", "uint8"),
+        **D,
+        refuses=((ArgumentError, case(LINE, 0)),),
+    ),
     Sample(
         "max_pool_indices",
         _indices,
@@ -175,6 +184,7 @@ SAMPLES = [
         dtypes=FLOATS + HALVES,
         integers=("int32", "uint8"),
         result="int64",
+        refuses=((ArgumentError, case(LINE, 3, 1, -1)),),
     ),
     Sample(
         "max_unpool",
@@ -188,6 +198,10 @@ SAMPLES = [
         ),
         integers=("int32", "uint8"),
         **D,
+        refuses=(
+            (ShapeError, case(LINE, np.zeros((1, 1, 2), np.int64), (3,))),
+            (IndexOutOfBoundsError, case(np.ones((1, 1, 1)), np.array([[[3]]]), (3,))),
+        ),
     ),
     Sample(
         "average_pool",
@@ -198,6 +212,11 @@ SAMPLES = [
         **D,
         tolerance=1,
         left_out={"large offsets": "a window is summed one element after the other, so rounding errors add up"},
+        refuses=(
+            (ArgumentError, case(LINE, (2, 2))),
+            (ArgumentError, case(LINE, 2, 2, 2)),
+            (ArgumentError, case(LINE, 2, divisor_override=0)),
+        ),
     ),
     Sample(
         "lp_pool",
@@ -212,6 +231,7 @@ SAMPLES = [
         result="float",
         **D,
         tolerance=4,
+        refuses=((ArgumentError, case(LINE, 0, 2)), (ArgumentError, case(LINE, "two", 2))),
     ),
     Sample(
         "adaptive_average_pool",

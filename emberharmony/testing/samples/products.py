@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.testing.left_out import DIFFERENCE
+from emberharmony.testing.refused import ONES_3_3, ONES_3_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
 
 _A, _B = grid(-2, 3, 12).reshape(3, 4), grid(-1, 2, 20).reshape(4, 5)
@@ -46,8 +48,16 @@ SAMPLES = [
         ),
         **D,
         tolerance=2,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_4)),),
     ),
-    Sample("dot", _narrow(np.dot), (case(_A, _B), case(_V, _V), case(_A, _BATCH.transpose(0, 2, 1))), **D, tolerance=3),
+    Sample(
+        "dot",
+        _narrow(np.dot),
+        (case(_A, _B), case(_V, _V), case(_A, _BATCH.transpose(0, 2, 1))),
+        **D,
+        tolerance=3,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_4)),),
+    ),
     Sample(
         "tensordot",
         _narrow(np.tensordot),
@@ -60,6 +70,7 @@ SAMPLES = [
         ),
         **D,
         tolerance=3,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_4, 1)),),
     ),
     Sample("vdot", _narrow(np.vdot), (case(_A, _A), case(_EMPTY, _EMPTY)), **D, tolerance=2),
     Sample(
@@ -68,8 +79,16 @@ SAMPLES = [
         (case(_A, _A), case(_A, _A, 0), case(_BATCH, _V), case(_A, _A[0]), case(_V, _SQUARE, 0), case(_EMPTY, _V)),
         **D,
         tolerance=2,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_3)),),
     ),
-    Sample("inner", _narrow(np.inner), (case(_A, _A), case(_V, _V), case(_A, _BATCH)), **D, tolerance=3),
+    Sample(
+        "inner",
+        _narrow(np.inner),
+        (case(_A, _A), case(_V, _V), case(_A, _BATCH)),
+        **D,
+        tolerance=3,
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_3)),),
+    ),
     Sample("outer", np.outer, (case(_V, _A), case(_V, _V[:0])), **D, tolerance=1),
     Sample(
         "einsum",
@@ -89,6 +108,7 @@ SAMPLES = [
         ),
         **(D | {"floor": 32}),
         tolerance=2,
+        refuses=((ShapeError, case("ij,jk", ONES_3_4, ONES_3_4)), (ArgumentError, case("ij->k", ONES_3_4))),
     ),
     Sample(
         "multi_dot",
@@ -96,6 +116,7 @@ SAMPLES = [
         (case([_A, _B]), case([_A, _B, _B.T]), case([_V, _SQUARE, _SQUARE, _V]), case([_V, _V])),
         **(D | {"floor": 200}),
         tolerance=2,
+        refuses=((ShapeError, case([ONES_3_4, ONES_3_4])),),
     ),
     Sample("kron", np.kron, (case(_V, _V), case(_A, _B), case(_A, _V), case(_V, _A)), **D, tolerance=1),
     Sample(
@@ -118,5 +139,6 @@ SAMPLES = [
         **D,
         tolerance=1,
         left_out={"large offsets": DIFFERENCE},
+        refuses=((ShapeError, case(ONES_3_4, ONES_3_4)),),
     ),
 ]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.testing.sample import FLOATS, HALVES, Array, Sample, case, grid
 
 _DRAWN = np.random.default_rng(0)
@@ -65,6 +66,11 @@ SAMPLES = [
         tolerance=1,
         result=("uint32", "promoted", "promoted"),
         fixed=True,
+        refuses=(
+            (ShapeError, case(np.ones((2, 33)))),
+            (ArgumentError, case(np.ones((2, 64)), bits=3)),
+            (ArgumentError, case(np.ones((2, 64)), group_size=16)),
+        ),
     ),
     Sample(
         "dequantize",
@@ -77,6 +83,10 @@ SAMPLES = [
         tolerance=2,
         fixed=True,
         **D,
+        refuses=(
+            (ShapeError, case(np.ones((2, 8), np.uint32), np.ones((2, 2)), np.ones((2, 2)))),
+            (DTypeError, case(np.ones((2, 8), np.int32), np.ones((2, 1)), np.ones((2, 1)))),
+        ),
     ),
     Sample(
         "quantized_matmul",
@@ -92,5 +102,9 @@ SAMPLES = [
         floor=16,
         fixed=True,
         **D,
+        refuses=(
+            (ShapeError, case(np.ones((2, 32)), np.ones((3, 8), np.uint32), np.ones((3, 1)), np.ones((3, 1)))),
+            (DTypeError, case(np.ones((2, 64)), np.ones((3, 8), np.int32), np.ones((3, 1)), np.ones((3, 1)))),
+        ),
     ),
 ]

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError
+from emberharmony.testing.refused import ONES_3_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, WHOLE, Sample, case, grid
 
 _X = grid(-3, 3, 24).reshape(2, 3, 4)
@@ -54,6 +56,7 @@ SAMPLES = [
             case(_X, "a ... -> (...) 1 a ()"),
         ),
         **D,
+        refuses=((ArgumentError, case(ONES_3_4, "a b -> c")),),
     ),
     Sample("space_to_depth", _to_depth, (case(_IMAGE, 2), case(_DEEP, 1), case(_IMAGE, 2, "channels_first")), **D),
     Sample("depth_to_space", _to_space, (case(_DEEP, 2), case(_IMAGE.transpose(0, 1, 3, 2)[:, :, :, :4], 2)), **D),

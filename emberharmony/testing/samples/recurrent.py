@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.testing.refused import LINE, ONES_3_4
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True, "tolerance": 4}
@@ -115,6 +117,10 @@ SAMPLES = [
         ),
         result=("promoted", "promoted"),
         **D,
+        refuses=(
+            (ShapeError, case(LINE, ONES_3_4, ONES_3_4)),
+            (ArgumentError, case(LINE, ONES_3_4, ONES_3_4, activation="gelu")),
+        ),
     ),
     Sample(
         "gru",
@@ -127,6 +133,7 @@ SAMPLES = [
         ),
         result=("promoted", "promoted"),
         **D,
+        refuses=((ShapeError, case(LINE, ONES_3_4, ONES_3_4)),),
     ),
     Sample(
         "lstm",
@@ -140,5 +147,6 @@ SAMPLES = [
         ),
         result=("promoted", "promoted", "promoted"),
         **D,
+        refuses=((ShapeError, case(LINE, ONES_3_4, ONES_3_4)),),
     ),
 ]

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from emberharmony.core.errors import AxisError, DTypeError, ShapeError
 from emberharmony.testing.gradient_row import NO_DERIVATIVE, TIES, GradientRow
 from emberharmony.testing.left_out import DIFFERENCE
+from emberharmony.testing.refused import NO_ROWS, ONES_3_4, ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Case, Sample, case, grid
 
 REAL = FLOATS + HALVES
@@ -77,6 +79,7 @@ SAMPLES = [
         integers=WHOLE,
         result="sum",
         tolerance=3,
+        refuses=((AxisError, case(ONES_3_4, (0, 0))),),
     ),
     Sample(
         "prod",
@@ -130,6 +133,7 @@ SAMPLES = [
         integers=WHOLE,
         differentiable=True,
         gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((ShapeError, case(NO_ROWS, 0)), (AxisError, case(ONES_3_4, (1, -1)))),
     ),
     Sample(
         "min",
@@ -139,6 +143,7 @@ SAMPLES = [
         integers=WHOLE,
         differentiable=True,
         gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
     Sample("any", _summed(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
     Sample("all", _summed(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
@@ -149,6 +154,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=WHOLE,
         result="int64",
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
     Sample(
         "argmin",
@@ -157,6 +163,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=WHOLE,
         result="int64",
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
     Sample(
         "cumsum",
@@ -245,8 +252,18 @@ SAMPLES = [
         differentiable=True,
         tolerance=3,
         gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((AxisError, case(ONES_3_4, 2)), (DTypeError, case(ONES_4 * 1j))),
     ),
-    Sample("ptp", _summed(np.ptp), _cases(), dtypes=REAL, integers=INTEGERS, differentiable=True, tolerance=1),
+    Sample(
+        "ptp",
+        _summed(np.ptp),
+        _cases(),
+        dtypes=REAL,
+        integers=INTEGERS,
+        differentiable=True,
+        tolerance=1,
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
     Sample(
         "moments",
         lambda x, axes, keepdims=False: (np.mean(x, axes, keepdims=keepdims), np.var(x, axes, keepdims=keepdims)),

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError
+from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
 
 REAL = FLOATS + HALVES
@@ -25,7 +27,7 @@ def _round(x: Any, decimals: int = 0) -> Any:
 
 
 SAMPLES = [
-    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
+    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS, refuses=((DTypeError, case(ONES_4 * 1j)),)),
     unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
     unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
     Sample(

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.testing.gradient_row import GradientRow
+from emberharmony.testing.refused import ONES_3_4, ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
 
 REAL = FLOATS + HALVES
@@ -56,6 +58,10 @@ SAMPLES = [
         floor=4,
         fixed=True,
         gradient=GradientRow(skipped=dict.fromkeys((4, 5), "positions or points are infinite or NaN, or at a corner")),
+        refuses=(
+            (ShapeError, case(ONES_3_4, ONES_4, np.ones(3))),
+            (ArgumentError, case(ONES_3_4, ONES_4, ONES_4, period=0.0)),
+        ),
     ),
     Sample(
         "correlate",
@@ -66,6 +72,7 @@ SAMPLES = [
         differentiable=True,
         dtypes=REAL + COMPLEX,
         integers=("int32", "int64"),
+        refuses=((ShapeError, case(ONES_3_4, ONES_4)), (ArgumentError, case(ONES_4, ONES_4, "some"))),
     ),
     Sample(
         "convolve",
@@ -80,6 +87,7 @@ SAMPLES = [
         differentiable=True,
         dtypes=REAL + COMPLEX,
         integers=("int32", "int64"),
+        refuses=((ShapeError, case(ONES_3_4, ONES_4)), (ArgumentError, case(ONES_4, ONES_4, "some"))),
     ),
     Sample(
         "polyval",
@@ -90,5 +98,6 @@ SAMPLES = [
         differentiable=True,
         dtypes=REAL + COMPLEX,
         integers=("int32", "int64"),
+        refuses=((ShapeError, case(ONES_3_4, ONES_4)),),
     ),
 ]

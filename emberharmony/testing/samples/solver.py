@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import LinAlgError, ShapeError
 from emberharmony.testing.gradient_row import MATRICES, RANK, TALL, GradientRow, of_hermitian
+from emberharmony.testing.refused import ONES_3_3, ONES_3_4, ONES_4, SADDLE
 from emberharmony.testing.sample import COMPLEX, FLOATS, Sample, case
 
 _RNG = np.random.default_rng(3)
@@ -93,6 +95,7 @@ SAMPLES = [
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=4,
         gradient=GradientRow(once={5: "the second derivative divides by the determinant, which is 0"}),
+        refuses=((ShapeError, case(ONES_3_4)),),
     ),
     Sample(
         "slogdet",
@@ -116,6 +119,7 @@ SAMPLES = [
         (case(_A), case(_BATCH), case(_Z), case(_NONE), case(_NO_BATCH)),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=1,
+        refuses=((LinAlgError, case(ONES_3_3)), (ShapeError, case(ONES_3_4))),
     ),
     Sample(
         "solve",
@@ -133,6 +137,7 @@ SAMPLES = [
         ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=3,
+        refuses=((LinAlgError, case(ONES_3_3, np.ones(3))),),
     ),
     Sample(
         "solve_triangular",
@@ -148,6 +153,7 @@ SAMPLES = [
         ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=3,
+        refuses=((LinAlgError, case(np.zeros((2, 2)), np.ones(2))),),
     ),
     Sample(
         "cholesky",
@@ -156,6 +162,7 @@ SAMPLES = [
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=6,
         gradient=of_hermitian("cholesky"),
+        refuses=((LinAlgError, case(SADDLE)), (ShapeError, case(ONES_3_4))),
     ),
     Sample(
         "cholesky_inverse",
@@ -180,6 +187,7 @@ SAMPLES = [
         (case(_A), case(_TALL), case(_TALL.T), case(_BATCH), case(_A, "complete"), case(_TALL_Z), case(_TALL[:, :0])),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=16,
+        refuses=((ShapeError, case(ONES_4)),),
     ),
     Sample(
         "svd",
@@ -197,6 +205,7 @@ SAMPLES = [
         **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": ("float", "float real", "float")}),
         tolerance=12,
         gradient=GradientRow(skipped={5: "the largest component, which determines the phase, is not unique"}),
+        refuses=((ShapeError, case(ONES_4)),),
     ),
     Sample(
         "svdvals",
@@ -215,6 +224,7 @@ SAMPLES = [
         gradient=of_hermitian(
             "eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}
         ),
+        refuses=((ShapeError, case(ONES_3_4)),),
     ),
     Sample(
         "eigvalsh",
@@ -275,6 +285,7 @@ SAMPLES = [
         **F,
         tolerance=6,
         gradient=GradientRow(skipped={3: RANK}),
+        refuses=((ShapeError, case(ONES_3_4, np.ones(5))),),
     ),
     Sample(
         "matrix_power",
@@ -283,5 +294,6 @@ SAMPLES = [
         floor=200,
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=2,
+        refuses=((LinAlgError, case(ONES_3_3, -1)), (ShapeError, case(ONES_3_4, 2))),
     ),
 ]

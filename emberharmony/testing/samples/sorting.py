@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from emberharmony.testing.gradient_row import TIES, GradientRow
+from emberharmony.testing.refused import ONES_3_4, ONES_4
 from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, WHOLE, Sample, case
 
 REAL = FLOATS + HALVES
@@ -54,6 +56,7 @@ SAMPLES = [
         integers=WHOLE,
         differentiable=True,
         gradient=GradientRow(skipped=dict.fromkeys((0, 2, 3), TIES)),
+        refuses=((DTypeError, case(ONES_4 * 1j)),),
     ),
     Sample("argsort", _argsort, _CASES, dtypes=REAL, integers=WHOLE, result="int64"),
     Sample(
@@ -66,6 +69,7 @@ SAMPLES = [
         differentiable=True,
         left_out={"results of empty axes": "the axis has fewer than k elements"},
         gradient=GradientRow(skipped={0: TIES}),
+        refuses=((ShapeError, case(ONES_3_4, 9)),),
     ),
     Sample(
         "lexsort",
@@ -84,8 +88,15 @@ SAMPLES = [
         differentiable=True,
         left_out={"results of empty axes": "the axis has no element of that index"},
         gradient=GradientRow(skipped=dict.fromkeys((0, 2), TIES)),
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, 9)),),
     ),
-    Sample("argpartition", np.argpartition, (case(_X, 2),), reference="tests"),
+    Sample(
+        "argpartition",
+        np.argpartition,
+        (case(_X, 2),),
+        reference="tests",
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, 9)),),
+    ),
     Sample(
         "in_top_k",
         _in_top_k,
@@ -109,6 +120,7 @@ SAMPLES = [
         dtypes=REAL,
         result="int64",
         fixed=True,
+        refuses=((ShapeError, case(ONES_3_4, ONES_4)),),
     ),
     Sample("unique", np.unique, _REPEATED, dtypes=REAL, integers=WHOLE),
     Sample("unique_values", lambda x: np.unique(x, equal_nan=False), _REPEATED, dtypes=REAL, integers=WHOLE),

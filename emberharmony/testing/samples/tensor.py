@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError, ShapeError
+from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Sample, case, grid
 
 _X = grid(-2, 2, 12).reshape(3, 4)
@@ -14,7 +16,14 @@ ONCE: dict[str, Any] = {"dtypes": ("float32",), "result": "any"}
 SAMPLES = [
     Sample("convert_to_tensor", lambda x: x, (case(np.abs(_X)),), **ANY, differentiable=True),
     Sample("to_numpy", lambda x: x, (case(np.abs(_X)),), FLOATS + HALVES + COMPLEX, INTEGERS, result="any"),
-    Sample("cast", lambda x, dtype: np.trunc(x), (case(_X, "int32"),), **ANY_REAL, result="int32"),
+    Sample(
+        "cast",
+        lambda x, dtype: np.trunc(x),
+        (case(_X, "int32"),),
+        **ANY_REAL,
+        result="int32",
+        refuses=((DTypeError, case(ONES_4, "nope")),),
+    ),
     Sample(
         "astype", lambda x, dtype, copy=True: np.trunc(x), (case(_X, "int32"), case(_X, "int32", False)), result="int32"
     ),
@@ -28,6 +37,7 @@ SAMPLES = [
             case(np.array(7, np.uint32), "int32"),
         ),
         **ONCE,
+        refuses=((ShapeError, case(np.ones(3, np.int32), "int64")),),
     ),
     Sample(
         "from_dlpack",

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.core.errors import DTypeError, IndexOutOfBoundsError, ShapeError
+from emberharmony.testing.refused import ONES_3_4
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
 
 _X = grid(-3, 3, 24).reshape(2, 3, 4)
@@ -53,6 +55,11 @@ SAMPLES = [
             case(_M, np.array([True, False, True]), _M[0] * 0.5, "multiply"),
         ),
         **D,
+        refuses=(
+            (IndexOutOfBoundsError, case(ONES_3_4, 9, 1.0)),
+            (ShapeError, case(ONES_3_4, 0, np.ones(3))),
+            (DTypeError, case(np.ones(3, np.int32), 0, 0.5)),
+        ),
     ),
     Sample(
         "put_along_axis",
@@ -65,5 +72,6 @@ SAMPLES = [
             case(_M, np.array([[1, 1], [3, 3], [0, 1]]), _M[:, :2], 1, "add"),
         ),
         **D,
+        refuses=((IndexOutOfBoundsError, case(ONES_3_4, np.array([[9]]), 1.0)), (ShapeError, case(ONES_3_4, [0], 1.0))),
     ),
 ]
