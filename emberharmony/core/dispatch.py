@@ -151,6 +151,11 @@ class Bound:
         self._guarded: dict[str, Step] = {}
         _BOUNDS[id(self)] = self
 
+    @property
+    def bound(self) -> "Bound":
+        """These ops, so that they can stand in the place of a backend."""
+        return self
+
     def over(self, inner: "Bound") -> "Bound":
         """Returns these ops with the ops of a backend exchanged for others: here the others themselves."""
         return inner
@@ -166,6 +171,8 @@ class Bound:
             raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
         function = compiled(spec, self.backend)
+        # It calls itself again for a parameter. An attribute of this class would cost 500 instructions more.
+        op_globals.publish(**{f"{self.backend.prefix}_{name}_again": function})
         steps: list[Step] = []
         if DISPATCH == SWAP:
             steps = [assigned(spec.function, "__code__", function.__code__)]
@@ -193,7 +200,7 @@ def _publish(spec: OpSpec, backend: Any) -> None:
     """Publishes what a compiled op reads, under names such as `numpy_sin` and `numpy_type`."""
     values = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
     values |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
-    values |= {"tensors": backend.as_tensors, spec.name: fast_of(spec, backend).native}
+    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: fast_of(spec, backend).native}
     op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in values.items()})
 
 

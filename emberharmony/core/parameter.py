@@ -2,14 +2,18 @@
 
 from typing import Any
 
+from emberharmony.core import op_globals
 from emberharmony.core.cells.cell import Cell
 
 
 class Parameter(Cell):
     """A tensor to be trained, with its gradient; it follows the active backend.
 
-    Ops take a parameter in the place of its tensor, `parameter.value`. If another backend has become active, the tensor
-    is converted exactly when it is read next, and so is the gradient `grad`. In a tree a parameter is a leaf.
+    Ops, operators and the functions of the active library take a parameter in the place of its tensor,
+    `parameter.value`. Its own operators and methods are ops. It is not changed in place: assign `parameter.value`.
+
+    If another backend has become active, the tensor is converted exactly when it is read next, and so is the gradient
+    `grad`. In a tree a parameter is a leaf.
 
     Args:
         value: a tensor, number or list; becomes a tensor of the active backend.
@@ -65,3 +69,5 @@ class Buffer(Cell):
 
 for _class in (Parameter, Buffer):
     _class.__module__ = "emberharmony"  # the public module, which pickles name
+
+op_globals.publish(parameter=Parameter)

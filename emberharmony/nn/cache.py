@@ -67,7 +67,7 @@ class KVCache(Module):
     @property
     def length(self) -> int:
         """The number of time steps in the cache."""
-        return 0 if self.keys is None else int(self.keys.value.shape[1])
+        return 0 if self.keys is None else int(self.keys.shape[1])
 
     @property
     def is_masked(self) -> bool:

@@ -4,10 +4,10 @@ from typing import Any
 
 from emberharmony import TensorSpec, ops
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.trees.nodes import KINDS
 from emberharmony.nn.rngs import Rngs
 from emberharmony.nn.walk import Holder
-from emberharmony.transforms.shared_methods import SharedMethods
 
 
 class Static(list[tuple[str, Any]]):

@@ -1,18 +1,9 @@
-"""What layers do with their options and parameters: checks, when a layer is made, and the read of a parameter."""
+"""The checks of the options of layers, when a layer is made."""
 
 from typing import Any
 
-from emberharmony import Parameter
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.nn.locate import fault
-
-
-def held(parameter: Any) -> Any:
-    """Returns the tensor of a parameter; a tensor, or None, unchanged.
-
-    An op takes a parameter itself, too, but only by its slow path.
-    """
-    return parameter.value if parameter.__class__ is Parameter else parameter
 
 
 def length(name: str, value: Any, least: int = 1) -> int:

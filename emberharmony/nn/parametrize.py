@@ -111,7 +111,7 @@ def register(module: M, name: str, parametrization: Module) -> M:
 
     Example:
         >>> layer = nn.parametrize.register(nn.Linear(2, 2), "weight", nn.Lambda(ops.triu))
-        >>> bool(layer.weight.value[1, 0] == 0), list(layer.state_dict())
+        >>> bool(layer.weight[1, 0] == 0), list(layer.state_dict())
         (True, ['bias', 'parametrizations.weight.original'])
     """
     if not isinstance(parametrization, Module):

@@ -18,7 +18,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure, vectors
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.recording import recorded
-from emberharmony.optim.rows import Overwritten, Rows, together
+from emberharmony.optim.rows import Overwritten, Rows, are_same, together
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
@@ -183,7 +183,7 @@ class Optimizer(ParameterGroups):
         plan = Plan({}, [], [], True, overwritten)
         for place, group in enumerate(self._param_groups):
             cells, given = group["params"], list(gradients.values())
-            if list(gradients) != cells:
+            if not are_same(list(gradients), cells):
                 cells = [cell for cell in cells if cell in gradients]
                 given = [gradients[cell] for cell in cells]
             if cells:

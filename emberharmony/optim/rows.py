@@ -31,6 +31,11 @@ class Overwritten(NamedTuple):
     calls: Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]
 
 
+def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Returns whether two lists hold the same objects in one order; `==` of parameters compares their elements."""
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
 class Rows:
     """Parameters with equal options and equal numbers in their states, which one program computes.
 
@@ -74,7 +79,7 @@ class Rows:
                 column = list(map(operator.itemgetter(name), entries))
                 if not isinstance(x, Buffer):
                     found[name] = x
-                    if column.count(x) < len(column):
+                    if Buffer in {*map(type, column)} or column.count(x) < len(column):
                         return None
                     continue
                 found[name] = values_of(column)

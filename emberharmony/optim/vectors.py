@@ -18,7 +18,7 @@ from emberharmony.core.cells.cell import Held, Journey
 from emberharmony.core.state.commits import Step, assigned
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
-from emberharmony.optim.rows import Rows
+from emberharmony.optim.rows import Rows, are_same
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -136,7 +136,7 @@ class Batch:
     def state(self, held: Mapping[Parameter, State], home: Any) -> State | None:
         """Returns the state of the vector; None if anything but the last step changed it, or read it."""
         vectors, first = self.vectors, self.entries[0]
-        if vectors.home is not home or list(map(held.get, self.cells)) != self.entries:
+        if vectors.home is not home or not are_same(list(map(held.get, self.cells)), self.entries):
             return None
         found = {}
         for name in first:
@@ -147,7 +147,7 @@ class Batch:
                     return None
             else:
                 found[name] = first[name]
-                if entries.count(first[name]) < len(entries):
+                if {*map(type, entries)} & {Buffer, Share} or entries.count(first[name]) < len(entries):
                     return None
         return found
 
@@ -208,11 +208,11 @@ class Layout:
     def looks(self, cells: list[Parameter]) -> bool:
         """Returns whether these are the parameters, in rows that all look at tensors before they write over them."""
         looking = not (self.batches or self.single) and all(rows.alike and rows.overwrites for rows in self.rows)
-        return looking and self.cells == cells
+        return looking and are_same(self.cells, cells)
 
     def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[Any] | None:
         """Returns the states of batches and rows, or None if something has changed so that a new layout is needed."""
-        if self.cells != cells or self.kinds != kinds:
+        if not are_same(self.cells, cells) or self.kinds != kinds:
             return None
         home = selection.current().home
         found = [*(batch.state(held, home) for batch in self.batches), *(rows.state(held) for rows in self.rows)]

@@ -3,11 +3,10 @@
 from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.transforms.shared_methods import SharedMethods
-from emberharmony.transforms.traced_tensor import UFUNCS
+from emberharmony.core.stand_ins.shared_methods import UFUNCS, ExplainedMethods
 
 
-class AbstractTensor(SharedMethods):
+class AbstractTensor(ExplainedMethods):
     """A tensor that has a shape and a dtype but, unless it was given to the function as a value, no values.
 
     Args:
@@ -18,7 +17,7 @@ class AbstractTensor(SharedMethods):
     """
 
     __slots__ = ("_backend", "_shape", "dtype", "known")
-    kind, has_value = "a tensor of eval_shape", False
+    kind, plain = "a tensor of eval_shape", ""
 
     def __init__(self, backend: Any, shape: Any, dtype: Any, known: Any = None) -> None:
         self._backend, self._shape, self.dtype, self.known = backend, tuple(shape), dtype, known
@@ -27,6 +26,8 @@ class AbstractTensor(SharedMethods):
     def backend(self) -> Any:
         """The backend that computes shapes only."""
         return self._backend
+
+    runs_on = backend
 
     @property
     def shape(self) -> tuple[int, ...]:

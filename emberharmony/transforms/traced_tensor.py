@@ -4,35 +4,11 @@ from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
+from emberharmony.core.stand_ins.shared_methods import UFUNCS, ExplainedMethods
 from emberharmony.core.tracing import TensorProxy, lost
-from emberharmony.transforms.shared_methods import SharedMethods
-
-UFUNCS = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "divide": "divide",
-    "true_divide": "divide",
-    "floor_divide": "floor_divide",
-    "remainder": "mod",
-    "power": "power",
-    "matmul": "matmul",
-    "bitwise_and": "bitwise_and",
-    "bitwise_or": "bitwise_or",
-    "bitwise_xor": "bitwise_xor",
-    "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift",
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "less",
-    "less_equal": "less_equal",
-    "greater": "greater",
-    "greater_equal": "greater_equal",
-}
-"""The ufuncs that NumPy calls for an operator whose left operand is an array, each with its op."""
 
 
-class TracedTensor(SharedMethods, TensorProxy):
+class TracedTensor(ExplainedMethods, TensorProxy):
     """A tensor that stands for `value` while a tape records.
 
     `node` is the node that computed it, None for an argument of the function. `key` is that of its gradient: the number
@@ -42,7 +18,7 @@ class TracedTensor(SharedMethods, TensorProxy):
     """
 
     __slots__ = ("key", "node", "tape", "value")
-    kind, has_value = "a traced tensor", True
+    kind, plain = "a traced tensor", "ops.stop_gradient(x)"
 
     def __init__(self, value: Any, tape: Any, node: Any, key: Any) -> None:
         self.value, self.tape, self.node, self.key = value, tape, node, key
@@ -55,6 +31,8 @@ class TracedTensor(SharedMethods, TensorProxy):
     def backend(self) -> Any:
         """The backend of the value."""
         return self.tape.backend
+
+    runs_on = backend
 
     @property
     def differentiated(self) -> bool:

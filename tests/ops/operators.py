@@ -6,22 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony import ops
+from emberharmony import Parameter, ops
 
 LIBRARIES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core", "jax": "jax.numpy"}
 Program = Callable[[Any], Any]
 
 
 def rows(backend: str) -> dict[str, Program]:
-    """Returns the programs by the first column of the table; `a` is a native tensor, `x` the argument."""
+    """Returns the programs by the first column of the table.
+
+    `a` is a native tensor, `p` a parameter from outside, `x` the argument.
+    """
     library = importlib.import_module(LIBRARIES[backend])
     a = ops.array([[0.5, -1.0], [2.0, 0.25]])
+    p = Parameter(a)
     return {
         "`x * a`, `x @ a`": lambda x: x * a + x @ a,
         "`a * x`, `a @ x`": lambda x: a * x + a @ x,
         "`2 * x`, `x ** 2`": lambda x: 2 * x + x**2,
         "`lib.sin(x)`": lambda x: library.sin(x),
         "`ops.multiply(a, x)`": lambda x: ops.multiply(a, x) + ops.sin(ops.matmul(a, x)),
+        "`p * x`, `p @ x`": lambda x: p * x + p @ x,
+        "`x * p`": lambda x: x * p,
+        "`x @ p`": lambda x: x @ p,
+        "`lib.sin(p)`": lambda x: ops.multiply(library.sin(p), x),
     }
 
 
@@ -66,6 +74,10 @@ def expected(name: str, column: str) -> Any:
         "`2 * x`, `x ** 2`": lambda x: ops.add(ops.multiply(x, 2.0), ops.square(x)),
         "`lib.sin(x)`": ops.sin,
         "`ops.multiply(a, x)`": lambda x: ops.add(ops.multiply(a, x), ops.sin(ops.matmul(a, x))),
+        "`p * x`, `p @ x`": lambda x: ops.add(ops.multiply(a, x), ops.matmul(a, x)),
+        "`x * p`": lambda x: ops.multiply(x, a),
+        "`x @ p`": lambda x: ops.matmul(x, a),
+        "`lib.sin(p)`": lambda x: ops.multiply(ops.sin(a), x),
     }
     with ops.use_backend("numpy"):
         return ops.to_numpy(COLUMNS[column](over_ops[name], ops.array([[0.3, 0.7], [-0.2, 0.9]])))

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from emberharmony.core.parameter import Buffer, Parameter
 from emberharmony.core.tracing import TELLERS
 
 Tracer = jax.core.Tracer
@@ -66,3 +67,16 @@ def wholly(test: Any, otherwise: bool) -> bool:
 
 
 TELLERS[jax.Array] = is_traced
+
+
+def _register_cells() -> None:
+    """Makes JAX take a parameter or buffer for its tensor in the arguments of its functions, most of which it compiles.
+
+    JAX 0.10.2 asks `__jax_array__` in operators and functions that it does not compile, such as `jnp.concatenate`, and
+    refuses it in the others (`jnp.exp`). A node of a tree that is rebuilt as its only leaf is a tensor there.
+    """
+    for kind in (Parameter, Buffer):
+        jax.tree_util.register_pytree_node(kind, lambda cell: ((cell.value,), None), lambda _, tensors: tensors[0])
+
+
+_register_cells()

@@ -13,6 +13,7 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.programs import Program, Written
+from emberharmony.backend.torch import cells as cells
 from emberharmony.backend.torch import optimizers, programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
 from emberharmony.backend.torch.attention_ops import TorchAttentionOps

@@ -134,7 +134,8 @@ def newly_held(
     assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own: "Collection[Cell]" = ()
 ) -> "dict[Cell, Any]":
     """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
-    return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in own}
+    known = {*own}  # a list would compare the cells, whose `==` compares elements
+    return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known}
 
 
 def differentiated() -> "list[Cell]":

@@ -18,6 +18,7 @@ from emberharmony.core.cells.blocks import THREAD as _THREAD
 from emberharmony.core.cells.blocks import refuse_changing
 from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.cells.overwriting import WATCHES as _WATCHES
+from emberharmony.core.cells.tensor_methods import TensorMethods
 from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
@@ -52,8 +53,8 @@ class Journey:
         self.devices: dict[str, Any] = {}
 
 
-class Cell(Substitute):
-    """A place for a tensor that follows the active backend; in a tree it is a leaf, and ops take it as a tensor.
+class Cell(TensorMethods, Substitute):
+    """A place for a tensor that follows the active backend; in a tree it is a leaf, and elsewhere it is a tensor.
 
     Args:
         value: a tensor, number or list; becomes a tensor of the active backend.
@@ -118,6 +119,17 @@ class Cell(Substitute):
     @grad.setter
     def grad(self, value: Any) -> None:
         commit([self.exchanging_grad(None if value is None else _plain(_accepted(value)))])
+
+    def of(self, bound: Any) -> Any:
+        """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
+        held = self._held
+        if _WATCHES:
+            if OVERWRITINGS:
+                await_end([self])
+            if _OBSERVED:  # which are in `_WATCHES` too
+                return self.on(bound)
+            held = _THREAD.values.get(self, held)
+        return held[0] if held[1] is bound else self.on(bound)
 
     def on(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`, and moves the cell there.

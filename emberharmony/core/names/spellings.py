@@ -246,13 +246,13 @@ METHODS: dict[str, str] = {
 """By the method or attribute of another library's tensors, the call that replaces it, without `ops.` in front."""
 
 
-def method_hint(name: str, has_value: bool = True) -> str:
+def method_hint(name: str, native: str = "ops.stop_gradient(x)") -> str:
     """Returns the way out for a method of a tensor: "use ops.expand_dims(x, axis), or …".
 
     A name that ends in `_` is that of a method of PyTorch that works in place.
 
     Args:
-        has_value: whether `ops.stop_gradient` gives a native tensor, which has the method.
+        native: the expression that gives the native tensor, which has the method; empty if there is none.
     """
     plain = name if name in METHODS else name.removesuffix("_")
     if plain in METHODS:
@@ -266,4 +266,4 @@ def method_hint(name: str, has_value: bool = True) -> str:
     if plain != name:
         call += ", which returns a new tensor"
     constant = "ops.stop_gradient(x)"
-    return f"use {call}" if call == constant or not has_value else f"use {call}, or {constant} for the plain tensor"
+    return f"use {call}" if call == constant or not native else f"use {call}, or {native} for the plain tensor"

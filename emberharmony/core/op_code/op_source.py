@@ -17,6 +17,8 @@ An op has several sources. *Looked up*, it asks which backend is active and call
                 if x1.__class__ is numpy_type:
                     return x1
                 return numpy_wrap(x1)
+        if x2.__class__ is parameter or x1.__class__ is parameter:
+            return numpy_add_again(x1.of(numpy_bound) if x1.__class__ is parameter else x1, ...)
         return slow(numpy_backend, "add", (x1, x2))
 
 The result takes the place of a parameter, and `rescue` itself asks Python for the exception, because a function with
@@ -37,18 +39,19 @@ Where codes are exchanged, there are two more. *Uncalled*, before its first call
         ...
 
 The placeholders are `template` for the name of the op, `p0`, `p1` for its parameters, `native` for the native function,
-`native_type` and the like for what else the backend has, and the string `<op>` for the name of the op in a message.
+`native_type` and the like for what else the backend has, `native_again` for the compiled op itself, and the string
+`<op>` for the name of the op in a message.
 Ops whose signatures have the same shape share one text, so that `code_swap` compiles it once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.registry import OpSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
-GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
+GLOBALS = ("backend", "bound", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 """What the compiled ops read of a backend: `type` is published as `numpy_type`, and `native_type` stands for it."""
 
 NEVER_SCALARS = frozenset(("tuple[int, ...]", "int", "bool", "DType", "SVDResult | Any", "QRResult", "EigResult"))
@@ -135,7 +138,8 @@ def variant_of(spec: OpSpec, backend: Any) -> Variant:
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
     names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
-    return names | {"native": f"{backend.prefix}_{spec.name}", "native_op": spec.name}
+    names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}_{spec.name}_again"}
+    return names | {"native_op": spec.name}
 
 
 def signature(shape: Shape) -> str:
@@ -156,6 +160,19 @@ def handed_on(shape: Shape) -> str:
         f"*p{i}" if variadic else f"p{i}=p{i}" if keyword_only else f"p{i}"
         for i, (_, _, keyword_only, variadic) in enumerate(shape)
     )
+
+
+def _opened(shape: Shape, tensors: Sequence[int]) -> str:
+    """Returns the arguments of a call with the tensors of the parameters among them, for the same backend.
+
+    Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
+    """
+    names = {f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors}
+    given = []
+    for part in handed_on(shape).split(", "):
+        keyword, _, name = part.rpartition("=")
+        given.append(f"{keyword}={names.get(name, name)}" if keyword else names.get(name, name))
+    return ", ".join(given)
 
 
 def _packed(shape: Shape) -> str:
@@ -237,5 +254,8 @@ def compiled_source(
     steps += [f"except Exception: {handler}", *after]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
+        # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
+        cells = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
+        lines.append(f"if {cells}: return native_again({_opened(shape, tensors)})")
         lines.append(f"return slow(native_backend, {OP_NAME!r}, {_packed(shape)})")
     return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

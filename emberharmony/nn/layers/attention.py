@@ -11,7 +11,7 @@ from emberharmony.nn.cache import KVCache
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import held, length, share
+from emberharmony.nn.options import length, share
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -220,14 +220,14 @@ class MultiheadAttention(Module):
         width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
         ends = [width, width + narrow]
         if self.in_proj_weight is not None and key is query and value is query:
-            products = ops.linear(query, held(self.in_proj_weight), held(self.in_proj_bias), True)
+            products = ops.linear(query, self.in_proj_weight, self.in_proj_bias, True)
             return ops.split(products, ends, -1)
         weights: Any = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         if self.in_proj_weight is not None:
             weights = ops.split(self.in_proj_weight, ends)
         biases = (None, None, None) if self.in_proj_bias is None else ops.split(self.in_proj_bias, ends)
         return [
-            ops.linear(x, held(weight), bias, True)
+            ops.linear(x, weight, bias, True)
             for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
         ]
 

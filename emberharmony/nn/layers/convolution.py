@@ -156,9 +156,8 @@ class _Conv(Convolution):
             return self._other(x)
         if self._around is not None:
             x = ops.pad(x, self._around, _MODES[self.padding_mode])
-        kernel = ops.transpose(self.weight.value, self._order)
-        bias = None if self.bias is None else self.bias.value
-        return ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation, bias)
+        kernel = ops.transpose(self.weight, self._order)
+        return ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation, self.bias)
 
 
 class Conv1d(_Conv):
@@ -336,7 +335,7 @@ class DepthwiseConv1d(_DepthwiseConv):
 
     Example:
         >>> layer = nn.DepthwiseConv1d(3, 3, depth_multiplier=2)
-        >>> tuple(layer(ops.zeros((2, 3, 8))).shape), tuple(layer.weight.value.shape)
+        >>> tuple(layer(ops.zeros((2, 3, 8))).shape), tuple(layer.weight.shape)
         ((2, 6, 6), (6, 1, 3))
     """
 
@@ -371,7 +370,7 @@ class DepthwiseConv2d(_DepthwiseConv):
 
     Example:
         >>> layer = nn.DepthwiseConv2d(3, 3, depth_multiplier=2)
-        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape), tuple(layer.weight.value.shape)
+        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape), tuple(layer.weight.shape)
         ((2, 6, 6, 6), (6, 1, 3, 3))
     """
 
@@ -407,7 +406,7 @@ class DepthwiseConv3d(_DepthwiseConv):
 
     Example:
         >>> layer = nn.DepthwiseConv3d(3, 3, depth_multiplier=2)
-        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape), tuple(layer.weight.value.shape)
+        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape), tuple(layer.weight.shape)
         ((1, 6, 2, 2, 2), (6, 1, 3, 3, 3))
     """
 

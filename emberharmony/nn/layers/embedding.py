@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, held, length
+from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -47,7 +47,7 @@ class _Table(Module):
 
     def _found(self, given: Any) -> Tensor:
         """Returns the rows at indices, with the gradients that the options ask for."""
-        rows = ops.embedding(given, held(self.weight))  # which checks the indices in a list on every backend
+        rows = ops.embedding(given, self.weight)  # which checks the indices in a list on every backend
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
         indices = spatial.tensor(given)
@@ -143,7 +143,7 @@ class Embedding(_Table):
 
         Shape: x (..., embedding_dim) to (..., num_embeddings).
         """
-        return ops.linear(x, held(self.weight), None, True)
+        return ops.linear(x, self.weight, None, True)
 
 
 class EmbeddingBag(_Table):

@@ -10,7 +10,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import held, length
+from emberharmony.nn.options import length
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -45,7 +45,7 @@ class Linear(Module):
 
     Example:
         >>> layer = nn.Linear(3, 2)
-        >>> tuple(layer(ops.zeros((5, 3))).shape), tuple(layer.weight.value.shape)
+        >>> tuple(layer(ops.zeros((5, 3))).shape), tuple(layer.weight.shape)
         ((5, 2), (2, 3))
     """
 
@@ -81,7 +81,7 @@ class Linear(Module):
             self._initialize(shape[-1], *vars(self).pop("_build"))
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return ops.linear(x, held(self.weight), held(self.bias), True)
+        return ops.linear(x, self.weight, self.bias, True)
 
 
 class Bilinear(Module):

@@ -90,9 +90,9 @@ class LoRALinear(Linear):
             >>> layer.weight is base.weight, layer([1.0, 2.0]).tolist() == base([1.0, 2.0]).tolist()
             (True, True)
         """
-        outputs, inputs = linear.weight.value.shape
+        outputs, inputs = linear.weight.shape
         has_bias = linear.bias is not None
-        made = cls(inputs, outputs, has_bias, rank, alpha, dropout, rng=rng, dtype=linear.weight.value.dtype)
+        made = cls(inputs, outputs, has_bias, rank, alpha, dropout, rng=rng, dtype=linear.weight.dtype)
         made.weight, made.bias, made.training = linear.weight, linear.bias, linear.training
         return made.freeze("weight", *["bias"] * has_bias).train(linear.training)
 
@@ -113,7 +113,7 @@ class LoRALinear(Linear):
             self.out_features,
             self.bias is not None,
             rng=ops.random.Generator(0),
-            dtype=self.weight.value.dtype,
+            dtype=self.weight.dtype,
         )
         product = ops.matmul(self.lora_b.weight, self.lora_a.weight)
         made.weight.value = ops.add(self.weight, ops.multiply(product, self.alpha / self.rank))

@@ -11,7 +11,7 @@ from emberharmony.nn import spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import held, length, number
+from emberharmony.nn.options import length, number
 from emberharmony.ops.normalization import widened
 from emberharmony.types import Tensor, TensorLike
 
@@ -185,7 +185,7 @@ class BatchNorm1d(_BatchNorm):
         >>> layer = nn.BatchNorm1d(1, eps=0.0)
         >>> layer([[1.0], [3.0]]).tolist()
         [[-1.0], [1.0]]
-        >>> round(float(layer.running_mean.value[0]), 6), int(layer.num_batches_tracked.value)
+        >>> round(float(layer.running_mean[0]), 6), int(layer.num_batches_tracked)
         (0.2, 1)
 
     Source: Ioffe and Szegedy, Batch normalization, 2015.
@@ -452,7 +452,7 @@ class LayerNorm(_LastAxes):
         self.bias = Parameter(ops.zeros(self.normalized_shape, dtype)) if elementwise_affine and bias else None
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return ops.layer_normalization(self._checked(x), held(self.weight), held(self.bias), self._axis, self.eps)
+        return ops.layer_normalization(self._checked(x), self.weight, self.bias, self._axis, self.eps)
 
 
 class RMSNorm(_LastAxes):
@@ -497,7 +497,7 @@ class RMSNorm(_LastAxes):
         eps = self.eps
         if eps is None:
             eps = 2.0**-52 if ops.dtype(x).name == "float64" else 2.0**-23
-        return ops.rms_normalization(x, held(self.weight), self._axis, eps)
+        return ops.rms_normalization(x, self.weight, self._axis, eps)
 
 
 class GroupNorm(Module):

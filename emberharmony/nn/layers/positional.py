@@ -10,7 +10,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import held, length, number
+from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -223,9 +223,9 @@ class LearnedPositional(Module):
         shape = [1] * len(x.shape)
         shape[self.time_axis], shape[-1] = steps, self.dims
         if not each:
-            return ops.add(x, ops.reshape(self.weight.value[first[0] : first[0] + steps], tuple(shape)))
+            return ops.add(x, ops.reshape(self.weight[first[0] : first[0] + steps], tuple(shape)))
         if len(first) != x.shape[0] or self.time_axis % len(x.shape) == 0:
             raise fault(ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first)}"))
         shape[0] = len(first)
         positions = [max(start + step, 0) for start in first for step in range(steps)]
-        return ops.add(x, ops.reshape(ops.embedding(positions, held(self.weight)), tuple(shape)))
+        return ops.add(x, ops.reshape(ops.embedding(positions, self.weight), tuple(shape)))

@@ -13,7 +13,6 @@ from emberharmony.nn.layers.embedding import Embedding
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.layers.lora import LoRALinear
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import held
 from emberharmony.types import Tensor, TensorLike
 
 M = TypeVar("M", bound=Module)
@@ -49,13 +48,11 @@ class _Quantized(Module):
 
     def _product(self, x: TensorLike) -> Tensor:
         return ops.quantized_matmul(
-            x, self.weight.value, held(self.scales), held(self.biases), group_size=self.group_size, bits=self.bits
+            x, self.weight, self.scales, self.biases, group_size=self.group_size, bits=self.bits
         )
 
     def _values(self) -> Tensor:
-        return ops.dequantize(
-            self.weight.value, held(self.scales), held(self.biases), bits=self.bits, group_size=self.group_size
-        )
+        return ops.dequantize(self.weight, self.scales, self.biases, bits=self.bits, group_size=self.group_size)
 
 
 class QuantizedLinear(_Quantized):
@@ -83,7 +80,7 @@ class QuantizedLinear(_Quantized):
 
     Example:
         >>> layer = nn.QuantizedLinear(64, 2, bits=8)
-        >>> tuple(layer(ops.zeros((5, 64))).shape), tuple(layer.weight.value.shape)
+        >>> tuple(layer(ops.zeros((5, 64))).shape), tuple(layer.weight.shape)
         ((5, 2), (2, 16))
 
     Source: MLX's quantization mode "affine"; see `ops.quantize`.
@@ -103,7 +100,7 @@ class QuantizedLinear(_Quantized):
         self._take(Linear(in_features, out_features, bias, rng=rng, dtype=dtype), group_size, bits)
 
     def _take(self, linear: Linear, group_size: int, bits: int) -> None:
-        matrix = held(linear.weight)
+        matrix = linear.weight
         self.out_features, self.in_features = matrix.shape
         self._pack(matrix, group_size, bits)
         self.bias = linear.bias
@@ -123,7 +120,7 @@ class QuantizedLinear(_Quantized):
 
     def __call__(self, x: TensorLike) -> Tensor:
         product = self._product(x)
-        return product if self.bias is None else ops.add(product, held(self.bias))
+        return product if self.bias is None else ops.add(product, self.bias)
 
     def dequantized(self) -> Linear:
         """Returns a linear layer that computes the same, with a trainable weight and this layer's bias itself."""
@@ -175,7 +172,7 @@ class QuantizedEmbedding(_Quantized):
         self._take(Embedding(num_embeddings, embedding_dim, rng=rng, dtype=dtype), group_size, bits)
 
     def _take(self, embedding: Embedding, group_size: int, bits: int) -> None:
-        table = held(embedding.weight)
+        table = embedding.weight
         self.num_embeddings, self.embedding_dim = table.shape
         self._pack(table, group_size, bits)
 
@@ -193,7 +190,7 @@ class QuantizedEmbedding(_Quantized):
         return made.train(embedding.training)
 
     def __call__(self, input: Any) -> Tensor:
-        tables = (self.weight.value, held(self.scales), held(self.biases))
+        tables = (self.weight, self.scales, self.biases)
         rows = [ops.embedding(input, table) for table in tables]
         return ops.dequantize(rows[0], rows[1], rows[2], bits=self.bits, group_size=self.group_size)
 
@@ -282,7 +279,7 @@ def quantization_error(
     """
     found = {}
     for name, layer in _chosen(model, where):
-        matrix = held(layer.weight)
+        matrix = layer.weight
         values = _quantized(name, layer, group_size, bits)._values()
         wide = ops.cast(matrix, "float32")
         difference = ops.subtract(ops.cast(values, "float32"), wide)

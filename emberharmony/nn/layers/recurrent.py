@@ -63,8 +63,8 @@ class _Recurrent(Module):
 
     def _weights(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
         """Returns two matrices, and two biases or None."""
-        biases = (getattr(self, names[2]).value, getattr(self, names[3]).value) if self.bias else (None, None)
-        return getattr(self, names[0]).value, getattr(self, names[1]).value, *biases
+        biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
+        return getattr(self, names[0]), getattr(self, names[1]), *biases
 
     def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
@@ -314,7 +314,7 @@ class LSTM(_Recurrent):
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         h, c = states
-        weight_hr = getattr(self, names[-1]).value if self.proj_size else None
+        weight_hr = getattr(self, names[-1]) if self.proj_size else None
         return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse, True)
 
     def __call__(

@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, held, length
+from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
 NONLINEARITIES = ("tanh", "relu")
@@ -62,8 +62,8 @@ class _Cell(Module):
     def _products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the products of the input and of the state with their weights, each with its bias."""
         return (
-            ops.linear(x, held(self.weight_ih), held(self.bias_ih), True),
-            ops.linear(h, held(self.weight_hh), held(self.bias_hh), True),
+            ops.linear(x, self.weight_ih, self.bias_ih, True),
+            ops.linear(h, self.weight_hh, self.bias_hh, True),
         )
 
 

@@ -416,7 +416,7 @@ class Transformer(Module):
             self.decoder = TransformerDecoder(layer, num_decoder_layers, norm)
         source = rngs.generator(rng)
         for parameter in self.parameters():
-            shape = tuple(parameter.value.shape)
+            shape = parameter.shape
             if len(shape) == 2:
                 bound = math.sqrt(6 / sum(shape))
                 parameter.value = rngs.uniform(source, shape, bound, ops.dtype(parameter.value))

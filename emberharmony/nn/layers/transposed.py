@@ -68,7 +68,7 @@ class _ConvTranspose(Convolution):
         if not self._is_batch(x):
             return self._other(x, output_size)
         extra = self.output_padding if output_size is None else self._extra(x, output_size)
-        weight = self.weight.value
+        weight = self.weight
         if self.groups == 1:
             kernel = ops.transpose(weight, self._order)
         else:
@@ -77,8 +77,9 @@ class _ConvTranspose(Convolution):
             kernel = ops.reshape(
                 ops.transpose(apart, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
             )
-        bias = None if self.bias is None else self.bias.value
-        return ops.conv_transpose(x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, bias)
+        return ops.conv_transpose(
+            x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, self.bias
+        )
 
     def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Returns the output padding that gives an output of a size."""

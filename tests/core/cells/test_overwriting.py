@@ -253,6 +253,7 @@ def test_parameters_may_get_tensors_of_each_other(change: Callable[[list[Any]], 
         cells = [Parameter(ops.convert_to_tensor(x.copy())) for x in several]
         optimizers.append((cells, optim.SGD(cells, lr=1.0)))
     every = [cell for cells, _ in optimizers for cell in cells]
+    place = {cell: i for i, cell in enumerate(every)}
     zeros = ops.zeros((SIZE,))
     for _ in range(3):
         for cells, optimizer in optimizers:
@@ -263,9 +264,9 @@ def test_parameters_may_get_tensors_of_each_other(change: Callable[[list[Any]], 
             cell.value = value
         del value
         for cells, optimizer in optimizers:
-            optimizer.step({cell: ops.full((SIZE,), -1.0 - every.index(cell)) for cell in cells})
+            optimizer.step({cell: ops.full((SIZE,), -1.0 - place[cell]) for cell in cells})
         for cell, value in zip(order, expected, strict=True):
-            assert np.array_equal(ops.to_numpy(cell.value), ops.to_numpy(value) + 1 + every.index(cell))
+            assert np.array_equal(ops.to_numpy(cell.value), ops.to_numpy(value) + 1 + place[cell])
         del value
 
 

@@ -499,4 +499,22 @@ MUTANTS = [
         tests=("tests/core/state/test_handlers.py -k pass_through --ember-backend numpy",),
         why="a TimeoutError within an op becomes an error of the op",
     ),
+    Mutant(
+        name="cell-of-the-active-backend",
+        module="emberharmony/core/cells/cell.py",
+        function="Cell.of",
+        original="held[1] is bound",
+        replacement="True",
+        tests=("tests/core/cells/test_tensor_methods.py -k follows --ember-backend torch",),
+        why="an op of a namespace gets the tensor of a parameter on another backend",
+    ),
+    Mutant(
+        name="parameter-read-in-a-gradient",
+        module="emberharmony/core/cells/tensor_methods.py",
+        function="TensorMethods._read",
+        original="not isinstance(value, TensorProxy) and is_traced(value)",
+        replacement="False",
+        tests=("tests/core/cells/test_tensor_methods.py -k lost --ember-backend mlx",),
+        why="float(parameter) is a constant in a gradient on MLX, without an error",
+    ),
 ]

@@ -5,52 +5,65 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
-from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
+
+UFUNCS = {
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "divide": "divide",
+    "true_divide": "divide",
+    "floor_divide": "floor_divide",
+    "remainder": "mod",
+    "power": "power",
+    "matmul": "matmul",
+    "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or",
+    "bitwise_xor": "bitwise_xor",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "less",
+    "less_equal": "less_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+}
+"""The ufuncs that NumPy calls for an operator whose left operand is an array, each with its op."""
 
 
 def operator(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of a binary operator that calls an op."""
-    return lambda self, other: self.run(self.backend, op, (self, other))
+    return lambda self, other: self.run(self.runs_on, op, (self, other))
 
 
 def reflected(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of a binary operator whose left operand is not a tensor of this class."""
-    return lambda self, other: self.run(self.backend, op, (other, self))
+    return lambda self, other: self.run(self.runs_on, op, (other, self))
+
+
+def equality(op: str) -> Callable[[Any, Any], Any]:
+    """Returns the method of `==` or `!=`, which compares elements, but no tensor with None."""
+    return lambda self, other: NotImplemented if other is None else self.run(self.runs_on, op, (self, other))
 
 
 class SharedMethods:
     """The base class of objects that stand for a tensor; it has the parameters on which native tensors agree.
 
-    A subclass has the attributes `backend`, `shape` and `itemsize`, and the method `run`, which calls an op.
+    A subclass has the attributes `runs_on`, `shape` and `itemsize`, and the method `run`, which calls an op.
     """
 
     __slots__ = ()
     kind: ClassVar[str]
     """What a message calls such an object."""
-    has_value: ClassVar[bool]
-    """Whether `ops.stop_gradient` gives a native tensor."""
+    refusal: ClassVar[type[EmberError]] = TracedTensorError
+    """The class of the error for a use in which native tensors differ."""
     run: Callable[[Any, str, tuple[Any, ...]], Any]
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
-            raise AttributeError(name)
-        # Imported here, because only unknown names need it.
-        from emberharmony.core.names.spellings import method_hint
-
-        self.lacks(name)
-        hint = method_hint(name, self.has_value)
-        raise AttributeError(
-            f"{self.kind} has no attribute {name!r}, because native tensors differ in it: {hint}",
-            name=name,
-        )
-
-    def lacks(self, name: str) -> None:
-        """Is told that an attribute was read which the tensors of the libraries do not share."""
-
     @property
-    def backend(self) -> Any:
-        """The backend whose ops are called."""
+    def runs_on(self) -> Any:
+        """The backend whose ops are called, or these ops themselves: both have them as `bound`."""
         raise NotImplementedError
 
     @property
@@ -81,62 +94,62 @@ class SharedMethods:
     @property
     def T(self) -> Any:
         """The tensor with its axes reversed."""
-        return self.backend.bound.transpose(self)
+        return self.runs_on.bound.transpose(self)
 
     @property
     def mT(self) -> Any:
         """The tensor with its last two axes exchanged."""
-        return self.backend.bound.matrix_transpose(self)
+        return self.runs_on.bound.matrix_transpose(self)
 
     @property
     def real(self) -> Any:
         """The real part."""
-        return self.backend.bound.real(self)
+        return self.runs_on.bound.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return self.backend.bound.imag(self)
+        return self.runs_on.bound.imag(self)
 
     def reshape(self, *shape: Any) -> Any:
         """Returns the tensor in another shape, given as one sequence or as lengths."""
-        return self.backend.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return self.runs_on.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self) -> Any:
         """Returns the elements as a vector."""
-        return self.backend.bound.ravel(self)
+        return self.runs_on.bound.ravel(self)
 
     def squeeze(self, axis: int | None = None) -> Any:
         """Returns the tensor without an axis of length 1, or without all of them."""
-        return self.backend.bound.squeeze(self, axis)
+        return self.runs_on.bound.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int, /) -> Any:
         """Returns the tensor with two axes exchanged."""
-        return self.backend.bound.swapaxes(self, axis1, axis2)
+        return self.runs_on.bound.swapaxes(self, axis1, axis2)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, /) -> Any:
         """Returns the diagonals over two axes."""
-        return self.backend.bound.diagonal(self, offset, axis1, axis2)
+        return self.runs_on.bound.diagonal(self, offset, axis1, axis2)
 
     def conj(self) -> Any:
         """Returns the complex conjugate."""
-        return self.backend.bound.conj(self)
+        return self.runs_on.bound.conj(self)
 
     def round(self, *, decimals: int = 0) -> Any:
         """Returns the tensor rounded, halves to the even neighbour."""
-        return self.backend.bound.round(self, decimals)
+        return self.runs_on.bound.round(self, decimals)
 
     def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the sum over axes."""
-        return self.backend.bound.sum(self, axis, keepdims)
+        return self.runs_on.bound.sum(self, axis, keepdims)
 
     def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the mean over axes."""
-        return self.backend.bound.mean(self, axis, keepdims)
+        return self.runs_on.bound.mean(self, axis, keepdims)
 
     def prod(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the product over an axis, or of all elements."""
-        return self.backend.bound.prod(self, axis, keepdims)
+        return self.runs_on.bound.prod(self, axis, keepdims)
 
     def max(self, *axis: Any, **options: Any) -> Any:
         """Returns the largest element; an axis is refused, because PyTorch's tensors then return a pair."""
@@ -148,30 +161,30 @@ class SharedMethods:
 
     def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether all elements over an axis are non-zero."""
-        return self.backend.bound.all(self, axis, keepdims)
+        return self.runs_on.bound.all(self, axis, keepdims)
 
     def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether any element over an axis is non-zero."""
-        return self.backend.bound.any(self, axis, keepdims)
+        return self.runs_on.bound.any(self, axis, keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the largest element over an axis."""
-        return self.backend.bound.argmax(self, axis, keepdims)
+        return self.runs_on.bound.argmax(self, axis, keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the smallest element over an axis."""
-        return self.backend.bound.argmin(self, axis, keepdims)
+        return self.runs_on.bound.argmin(self, axis, keepdims)
 
     def cumsum(self, axis: int) -> Any:
         """Returns the cumulative sums along an axis."""
-        return self.backend.bound.cumsum(self, axis)
+        return self.runs_on.bound.cumsum(self, axis)
 
     def cumprod(self, axis: int) -> Any:
         """Returns the cumulative products along an axis."""
-        return self.backend.bound.cumprod(self, axis)
+        return self.runs_on.bound.cumprod(self, axis)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        return standard_namespace(self.backend, api_version)
+        return standard_namespace(self.runs_on.bound.backend, api_version)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -179,7 +192,7 @@ class SharedMethods:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        return self.backend.bound.get_item(self, key)
+        return self.runs_on.bound.get_item(self, key)
 
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
@@ -200,25 +213,52 @@ class SharedMethods:
     __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
     __lt__, __le__ = operator("less"), operator("less_equal")
     __gt__, __ge__ = operator("greater"), operator("greater_equal")
-    __eq__ = operator("equal")
-    __ne__ = operator("not_equal")
+    __eq__, __ne__ = equality("equal"), equality("not_equal")
 
     def __neg__(self) -> Any:
-        return self.run(self.backend, "negative", (self,))
+        return self.run(self.runs_on, "negative", (self,))
 
     def __pos__(self) -> Any:
         return self
 
     def __invert__(self) -> Any:
-        return self.run(self.backend, "bitwise_not", (self,))
+        return self.run(self.runs_on, "bitwise_not", (self,))
 
     def __abs__(self) -> Any:
-        return self.run(self.backend, "absolute", (self,))
+        return self.run(self.runs_on, "absolute", (self,))
 
     def _of_all(self, name: str, options: Any) -> Any:
         if options:
-            raise TracedTensorError(
-                f"{name}() of a traced tensor takes no axis, because native tensors then return different results: use "
+            raise self.refusal(
+                f"{name}() of {self.kind} takes no axis, because native tensors then return different results: use "
                 f"ops.{name}(x, axis)"
             )
-        return getattr(self.backend.bound, name)(self)
+        return getattr(self.runs_on.bound, name)(self)
+
+
+class ExplainedMethods(SharedMethods):
+    """The same for objects that live in a transform, which explain each attribute that they lack.
+
+    A class with `__getattr__` makes every read of an attribute slow (500 instructions on CPython 3.11), which cells,
+    the operands of all layers, cannot afford.
+    """
+
+    __slots__ = ()
+    plain: ClassVar[str]
+    """The expression that gives the native tensor of `x`, empty if there is none."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
+            raise AttributeError(name)
+        # Imported here, because only unknown names need it.
+        from emberharmony.core.names.spellings import method_hint
+
+        self.lacks(name)
+        hint = method_hint(name, self.plain)
+        raise AttributeError(
+            f"{self.kind} has no attribute {name!r}, because native tensors differ in it: {hint}",
+            name=name,
+        )
+
+    def lacks(self, name: str) -> None:
+        """Is told that an attribute was read which the tensors of the libraries do not share."""
