@@ -88,7 +88,7 @@ class Mapping(Scope):
     _stack = _MAPPED
 
     def __enter__(self) -> None:
-        _MAPPED.set((None, _MAPPED.get(), self, self._watch))
+        self._stack.set((None, self._stack.get(), self, self._watch))
 
 
 def is_mapped() -> bool:
@@ -100,15 +100,12 @@ _UNREAD: ContextVar[Entry | None] = ContextVar("emberharmony_unread", default=No
 """The stack of the blocks in which derivatives are computed where no value can be read."""
 
 
-class Unread(Scope):
+class Unread(Mapping):
     """A block in which each derivative is computed in a `mx.vmap`, so that MLX may nest them: nothing can be read."""
 
     __slots__ = ()
 
     _stack = _UNREAD
-
-    def __enter__(self) -> None:
-        _UNREAD.set((None, _UNREAD.get(), self, self._watch))
 
 
 def is_unread() -> bool:
