@@ -265,6 +265,7 @@ def test_a_parameter_follows_the_backend_whose_op_is_called(backend: str) -> Non
     p = Parameter(HOST)
     x = ops.asarray(HOST)
     with ops.use_backend("numpy"):
+        assert type(ops.multiply(p, HOST)) is np.ndarray
         namespace = ops.array_namespace(x)
         found = [namespace.multiply(x, p), namespace.multiply(p, 2.0), namespace.sum(p)]
         assert type(p * 2.0) is np.ndarray
