@@ -32,7 +32,7 @@ START = "import keras\nimport torch\nfrom pydantic import BaseModel\nfrom keras 
         ("x.sum()", "B"),
         ("x.item()", "number"),
         ("x.is_contiguous()", "number"),
-        ("x.reshape(3).shape", "number"),
+        ("x.reshape(3).shape", "container"),
         ("x.split(2)", "tensors"),
         ("parts = []\nparts.append(x)\nparts[0]", "B"),
         ("table = {}\ntable.setdefault('a', x)\ntable.get('a')", "B"),

@@ -22,7 +22,7 @@ x = ops.ones(3)
         ("ops.sin(1)", "A"),
         ("ops.split(x, 2)", "tensors"),
         ("ops.split(x, 2)[0]", "B"),
-        ("ops.shape(x)", "number"),
+        ("ops.shape(x)", "container"),
         ("ops.ndim(x)", "number"),
         ("ops.get_backend()", "unknown"),
         ("ops.get_device(x)", "string"),

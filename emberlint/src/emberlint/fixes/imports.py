@@ -28,10 +28,17 @@ def with_namespaces(text: str, namespaces: Iterable[str]) -> str:
 
 def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     package, _, name = namespace.rpartition(".")
+    statement = f"from {package} import {name}" if package else f"import {name}"
     pieces = LINE_END.split(text)
     first = [*_first_statements(tree)]
     for one in first:
-        if isinstance(one, ast.ImportFrom) and one.module == package and not one.level and one.names[0].name != "*":
+        if (
+            isinstance(one, ast.ImportFrom)
+            and package
+            and one.module == package
+            and not one.level
+            and one.names[0].name != "*"
+        ):
             at = one.names[0].col_offset
             line = pieces[2 * one.names[0].lineno - 2].encode()
             pieces[2 * one.names[0].lineno - 2] = (line[:at] + f"{name}, ".encode() + line[at:]).decode()
@@ -42,7 +49,7 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     if len(head) % 2:
         head.append(end)  # the file ends without a line end
     is_close = len(tree.body) > len(first) and tail[0].strip() != ""
-    return "".join([*head, f"from {package} import {name}{end}{end if is_close else ''}", *tail])
+    return "".join([*head, f"{statement}{end}{end if is_close else ''}", *tail])
 
 
 def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -55,6 +55,18 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     return Spelling(name, namespace, added=True)
 
 
+def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:
+    """Returns the expression for a module of the standard library at a node.
+
+    Raises:
+        ShadowedError: if its name is bound to something else there.
+    """
+    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(name, ())]
+    if any(one != name for one in bound):
+        raise ShadowedError(f"`{name}` is bound to something else here")
+    return Spelling(name, name, added=name not in file.names.root.bindings)
+
+
 def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
     """Yields the scopes in which Python looks up a name at a node, the innermost first."""
     first = file.names.scope(node)

@@ -40,6 +40,11 @@ class FileInference:
         """Returns whether `node` is known *not* to be a tensor."""
         return isinstance(self.values.get(node), (v.Other, v.Sequence, v.Mapping, v.Function, v.Class, v.Instance))
 
+    def is_shape(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be a shape, or another sequence of numbers."""
+        value = self.values.get(node)
+        return isinstance(value, v.Sequence) and value.element is v.NUMBER and value.rest is None
+
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason."""
         yield from explain(self._file, self.values, line)

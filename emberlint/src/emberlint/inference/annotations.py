@@ -133,6 +133,8 @@ class Annotations:
             return v.Mapping() if last in _MAPPINGS else (None if last in _UNKNOWN else v.OPAQUE)
         if is_stdlib(origin):
             return v.OPAQUE
+        if kinds.returned(origin) == "shape":
+            return v.shape()
         if last in _BY_CUSTOM:
             return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)
         if last in ("Shape", "Axis", "DType", "DTypeLike") or kinds.is_constant(origin):

@@ -14,7 +14,6 @@ SIMPLE: dict[str, v.Value] = {
     "number": v.NUMBER,
     "bool": v.NUMBER,
     "dtype": v.NUMBER,
-    "shape": v.NUMBER,
     "string": v.STRING,
     "none": v.NONE,
     "other": v.OPAQUE,

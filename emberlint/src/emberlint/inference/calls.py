@@ -261,12 +261,14 @@ class Calls(Expressions):
     def _tensor_method(self, base: v.Tensor, name: str, given: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
             return v.NUMBER
+        if name == "size" and not given.everything() and not given.starred:
+            return v.shape()
         if name in FRAME_METHODS:
             return None
         function = given.node.func if isinstance(given.node, ast.Call) else None
         if isinstance(function, ast.Attribute):
             attribute = self.attribute(base, function)
-            if isinstance(attribute, v.Other):  # t.size()
+            if isinstance(attribute, v.Other):  # t.size(0)
                 return attribute
             if attribute is None and type(function.value) is ast.Name and self._contradicted(function.value.id):
                 return None

@@ -52,7 +52,7 @@ class Expressions(Operations):
         if base is None:
             if type(node.value) is ast.Name and name in TEXT_METHODS:
                 self.contradict(node.value.id)
-            return None
+            return v.shape() if name == "shape" else None
         if isinstance(base, v.Imported):
             return self.named(f"{base.origin}.{name}")
         if isinstance(base, v.Tensor):
@@ -68,6 +68,8 @@ class Expressions(Operations):
             return None
         if name in TENSOR_ATTRIBUTES:
             return base.carried(f"`.{name}` of a tensor", node)
+        if name == "shape":
+            return v.shape()
         return v.NUMBER if name in PLAIN_ATTRIBUTES else None
 
     def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:

@@ -40,6 +40,8 @@ class LibraryCalls(BuiltinCalls):
             return SIMPLE[kind]
         if kind == "layer":
             return v.LAYER
+        if kind == "shape":
+            return v.shape()
         special = getattr(self, f"_special_{kind}", None)
         return None if special is None else special(origin, given)
 

@@ -38,7 +38,7 @@ def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
         return v.NONE
     if name in ("pop", "popleft", "get", "__next__"):
         return base.element
-    if name in ("index", "count", "sort", "reverse", "remove", "clear", "discard"):
+    if name in ("numel", "index", "count", "sort", "reverse", "remove", "clear", "discard"):
         return v.NUMBER
     return base if name in ("copy", "union", "intersection", "difference", "__iter__") else None
 

@@ -94,9 +94,9 @@ def _held(found: list[v.Value], before: v.Value) -> v.Value:
     return v.OPAQUE
 
 
-def _opened(container: v.Value, before: v.Value) -> v.Value:
+def _opened(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
     """Returns a container of tensors, if `x` was taken for a tensor and turns out to be a container."""
-    if isinstance(before, v.Tensor):
+    if isinstance(before, v.Tensor) and container.element is not v.NUMBER:
         element = before.carried("an element of it, where it is a container", before.node)
         return v.Mapping(element=element) if isinstance(container, v.Mapping) else v.Sequence(element)
     return container

@@ -33,7 +33,7 @@ class Other:
 
 
 NONE = Other("None")
-NUMBER = Other("a number, a shape, a dtype or the like")
+NUMBER = Other("a number, a dtype or the like")
 STRING = Other("a string")
 OPAQUE = Other("an object that is not a tensor")
 
@@ -52,6 +52,11 @@ class Sequence:
         """Adds one more element."""
         self.items = None
         self.element = join(self.element, value)
+
+
+def shape() -> Sequence:
+    """Returns a shape, which is a tuple of numbers."""
+    return Sequence(NUMBER)
 
 
 class Mapping:

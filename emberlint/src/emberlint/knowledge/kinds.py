@@ -62,7 +62,8 @@ _NATIVE = {
     "unique": "unknown",
 }
 
-_EXACT = {"torch.equal": "bool", "torch.is_nonzero": "bool"}  # other libraries return a tensor
+# Other libraries have functions of these names with other results, or none.
+_EXACT = {"torch.Size": "shape", "torch.equal": "bool", "torch.is_nonzero": "bool"}
 
 # Modules outside the namespace whose functions equal the ops of the same name: keras.random, keras.activations.
 _BESIDE = words("random nn functional activations losses fft linalg")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
+from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.native import Use
@@ -89,6 +89,9 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     known = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
     if not any(known.values()):
         return
+    if function.attr == "numel" and file.inference.evidence(function.value) is None:
+        yield from _measured(file, call, function, terms)
+        return
     evidence = file.inference.evidence(function.value)
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
@@ -110,6 +113,23 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
             why = f"`{file.segment(function.value)}` may be a native tensor"
             way = f"annotate {what}, or write ops.{name}"
             yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
+
+
+def _measured(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
+    """Yields the step of `x.numel()`, which shapes of PyTorch have too, if x is not known as a tensor."""
+    native, reason, way = "torch.Size.numel", "", "math.prod"
+    if file.inference.is_shape(function.value) and not (call.args or call.keywords):
+        try:
+            space = module(file, call, "math")
+            yield Step(call, native, "method", tuple(Text(file, call, space).method("math.prod")), space)
+            return
+        except (UntranslatableError, ShadowedError) as error:
+            reason = str(error)
+    elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not _is_own(file, call, function):
+        native, way = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
+        reason = f"`{file.segment(function.value)}` may be a tensor or a shape"
+    if reason:
+        yield Step(call, native, "method", reason=reason, advice=way)
 
 
 def _written(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
@@ -167,11 +187,17 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
     if "torch" not in terms.libraries or not (function.attr in OF_TORCH or exchanges or casts):
         return False
+    return not _is_own(file, call, function)
+
+
+def _is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
+    """Returns whether a method belongs to a class of this file, to a module, or to a value of another kind."""
     own = any(one.name == function.attr and _takes(one, call) for one in file.index.nodes(ast.FunctionDef))
     receiver = function.value
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
-    return not (own or is_self or is_super or file.names.origins(receiver) or file.inference.is_other(receiver))
+    is_named = bool(file.names.origins(receiver))
+    return own or is_self or is_super or is_named or file.inference.is_other(receiver)
 
 
 def _is_operand(file: SourceFile, call: ast.Call) -> bool:

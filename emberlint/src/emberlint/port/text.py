@@ -87,6 +87,11 @@ class Text:
         depth = self.depth + 1 if not after else -self.depth - 1
         return Change(line, column, column, depth, text)
 
+    def method(self, function: str) -> Iterator[Change]:
+        """Yields the changes of `x.method()` to `function(x)`."""
+        assert isinstance(self.node, ast.Call)
+        yield from self._receiver(self.node, function, None)
+
     def without_part(self) -> Change:
         """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
         whole, call = self.file.parent(self.node), self.node

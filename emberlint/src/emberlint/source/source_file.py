@@ -33,6 +33,10 @@ class Inference(Protocol):
         """Returns whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
         ...
 
+    def is_shape(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be a shape, or another sequence of numbers."""
+        ...
+
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason (`--explain-inference`)."""
         ...
@@ -50,6 +54,10 @@ class NoInference:
         return None
 
     def is_other(self, node: ast.expr) -> bool:
+        """Returns False."""
+        return False
+
+    def is_shape(self, node: ast.expr) -> bool:
         """Returns False."""
         return False
 
