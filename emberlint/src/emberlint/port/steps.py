@@ -20,6 +20,7 @@ from emberlint.knowledge.signatures import (
 )
 from emberlint.port.conditions import Terms, reason_against, reason_for_function
 from emberlint.port.text import Text, by_parameter, receivers
+from emberlint.port.writes import writes
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice, is_plain
 from emberlint.source.source_file import SourceFile
@@ -66,7 +67,14 @@ class Step(NamedTuple):
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
     done = [*_calls(file, terms)]
-    return [*done, *_others(file, done)]
+    return [*done, *_others(file, done), *_writes(file, terms)]
+
+
+def _writes(file: SourceFile, terms: Terms) -> Iterator[Step]:
+    """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
+    if not terms.libraries.isdisjoint(ARRAYS):
+        for one in writes(file):
+            yield Step(one.node, "in-place write", "write", reason=one.reason, advice=one.advice)
 
 
 def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:

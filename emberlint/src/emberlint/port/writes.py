@@ -1,0 +1,243 @@
+"""In-place writes that stay in a ported file, and that the libraries show through other names in different ways.
+
+An element of a tensor of PyTorch is a view, one of NumPy a number; a part of a tensor is a view in both, and a copy in
+MLX and JAX. So what was read from a tensor before a write changes with the write in some libraries only.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emberlint.source.source_file import SourceFile
+
+OF_CONTAINERS = frozenset(name for kind in (list, dict, set) for name in dir(kind))
+_LOOPS = ast.For | ast.AsyncFor | ast.While
+_HOLDING = (
+    *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp),
+    *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp),
+)
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_MAKING = frozenset({"__init__", "__post_init__", "__new__"})
+_DEPTH = 4  # how many names of names to follow
+_VIEW = "which is a view in some libraries and a copy in others"
+Key = tuple[object, str]
+
+
+class Write(NamedTuple):
+    """An in-place write, why the libraries differ, and the way out."""
+
+    node: ast.expr
+    reason: str
+    advice: str
+
+
+def writes(file: SourceFile) -> Iterator[Write]:
+    """Yields the in-place writes of a file that the libraries show in different ways."""
+    found = [(node, _key(file, _root(node))) for node in _stores(file)]
+    keys = {key for _, key in found} - {None}
+    reads: dict[Key | None, list[ast.Subscript]] = {}
+    for read in file.index.nodes(ast.Subscript):
+        if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
+            key = _key(file, _root(read))
+            if key in keys:
+                reads.setdefault(key, []).append(read)
+    for node, key in found:
+        whole = _whole(file, node)
+        shown = next((one for one in reads.get(key, ()) if _is_shown(file, one, one, node)), None)
+        if whole is not None:
+            reason = f"it writes to a part of `{file.segment(whole)}`, {_VIEW}"
+            yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
+        elif shown is not None:
+            part = file.segment(shown)
+            reason = f"`{part}` is kept, {_VIEW}"
+            yield Write(node, reason, f"keep ops.copy({part})")
+
+
+def _stores(file: SourceFile) -> Iterator[ast.expr]:
+    """Yields the targets of in-place writes to what may be a tensor."""
+    for target in file.index.nodes(ast.Subscript):
+        if isinstance(target.ctx, ast.Store) and _may_be_tensor(file, target.value) and not _is_text(target.slice):
+            yield target
+    for statement in file.index.nodes(ast.AugAssign):
+        one = statement.target
+        if not isinstance(one, ast.Subscript) and file.inference.evidence(one) is not None:
+            yield one
+
+
+def _may_be_tensor(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an expression is a tensor, or a parameter without annotation that is nothing else."""
+    if file.inference.evidence(node) is not None:
+        return True
+    if not isinstance(node, ast.Name) or file.inference.is_other(node):
+        return False
+    bindings = file.names.bindings(node)
+    return bool(bindings) and all(isinstance(one.node, ast.arg) and one.node.annotation is None for one in bindings)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """Returns the `x` of `x[i][j]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _key(file: SourceFile, node: ast.expr) -> Key | None:
+    """Returns what tells a name or an attribute of an instance from all others."""
+    if isinstance(node, ast.Name):
+        found = file.names.lookup(node)
+        return None if found is None else (found[0], node.id)
+    owner = file.names.owner(node) if isinstance(node, ast.Attribute) else None
+    return None if owner is None else (owner, node.attr)  # type: ignore[attr-defined]
+
+
+def _is_view(file: SourceFile, node: ast.Subscript) -> bool:
+    """Returns whether the indices of a part are numbers and slices, so that some libraries give a view."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    copying = ast.List | ast.ListComp | ast.Compare
+    return not any(
+        isinstance(one, copying) or _is_text(one) or file.inference.is_shape(one) or _is_tensor(file, one)
+        for one in parts
+    )
+
+
+def _is_tensor(file: SourceFile, node: ast.expr) -> bool:
+    return file.inference.evidence(node) is not None
+
+
+def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
+    """Returns the tensor to a part of which a write goes: `x` of `x[i][j] = v`, and of `y = x[i]` before `y += v`."""
+    target = node.value if isinstance(node, ast.Subscript) else node
+    if isinstance(target, ast.Subscript):
+        return target.value if _is_tensor(file, target.value) and _is_view(file, target) else None
+    found = file.names.lookup(target) if isinstance(target, ast.Name) else None
+    for one in found[1] if found is not None else ():
+        above = file.parent(one.node)
+        if isinstance(above, ast.For) and above.target is one.node and _is_tensor(file, above.iter):
+            return above.iter
+        value = one.value
+        if isinstance(value, ast.Subscript) and _is_tensor(file, value.value) and _is_view(file, value):
+            return value.value
+    return None
+
+
+def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr, depth: int = 0) -> bool:
+    """Returns whether a write may come after a part was read, and before what keeps it is used.
+
+    Args:
+        file: The file.
+        read: The part, or a name that it is bound to.
+        first: The part.
+        write: The target of the write.
+        depth: The number of names that were followed.
+    """
+    node: ast.AST = read
+    above = file.parent(node)
+    is_held = False
+    while isinstance(above, _HOLDING) and node is not getattr(above, "test", None):
+        target = _paired(file, above, node)
+        if target is not None:
+            return _is_assigned(file, target, read, first, write, depth)
+        is_held |= not isinstance(above, ast.IfExp)
+        node, above = above, file.parent(above)
+    if isinstance(above, ast.Return):
+        return _outlives(file, first) and not _is_making(file, write)
+    if isinstance(above, ast.Call):
+        function = above.func
+        keeps = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
+        return keeps and not file.names.origins(function) and _may_follow(file, read, write)
+    if isinstance(above, ast.Yield):
+        return _may_follow(file, read, write)
+    if isinstance(above, ast.Assign | ast.AnnAssign) and above.value is node:
+        targets = above.targets if isinstance(above, ast.Assign) else [above.target]
+        return any(_is_assigned(file, one, read, first, write, depth, is_held) for one in targets)
+    return False
+
+
+def _paired(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr | None:
+    """Returns the target of a part of the right side of `a, b = x, y`, or None."""
+    above = file.parent(node)
+    if not isinstance(node, ast.Tuple | ast.List) or not isinstance(above, ast.Assign) or len(above.targets) != 1:
+        return None
+    target = above.targets[0]
+    if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(node.elts):
+        return None
+    stars = any(isinstance(one, ast.Starred) for one in (*target.elts, *node.elts))
+    return None if stars else target.elts[node.elts.index(part)]  # type: ignore[arg-type]
+
+
+def _is_assigned(
+    file: SourceFile,
+    target: ast.expr,
+    read: ast.expr,
+    first: ast.expr,
+    write: ast.expr,
+    depth: int,
+    is_held: bool = False,
+) -> bool:
+    """Returns whether a write shows in what a part, or a container with it, is assigned to."""
+    if isinstance(target, ast.Subscript) and _may_be_tensor(file, target.value):
+        # `x[i], x[j] = x[j], x[i]` writes to `x[i]` before it reads what is left of the right side
+        pair = file.parent(target)
+        written = pair.elts[: pair.elts.index(target)] if isinstance(pair, ast.Tuple | ast.List) else []
+        return write in written
+    if not isinstance(target, ast.Name):
+        return _may_follow(file, read, write)
+    loads = [one for one in _loads(file, target) if one is not read]
+    if any(_is_between(file, read, write, one) for one in loads):
+        return True
+    return depth < _DEPTH and not is_held and any(_is_shown(file, one, first, write, depth + 1) for one in loads)
+
+
+def _loads(file: SourceFile, target: ast.Name) -> Iterator[ast.Name]:
+    key = _key(file, target)
+    for one in file.index.nodes(ast.Name):
+        if one.id == target.id and isinstance(one.ctx, ast.Load) and _key(file, one) == key:
+            yield one
+
+
+def _function(file: SourceFile, node: ast.AST) -> ast.AST | None:
+    return next((one for one in file.ancestors(node) if isinstance(one, _FUNCTIONS)), None)
+
+
+def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
+    """Returns the loops around an expression, in its function."""
+    found: list[ast.AST] = []
+    for one in file.ancestors(node):
+        if isinstance(one, _FUNCTIONS):
+            break
+        found += [one] if isinstance(one, _LOOPS) else []
+    return found
+
+
+def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
+    """Returns whether a write may run after a part was read."""
+    if _function(file, read) is not _function(file, write):
+        return not _is_making(file, write)
+    return read.lineno <= write.lineno or not set(_loops(file, read)).isdisjoint(_loops(file, write))
+
+
+def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.expr) -> bool:
+    """Returns whether a write may run between the read of a part and the load of the name that it is bound to."""
+    if _function(file, read) is not _function(file, write):
+        return False
+    if read.lineno <= write.lineno < load.lineno:
+        return True
+    around = set(_loops(file, write)) & set(_loops(file, load)) - set(_loops(file, read))
+    return any(read.lineno < getattr(one, "lineno", 0) for one in around)
+
+
+def _outlives(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether a tensor is an attribute or a name of the module, which later calls may write to."""
+    root = _root(node)
+    found = file.names.lookup(root) if isinstance(root, ast.Name) else None
+    return isinstance(root, ast.Attribute) or (found is not None and found[0] is file.names.root)
+
+
+def _is_making(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether a write is in a constructor, or in the body of the module, which runs first."""
+    function = _function(file, node)
+    return function is None or getattr(function, "name", "") in _MAKING
