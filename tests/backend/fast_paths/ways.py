@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
+from emberharmony.core import op_globals, selection
 from emberharmony.core.registry import OPS
 from tests.backend.fast_paths.comparing import calls, general
 
@@ -53,9 +54,15 @@ def cost(call: str, general_way: bool = False) -> int:
     space = {"f": f, "d": d, "h": h, "c": c, "i": i, "np": np, "t": ops.transpose}
     args = [eval(ast.unparse(arg), space) for arg in tree.args]
     kwargs = {str(part.arg): eval(ast.unparse(part.value), space) for part in tree.keywords}
-    # While an override is alive, ops find the backend in another way; one that an earlier test left may be alive.
-    with ops.use_backend(ops.get_backend()):
-        return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
+    # While an override by another backend is alive, ops find the backend in another way, and in a third one if PyTorch
+    # compiled a function meanwhile. An earlier test may have left such an override, so there is always one here.
+    before, backend = op_globals.override, ops.get_backend()
+    try:
+        op_globals.publish(override=selection._OVERRIDE.get)
+        with ops.use_backend("torch" if backend == "numpy" else "numpy"), ops.use_backend(backend):
+            return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
+    finally:
+        op_globals.publish(override=before)
 
 
 def is_faster(call: str) -> bool:
