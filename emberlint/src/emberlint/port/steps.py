@@ -19,6 +19,7 @@ from emberlint.knowledge.signatures import (
     translated,
 )
 from emberlint.port.conditions import Terms, reason_against, reason_for_function
+from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.text import Text, by_parameter, receivers
 from emberlint.port.writes import writes
 from emberlint.source.native_uses import native_uses
@@ -67,7 +68,35 @@ class Step(NamedTuple):
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
     done = [*_calls(file, terms)]
-    return [*done, *_others(file, done), *_writes(file, terms)]
+    found = [*done, *_others(file, done, any(not step.changes for step in done)), *_writes(file, terms)]
+    native = regions(file, {one.node for one in found if one.changes})
+    if not native:
+        return found
+    return [*_outside(file, [*done, *_others(file, done, True), *_writes(file, terms)], native)]
+
+
+def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
+    """Yields the steps outside of the functions that stay native, and one step for each of those."""
+    inside = {one.node: [step for step in found if is_inside(file, step.node, one.node)] for one in native}
+    marked = {one.mark: one for one in native}
+    dropped = {id(step) for some in inside.values() for step in some}
+    for step in found:
+        region = marked.pop(step.node, None)
+        if id(step) in dropped:
+            continue
+        if region is None:
+            yield step
+            continue
+        if region.reason == TRACED:
+            yield step._replace(kind="compiled", reason=f"{TRACED}, because {step.reason}")
+        else:
+            yield Step(step.node, region.native, "compiled", reason=region.reason, advice=region.advice)
+    for region in native:
+        first = region.mark if region.mark in marked else None
+        if region.mark is None and inside[region.node]:
+            first = inside[region.node][0].node
+        if first is not None:
+            yield Step(first, region.native, "compiled", reason=region.reason, advice=region.advice)
 
 
 def _writes(file: SourceFile, terms: Terms) -> Iterator[Step]:
@@ -307,10 +336,12 @@ def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> st
     return WAYS.get(use.origin) or advice(file, use).title
 
 
-def _others(file: SourceFile, calls: Sequence[Step]) -> Iterator[Step]:
-    """Yields the steps of dtypes, constants and functions that are not called."""
+def _others(file: SourceFile, calls: Sequence[Step], is_left: bool) -> Iterator[Step]:
+    """Yields the steps of dtypes, constants and functions that are not called.
+
+    If a native call is left, it may be given the dtypes of the file, which then stay native.
+    """
     ported = {id(step.node) for step in calls if step.changes}
-    is_left = any(not step.changes for step in calls)
     for use in native_uses(file):
         above = file.parent(use.node)
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:

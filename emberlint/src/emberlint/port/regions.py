@@ -1,0 +1,114 @@
+"""The functions that stay native, because a compiler or autograd of a library runs them: their uses are not ported."""
+
+import ast
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from emberlint.source.source_file import SourceFile
+
+# What compiles the source of a function, and of the functions that it calls; none of them knows ops.
+FROM_SOURCE = ("numba.", "triton.", "torch.jit.", "taichi.", "pythran.")
+# What runs a function with values of its own in place of tensors.
+TRACING = ("jax.", "torch.", "mlx.core.", "tensorflow.")
+TRANSFORMS = frozenset(
+    {"compile", "custom_function", "custom_jvp", "custom_vjp", "function", "jit", "pallas_call", "pjit", "pmap"}
+    | {"trace"}
+)
+IN_PYTHON = frozenset({"torch.jit.ignore", "torch.jit.unused", "torch.jit.is_scripting", "torch.jit.is_tracing"})
+AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+SOURCE = "it compiles the function, which stays native, from source, and knows no ops"
+TRACED = "its function stays native too"
+GRADIENT = "its methods are given native tensors and native gradients, so they stay native"
+COMPILED = "use ops.compile, or move it to a backend folder"
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+
+
+class Region(NamedTuple):
+    """A function or class that stays native: where to mark it, what keeps it native, why, and the way out."""
+
+    node: Definition
+    mark: ast.expr | None  # None for a function that another region calls
+    native: str
+    reason: str
+    advice: str
+
+
+def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
+    """Returns the functions and classes of a file that stay native; `ported` are the nodes that change."""
+    found = [one for one in (*_decorated(file), *_called(file), *_derived(file)) if one.mark not in ported]
+    known = {one.node for one in found}
+    for one in found:  # which grows meanwhile
+        if one.reason == SOURCE:
+            for name in (node for node in ast.walk(one.node) if isinstance(node, ast.Name)):
+                for node in _definitions(file, name):
+                    if node not in known and isinstance(node, ast.FunctionDef):
+                        known.add(node)
+                        found.append(Region(node, None, one.native, SOURCE, COMPILED))
+    return found
+
+
+def is_inside(file: SourceFile, node: ast.AST, region: ast.AST) -> bool:
+    """Returns whether a node is in a function or class, but not in its decorators or bases."""
+    child = node
+    for above in file.ancestors(node):
+        if above is region:
+            outside = [*getattr(above, "decorator_list", ()), *getattr(above, "bases", ())]
+            return child not in outside
+        child = above
+    return False
+
+
+def _decorated(file: SourceFile) -> Iterator[Region]:
+    """Yields the functions with a decorator that compiles them."""
+    for function in file.index.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+        for decorator in function.decorator_list:
+            yield from _compiled(file, decorator, [function])
+
+
+def _called(file: SourceFile) -> Iterator[Region]:
+    """Yields the functions that are given to a compiler: `torch.jit.script(f)`."""
+    for call in file.index.nodes(ast.Call):
+        if call.args and not isinstance(file.parent(call), ast.FunctionDef | ast.ClassDef):
+            yield from _compiled(file, call, [*_definitions(file, call.args[0])])
+
+
+def _compiled(file: SourceFile, node: ast.expr, given: list[Definition]) -> Iterator[Region]:
+    """Yields the functions that a decorator or a call compiles, if it does."""
+    function = node.func if isinstance(node, ast.Call) else node
+    if isinstance(node, ast.Call) and file.names.origin(function) == "functools.partial" and node.args:
+        function = node.args[0]
+    origin = file.names.origin(function) or ""
+    if origin in IN_PYTHON:
+        return
+    if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
+        functions = (one for one in given if not isinstance(one, ast.ClassDef))
+        yield from (Region(one, _mark(node, function), origin, TRACED, COMPILED) for one in functions)
+    elif origin.startswith(FROM_SOURCE):
+        yield from (Region(one, _mark(node, function), origin, SOURCE, COMPILED) for one in given)
+
+
+def _mark(node: ast.expr, function: ast.expr) -> ast.expr:
+    """Returns the node of the step of a use: the call, or the function that is not called."""
+    return node if isinstance(node, ast.Call) and node.func is function else function
+
+
+def _derived(file: SourceFile) -> Iterator[Region]:
+    """Yields the subclasses of `torch.autograd.Function`."""
+    for kind in file.index.nodes(ast.ClassDef):
+        for base in kind.bases:
+            if file.names.origin(base) in AUTOGRAD:
+                yield Region(kind, base, "torch.autograd.Function", GRADIENT, "ops.custom_gradient")
+
+
+def _definitions(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
+    """Yields the functions and classes of the file that an expression may be, or an instance of."""
+    if isinstance(node, ast.Lambda):
+        yield node
+    elif isinstance(node, ast.Call):
+        yield from _definitions(file, node.func)
+    elif isinstance(node, ast.Name):
+        for one in file.names.bindings(node):
+            if isinstance(one.node, Definition):
+                yield one.node
+            elif isinstance(one.value, ast.Call | ast.Lambda):
+                yield from _definitions(file, one.value)

@@ -1,0 +1,103 @@
+"""`emberlint port` of functions that a compiler or autograd of a library runs: they stay native, marked once."""
+
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Settings
+from emberlint.port import Ported, port
+from emberlint.port.rewrite import MARK
+from emberlint.run.check import source_file
+from emberlint.source.source_file import SourceFile
+
+HEAD = "import functools\nimport jax\nimport numba\nimport torch\nimport triton\nfrom numba import njit\n\n\n"
+
+
+def parsed(text: str) -> SourceFile:
+    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
+
+
+def ported(text: str) -> Ported:
+    return port(parsed(text), parsed)
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        "numba.njit",
+        "njit(cache=True)",
+        "numba.cuda.jit",
+        "torch.jit.script",
+        "torch.jit.export",
+        "triton.jit",
+        "jax.jit(static_argnums=1)",
+        "functools.partial(jax.jit, static_argnums=1)",
+        "jax.custom_vjp",
+        "torch.compile(mode='a')",
+    ],
+)
+def test_a_function_below_a_compiler_that_stays_is_native_and_marked_once(decorator: str) -> None:
+    body = f"@{decorator}\ndef f(x: torch.Tensor, n):\n    return torch.sin(x) + torch.zeros(3, dtype=torch.int32)\n"
+    source = f"{HEAD}{body}\n\ndef g(x: torch.Tensor):\n    return torch.sin(x)\n"
+    result = ported(source)
+    assert body in result.after
+    assert "return ops.sin(x)\n" in result.after
+    (use,) = result.remaining
+    assert use.kind == "compiled"
+    assert "native" in use.reason
+    assert result.after.splitlines()[use.line - 2].startswith(f"{MARK} {use.native}: ")
+    assert result.after.splitlines()[use.line - 1] == f"@{decorator}"
+    again = ported(result.after)
+    assert (again.after, again.ported) == (result.after, ())
+
+
+@pytest.mark.parametrize("decorator", ["jax.jit", "torch.compile", "torch.no_grad()", "torch.jit.ignore", "property"])
+def test_a_function_below_another_decorator_is_ported(decorator: str) -> None:
+    result = ported(f"{HEAD}@{decorator}\ndef f(x: torch.Tensor):\n    return torch.sin(x)\n")
+    assert "return ops.sin(x)" in result.after
+
+
+@pytest.mark.parametrize("given", ["f", "lambda x: torch.sin(x)", "C()", "c"])
+def test_a_function_or_a_class_that_is_given_to_a_compiler_is_native(given: str) -> None:
+    source = (
+        f"{HEAD}def f(x):\n    return torch.sin(x)\n\n\n"
+        "class C:\n    def forward(self, x):\n        return torch.cos(x)\n\n\n"
+        f"c = C()\nh = torch.jit.script({given})\nk = torch.exp(h)\n"
+    )
+    result = ported(source)
+    assert f"h = torch.jit.script({given})" in result.after
+    assert ("ops.sin(x)" in result.after) == (given not in ("f",))
+    assert ("ops.cos(x)" in result.after) == (given not in ("c", "C()"))
+    assert "k = ops.exp(h)" in result.after
+    assert [use.native for use in result.remaining] == ["torch.jit.script"]
+
+
+def test_what_a_function_calls_that_is_compiled_from_source_is_native() -> None:
+    source = (
+        f"{HEAD}def g(x: torch.Tensor):\n    return torch.sin(x)\n\n\n@torch.jit.script\ndef f(x: torch.Tensor):\n"
+        "    return g(x)\n\n\ndef h(x: torch.Tensor):\n    return torch.sin(x)\n"
+    )
+    result = ported(source)
+    assert result.after.count("return torch.sin(x)") == 1
+    assert result.after.count("return ops.sin(x)") == 1
+    assert [use.native for use in result.remaining] == ["torch.jit.script", "torch.jit.script"]
+    assert ported(result.after).after == result.after
+
+
+def test_a_function_of_autograd_is_native() -> None:
+    body = (
+        "(Function):\n    @staticmethod\n    def forward(ctx, x):\n        return torch.sin(x)\n\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g * torch.cos(ctx.x)\n"
+    )
+    source = f"import torch\nfrom torch.autograd import Function\n\n\nclass F{body}\n\ny = torch.exp(F.apply(1))\n"
+    result = ported(source)
+    assert body in result.after
+    assert "y = ops.exp(F.apply(1))" in result.after
+    (use,) = result.remaining
+    assert (use.native, use.advice) == ("torch.autograd.Function", "ops.custom_gradient")
+
+
+def test_a_dtype_that_a_native_function_may_be_given_is_left() -> None:
+    source = f"{HEAD}KIND = torch.float64\n\n\n@numba.njit\ndef f(x, kind):\n    return x\n"
+    assert "KIND = torch.float64" in ported(source).after
+    assert "KIND = ops.float64" in ported(source.replace("@numba.njit\n", "")).after
