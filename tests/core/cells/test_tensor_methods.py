@@ -210,7 +210,9 @@ def test_functions_of_the_library(backend: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reader", [float, int, bool, lambda p: p.item(), lambda p: p.tolist(), np.asarray, np.exp, np.sum], ids=str
+    "reader",
+    [float, int, bool, lambda p: p.item(), lambda p: p.tolist(), np.asarray, np.exp, np.sum],
+    ids=["float", "int", "bool", "item", "tolist", "asarray", "exp", "sum"],
 )
 def test_no_gradient_is_lost_to_a_reader(backend: str, reader: Callable[[Any], Any]) -> None:
     p = Parameter(2.0)
