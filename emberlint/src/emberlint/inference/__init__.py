@@ -45,6 +45,14 @@ class FileInference:
         value = self.values.get(node)
         return isinstance(value, v.Sequence) and value.element is v.NUMBER and value.rest is None
 
+    def is_number(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be a number."""
+        return self.values.get(node) is v.NUMBER
+
+    def holds_object(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""
+        return v.holds_object(self.values.get(node))
+
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason."""
         yield from explain(self._file, self.values, line)

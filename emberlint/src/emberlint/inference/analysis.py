@@ -131,7 +131,7 @@ class Analysis(Flow):
             known = self.evaluate(default, unit.env)
             if isinstance(known, v.Tensor):
                 return known.carried(f"the default of `{name}`", default)
-            return None if known is v.OPAQUE else known  # a default such as None proves nothing about the parameter
+            return None if v.is_opaque(known) else known  # a default such as None proves nothing about the parameter
         if name in unit.contrary:
             return None
         if default is None and self._is_forward(unit) and not is_plain_name(name):

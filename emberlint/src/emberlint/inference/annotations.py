@@ -132,7 +132,7 @@ class Annotations:
                 return v.Sequence()
             return v.Mapping() if last in _MAPPINGS else (None if last in _UNKNOWN else v.OPAQUE)
         if is_stdlib(origin):
-            return v.OPAQUE
+            return v.OBJECT if kinds.returned(origin) == "object" else v.OPAQUE
         if kinds.returned(origin) == "shape":
             return v.shape()
         if last in _BY_CUSTOM:

@@ -17,6 +17,7 @@ SIMPLE: dict[str, v.Value] = {
     "string": v.STRING,
     "none": v.NONE,
     "other": v.OPAQUE,
+    "object": v.OBJECT,
 }
 
 

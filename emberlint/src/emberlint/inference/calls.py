@@ -39,7 +39,7 @@ class Calls(Expressions):
             v.Returning: lambda callee, given: _with_arguments(callee.result, given),  # type: ignore[union-attr]
             v.Choice: lambda callee, given: v.joined([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
-            v.Other: lambda callee, given: callee if callee is not v.OPAQUE else None,
+            v.Other: lambda callee, given: None if v.is_opaque(callee) else callee,
         }
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Expressions(Operations):
             return self._tensor_attribute(base, node)
         if isinstance(base, (v.Instance, v.Class)):
             return self._member(base, node)
-        return base if isinstance(base, v.Other) and base is not v.OPAQUE else None
+        return base if isinstance(base, v.Other) and not v.is_opaque(base) else None
 
     def _tensor_attribute(self, base: v.Tensor, node: ast.Attribute) -> v.Value:
         name = node.attr

@@ -28,8 +28,8 @@ def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
         return None
     dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
     if dtype is None:
-        return v.OPAQUE if given and isinstance(given[0], v.Sequence) and given[0].element is v.STRING else None
-    return v.OPAQUE if _is_plain(dtype) else None
+        return v.OBJECT if given and isinstance(given[0], v.Sequence) and given[0].element is v.STRING else None
+    return v.OBJECT if _is_plain(dtype) else None
 
 
 def _is_plain(dtype: ast.expr) -> bool:

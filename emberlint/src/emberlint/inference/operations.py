@@ -28,7 +28,7 @@ class Operations(Evaluation):
         if isinstance(left, v.Tensor):
             return None if self._refuses(right, left) else self._stronger(left, right)
         if isinstance(right, v.Tensor):
-            if left is v.STRING or left is v.OPAQUE or isinstance(left, v.Mapping):
+            if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
                 return left
             if left is None and isinstance(op, ast.Mod):  # the left operand may be a format string
                 return None
@@ -59,7 +59,7 @@ class Operations(Evaluation):
         """Returns whether the other operand proves that an operand is not a tensor."""
         if other is v.STRING:
             return True
-        return tensor.tier is Tier.C and (other is v.OPAQUE or isinstance(other, (v.Mapping, v.Instance)))
+        return tensor.tier is Tier.C and (v.is_opaque(other) or isinstance(other, (v.Mapping, v.Instance)))
 
     def _repeats(self, node: ast.AST) -> None:
         if isinstance(node, ast.BinOp) and type(node.left) is ast.Name:

@@ -36,6 +36,7 @@ NONE = Other("None")
 NUMBER = Other("a number, a dtype or the like")
 STRING = Other("a string")
 OPAQUE = Other("an object that is not a tensor")
+OBJECT = Other("an object that is neither a tensor nor a number")
 
 
 class Sequence:
@@ -52,6 +53,11 @@ class Sequence:
         """Adds one more element."""
         self.items = None
         self.element = join(self.element, value)
+
+
+def is_opaque(value: "Value") -> bool:
+    """Returns whether a value is an object about whose attributes, operators and calls nothing is known."""
+    return value is OPAQUE or value is OBJECT
 
 
 def shape() -> Sequence:
@@ -363,6 +369,14 @@ def holds_tensor(value: Value, depth: int = 0) -> bool:
     if isinstance(value, (Sequence, Mapping)) and depth < _DEPTH:
         return holds_tensor(value.element, depth + 1)
     return False
+
+
+def holds_object(value: Value, depth: int = 0) -> bool:
+    """Returns whether a value is known to be, or to hold, something else than numbers and tensors: None, a text."""
+    if isinstance(value, Sequence):
+        parts = [value.element] if value.items is None else value.items
+        return depth < _DEPTH and any(holds_object(one, depth + 1) for one in parts)
+    return isinstance(value, (Mapping, Instance, Class, Function)) or value in (NONE, STRING, OBJECT)
 
 
 def same(left: Value, right: Value, depth: int = 0) -> bool:

@@ -78,6 +78,7 @@ _PLAIN = words("""
     itertools.count json locale logging os pathlib platform pprint re secrets shutil socket string struct subprocess
     sys tempfile textwrap threading traceback types unicodedata urllib uuid warnings zlib zoneinfo
 """)
+_OBJECTS = words("datetime decimal fractions ipaddress pathlib uuid zoneinfo")  # whose calls return instances
 _PASS_ON = words("""
     copy.copy copy.deepcopy dataclasses.replace typing.assert_type typing.final random.choice heapq.heappop
     asyncio.run asyncio.wait_for asyncio.shield
@@ -318,4 +319,6 @@ def _standard(origin: str, root: str, last: str) -> str:
         return "sequence"
     if root in _NUMERIC:
         return "number"
+    if root in _OBJECTS:
+        return "object"
     return "other" if root in _PLAIN else "unknown"

@@ -21,6 +21,7 @@ class Terms(NamedTuple):
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
 DATA = frozenset({"x", "x1", "x2", "a", "b", "y", "xs", "arrays", "operands", "xi", "array"})
+HOLDING = DATA | {"fill_value", "values"}  # those that NumPy also takes objects and texts in
 BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # as NumPy and PyTorch read them
 # What the libraries make of Python floats; a port whose ops do the same need not look at the arguments. JAX makes
 # float64 if `jax_enable_x64` is set, which the file need not tell, so the option of the port decides.
@@ -36,6 +37,7 @@ CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
 CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take something else than dtypes too
 _COMPLEX = re.compile(r"complex|\bfft\b|\d[jJ]\b|\bconj")
 _SEQUENCES = frozenset({"list", "tuple", "str", "object"})
+_LOGICAL = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 _INTEGRAL = frozenset({"size", "ndim"})
 
 
@@ -63,6 +65,9 @@ def reason_against(
     if found.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
         return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
     if library == "numpy":
+        held = next((one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None)
+        if held is not None:
+            return f"`{file.segment(held)}` may hold something else than numbers, which ops refuse"
         if found.op in CONVERSIONS and data is not None and _may_be_none(file, data):
             return f"`{file.segment(data)}` may be None, which ops refuse"
         promised = promises.number(file, call)
@@ -249,6 +254,9 @@ def _is_number(file: SourceFile, node: ast.expr) -> bool:
         return _is_number(file, node.elt)
     if isinstance(node, ast.Starred) or file.inference.evidence(node) is not None:
         return False
+    if isinstance(node, ast.Name) and file.inference.is_number(node):
+        # a comparison of what is unknown counts as a number, and may be a tensor
+        return not any(isinstance(one.value, _LOGICAL) for one in file.names.bindings(node))
     return file.inference.is_other(node) and not any(_tensors(file, node))
 
 

@@ -37,6 +37,14 @@ class Inference(Protocol):
         """Returns whether `node` is known to be a shape, or another sequence of numbers."""
         ...
 
+    def is_number(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be a number."""
+        ...
+
+    def holds_object(self, node: ast.expr) -> bool:
+        """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""
+        ...
+
     def explain(self, line: int) -> Iterator[str]:
         """Yields, for each expression on a line, the inferred kind and the reason (`--explain-inference`)."""
         ...
@@ -58,6 +66,14 @@ class NoInference:
         return False
 
     def is_shape(self, node: ast.expr) -> bool:
+        """Returns False."""
+        return False
+
+    def is_number(self, node: ast.expr) -> bool:
+        """Returns False."""
+        return False
+
+    def holds_object(self, node: ast.expr) -> bool:
         """Returns False."""
         return False
 

@@ -1,0 +1,81 @@
+"""`emberlint port` of NumPy's functions on Python numbers, objects and texts."""
+
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Settings
+from emberlint.port import Ported, port
+from emberlint.run.check import source_file
+from emberlint.source.source_file import SourceFile
+
+
+def parsed(text: str) -> SourceFile:
+    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
+
+
+def ported(returned: str, default_float: str = "float64") -> Ported:
+    """Returns the port of a file with a function that returns an expression."""
+    text = (
+        "from datetime import date\nfrom decimal import Decimal\nimport numpy as np\n\n\nclass C:\n    pass\n\n\n"
+        "def f(n: int, w: float, names: list[str], q, eps=1e-3):\n"
+        f"    empty, rows, mask = [], [], q > 0\n    rows.append(q)\n    return {returned}\n"
+    )
+    return port(parsed(text), parsed, default_float)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "np.array([[None] * n])",
+        "np.array([None, 1])",
+        "np.array((None,) * n)",
+        "np.array([[None] * n for _ in range(3)])",
+        "np.array(['a', 'b'])",
+        "np.array([q.name, 'b'])",
+        "np.array(names)",
+        "np.asarray(None)",
+        "np.array([str(n), f'{n}'])",
+        "np.array([Decimal(1), Decimal(n)])",
+        "np.array([Decimal(1)] * n)",
+        "np.array([date(2020, 1, 1)])",
+        "np.array([{'a': 1}, dict(b=2)])",
+        "np.array([C(), C()])",
+        "np.full(n, None)",
+        "np.full((2, 2), 'a')",
+        "np.where(q, 'a', 'b')",
+        "np.sort(names)",
+    ],
+)
+def test_arrays_of_objects_and_texts_are_left(returned: str) -> None:
+    result = ported(returned)
+    (use,) = result.remaining
+    assert "may hold something else than numbers, which ops refuse" in use.reason
+    assert f"return {returned}\n" in result.after
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "np.array([[0] * n])",
+        "np.array(q)",
+        "np.array(empty)",
+        "np.array(rows)",
+        "np.sum(q, axis=None)",
+        "np.full(n, w)",
+    ],
+)
+def test_arrays_of_numbers_and_of_what_is_unknown_are_ported(returned: str) -> None:
+    assert not ported(returned).remaining
+
+
+@pytest.mark.parametrize("argument", ["n", "n + 1", "n / 2", "w", "eps", "len(q)", "q.shape[0]", "2"])
+def test_a_function_of_a_number_is_left_unless_the_default_float_is_that_of_numpy(argument: str) -> None:
+    (use,) = ported(f"np.sqrt({argument})", "float32").remaining
+    assert use.reason == "ops.sqrt gives float32 for Python numbers, where numpy may not"
+    assert not ported(f"np.sqrt({argument})").remaining
+
+
+@pytest.mark.parametrize("argument", ["q", "mask", "q * n"])
+def test_a_function_of_what_may_be_an_array_is_ported(argument: str) -> None:
+    assert not ported(f"np.sum({argument})", "float32").remaining
