@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import ops
+from emberharmony import Parameter, errors, ops
 from emberharmony.backend.choice import use_backend
 from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import op_globals
@@ -122,3 +122,52 @@ def test_complex_elements_are_looked_for() -> None:
         a, b = torch.tensor([[1 + 1j, 2], [3, math.nan]]), torch.tensor([2, 1 + 1j, 5])
         assert ops.isin(a, b).tolist() == [[True, True], [False, False]]
         assert ops.isin(a, b, invert=True).tolist() == [[False, False], [True, True]]
+
+
+@use_backend("torch")
+def test_gradients_in_a_block_without_gradients() -> None:
+    with torch.no_grad():
+        x = torch.tensor([1.0, 2.0])
+        assert ops.grad(lambda x: ops.sum(ops.square(x)))(x).tolist() == [2.0, 4.0]
+        weight = Parameter([3.0])
+        ops.backward(lambda: ops.sum(ops.square(weight)), [weight])
+        assert ops.to_numpy(weight.grad).tolist() == [6.0]
+        assert not torch.is_grad_enabled()
+
+
+@use_backend("torch")
+def test_the_graph_of_the_user_differentiates_a_pushed_tangent() -> None:
+    x, tangent = torch.tensor([0.5, 1.0]), torch.tensor([1.0, 2.0], requires_grad=True)
+    _, pushed = ops.jvp(ops.sin, (x,), (tangent,))
+    (found,) = torch.autograd.grad(pushed.sum(), tangent)
+    torch.testing.assert_close(found, torch.cos(x))
+
+
+@use_backend("torch")
+def test_gelu_of_complex_numbers_is_its_composite() -> None:
+    x = torch.tensor([0.5 + 0.25j, -1.0j])
+    for approximate in (True, False):
+        if not approximate:
+            with pytest.raises(errors.DTypeError, match="erf"):
+                ops.gelu(x, False)
+            continue
+        inner = 0.7978845608028654 * (x + 0.044715 * x**3)
+        torch.testing.assert_close(ops.gelu(x), 0.5 * x * (1 + torch.tanh(inner)))
+
+
+@use_backend("torch")
+def test_a_bias_of_another_dtype_is_promoted() -> None:
+    x, kernel = torch.ones(1, 5, 2), torch.ones(3, 2, 4)
+    plain = ops.conv(x, kernel, (1,), "valid", "channels_last", (1,))
+    for dtype in (torch.float64, torch.float16, torch.int32):
+        found = ops.conv(x, kernel, (1,), "valid", "channels_last", (1,), bias=torch.ones(4, dtype=dtype))
+        wanted = torch.promote_types(torch.float32, dtype)
+        torch.testing.assert_close(found, (plain + 1).to(wanted))
+
+
+@use_backend("torch")
+def test_a_shape_that_does_not_fit_is_no_copy() -> None:
+    with pytest.raises(errors.ShapeError):
+        ops.reshape(torch.ones(2, 3), (5,), copy=False)
+    with pytest.raises(errors.ArgumentError, match="needs a copy"):
+        ops.reshape(torch.ones(2, 3).T, (6,), copy=False)
