@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -172,3 +173,31 @@ def test_reversed_read_only_and_byte_swapped_arrays_are_accepted(backend: str) -
     frozen.flags.writeable = False
     assert ops.to_numpy(ops.add(frozen, 0)).tolist() == [0.0, 1.0, 2.0]
     assert ops.to_numpy(ops.add(np.arange(3, dtype=">i4"), 0)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "installed", "devices", "wanted"),
+    [
+        ("Darwin", "arm64", ("mlx", "torch"), [], "mlx"),
+        ("Darwin", "arm64", ("torch",), [], "torch"),
+        ("Darwin", "arm64", (), [], "numpy"),
+        ("Darwin", "x86_64", ("mlx", "torch"), [], "numpy"),
+        ("Linux", "x86_64", ("torch",), ["cpu", "gpu"], "torch"),
+        ("Linux", "x86_64", ("torch",), ["cpu"], "numpy"),
+        ("Linux", "x86_64", (), ["cpu", "gpu"], "numpy"),
+    ],
+)
+def test_the_default_backend_is_the_fastest_of_the_machine(
+    system: str,
+    machine: str,
+    installed: tuple[str, ...],
+    devices: list[str],
+    wanted: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(discovery.platform, "system", lambda: system)
+    monkeypatch.setattr(discovery.platform, "machine", lambda: machine)
+    monkeypatch.setattr(discovery, "is_installed", lambda name: name in installed)
+    monkeypatch.setattr(discovery, "_may_have_cuda", lambda: bool(devices))
+    monkeypatch.setattr(discovery, "load", lambda name: SimpleNamespace(get_available_devices=lambda: devices))
+    assert discovery.automatic() == wanted

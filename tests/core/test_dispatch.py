@@ -7,6 +7,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,3 +199,24 @@ def test_torch_compile_accepts_a_function_that_calls_ops_of_numpy() -> None:
 def test_the_ops_of_a_backend_have_no_other_names(backend: str) -> None:
     with pytest.raises(AttributeError, match="no op is named 'sine'"):
         op_globals.active().sine
+
+
+def test_an_error_of_a_watcher_passes_the_slow_path_unchanged(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class WatchersError(RuntimeError):
+        of_watcher = True
+
+    raised = WatchersError("not of the op")
+
+    def fails(*arguments: Any) -> None:
+        raise raised
+
+    monkeypatch.setattr(type(current()), "convert", fails)
+    with pytest.raises(WatchersError) as found:
+        ops.add([1.0], 2.0)
+    assert found.value is raised
+
+
+def test_traced_tensors_in_a_list_reach_their_tape(backend: str) -> None:
+    x = ops.array([2.0, 3.0])
+    found = ops.grad(lambda x: ops.sum(ops.multiply([ops.take(x, 1), ops.take(x, 0)], [5.0, 7.0])))(x)
+    assert found.tolist() == [7.0, 5.0]
