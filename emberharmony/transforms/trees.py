@@ -24,8 +24,8 @@ from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unfla
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
 _INEXACT = frozenset(("float", "complex"))
-_PROXY = "(Traced|Abstract)Tensor"
-"""The classes of traced tensors, which a library names in its error if it refuses one."""
+_PROXY = r"(Traced|Abstract)Tensor|emberharmony\.(Parameter|Buffer)"
+"""The classes of traced tensors and cells, which a library names in its error if it refuses one."""
 _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 
@@ -54,8 +54,8 @@ def refused(error: BaseException) -> str:
     """Returns the message for the error by which a library refuses a traced tensor."""
     reason = str(error).partition(". The")[0]
     return (
-        f"the library refuses a traced tensor ({reason}): call the function of ops in place of the library's, also for "
-        f"an operator whose left operand is a native tensor, as ops.matmul(a, x) for a @ x"
+        f"the library refuses a traced tensor or a parameter ({reason}): call the function of ops in place of the "
+        f"library's, also for an operator whose left operand is a native tensor, as ops.matmul(a, x) for a @ x"
     )
 
 

@@ -197,6 +197,8 @@ def test_functions_of_the_library(backend: str) -> None:
         assert np.allclose(host(mx.exp(p)), np.exp(HOST), 1e-5)
         with pytest.raises(TypeError, match=r"__matmul__(?s:.*)emberharmony\.Parameter"):
             p.value @ p
+        with pytest.raises(errors.TracedTensorError, match=r"refuses a .*parameter .*ops\.matmul\(a, x\) for a @ x"):
+            ops.grad(lambda x: ops.sum(x @ p))(ops.ones((2, 2)))
     if backend == "jax":
         jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
         for found in (
