@@ -1,5 +1,6 @@
 """`emberlint port`: rewrites native calls as calls of ops."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -8,8 +9,11 @@ import click
 from emberlint.commands import options
 from emberlint.config.errors import UsageError
 from emberlint.run.check import source_file
+from emberlint.run.engine import shelf_for
+from emberlint.run.library import Library
 from emberlint.run.repair import Repaired, replace_text
 from emberlint.source.discover import relative
+from emberlint.source.modules import Modules
 from emberlint.source.reading import read_notebook, read_text
 
 
@@ -59,6 +63,7 @@ def port(
     The rest is marked with comments and listed.
     """
     try:
+        own_methods = import_module("emberlint.port.own_methods").own_methods
         ported = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report = import_module("emberlint.port.report")
         trial = import_module("emberlint.port.trial").trial
@@ -71,14 +76,21 @@ def port(
     named = [(relative(path, found.root), "frontend") for path in paths if path.is_file()]
     settings = found.with_(roles=(*named, *found.roles, ("**", "frontend")))
     results, changed = {}, {}
-    for path, file in options.files_for(paths, settings).items():
+    files = options.files_for(paths, settings)
+    own, library = (
+        own_methods(files.values(), import_module("emberlint.port.steps").OF_TORCH),
+        Library(Modules(settings)),
+    )
+    for path, file in files.items():
         shown = options.shown(path, settings)
         try:
             content = file.read_bytes()
             notebook = read_notebook(path, content)
             text = read_text(content, newline="") if notebook is None else notebook.text
-            first = source_file(path, text, settings)
-            result = ported(first, lambda text, path=path: source_file(path, text, settings), default_float, notebook)
+            shelf = shelf_for(path, text, settings, library)
+            first = source_file(path, text, settings, shelf)
+            again = partial(source_file, path, settings=settings, shelf=shelf)
+            result = ported(first, again, default_float, notebook, own)
             repaired = Repaired(result.before, result.after)
             if notebook is not None:
                 repaired = Repaired(notebook.content, notebook.replaced(result.after))

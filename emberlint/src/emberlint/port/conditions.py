@@ -3,11 +3,13 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype, tensor_type
 from emberlint.knowledge.signatures import Signature
 from emberlint.port import promises
+from emberlint.port.own_methods import Methods
 from emberlint.source.source_file import SourceFile
 
 
@@ -17,6 +19,7 @@ class Terms(NamedTuple):
     default_float: str = "float32"
     numpy_is_host: bool = False
     libraries: frozenset[str] = frozenset()  # that the file imports
+    own: Methods = MappingProxyType({})  # of the classes of the project
 
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
@@ -27,6 +30,7 @@ BUILTINS = {"float": "float64", "int": "int64", "bool": "bool_"}  # as NumPy and
 # float64 if `jax_enable_x64` is set, which the file need not tell, so the option of the port decides.
 FLOATS = {"numpy": {"float64"}, "jax": {"float32", "float64"}}
 HOST = "this file uses another library too, so NumPy's arrays are host data"
+OWN = "may be an object of this project, which has such a method"
 # Ops whose results have a dtype that no argument decides.
 SAME_DTYPE = frozenset(
     {"all", "allclose", "any", "argmax", "argmin", "argsort", "argwhere", "array_equal", "count_nonzero", "isclose"}

@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import NamedTuple
 
 import libcst as cst
@@ -12,7 +13,8 @@ from libcst.helpers import get_full_name_for_node
 
 from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
-from emberlint.port.conditions import HOST, Terms
+from emberlint.port.conditions import HOST, OWN, Terms
+from emberlint.port.own_methods import Methods
 from emberlint.port.steps import Step, steps
 from emberlint.source.notebooks.joined import Place
 from emberlint.source.notebooks.notebook import Notebook
@@ -50,6 +52,7 @@ def port(
     parsed: Callable[[str], SourceFile],
     default_float: str = "float32",
     notebook: Notebook | None = None,
+    own: Methods = MappingProxyType({}),
 ) -> Ported:
     """Returns the file with every exact native use ported and a comment above each statement with another one.
 
@@ -61,11 +64,12 @@ def port(
         default_float: The dtype that ops give Python floats in the ported program.
         notebook: The notebook whose joined text the file has. Lines that are not Python may use names, so the imports
             of these stay.
+        own: The methods of the classes of the project, also those of other files.
 
     Raises:
         NotebookError: if the cells are lost.
     """
-    text, done, terms = file.text, list[Use](), _terms(file, default_float)
+    text, done, terms = file.text, list[Use](), _terms(file, default_float, own)
     kept = notebook.words() if notebook is not None else frozenset()
     current = parsed(_unmarked(text))
     for _ in range(ROUNDS):
@@ -91,11 +95,13 @@ def _uses(
         yield Use(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
-def _terms(file: SourceFile, default_float: str) -> Terms:
+def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
     """Returns what a port of a file may take for granted, which a mark tells once the other library is gone."""
     origins = {f"{one.origin}".partition(".")[0] for some in file.names.root.bindings.values() for one in some}
+    if MARK in file.text and OWN in file.text:
+        origins.add("torch")
     is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or (MARK in file.text and HOST in file.text)
-    return Terms(default_float, is_host, frozenset(origins))
+    return Terms(default_float, is_host, frozenset(origins), own)
 
 
 def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:

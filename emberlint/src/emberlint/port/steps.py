@@ -18,7 +18,7 @@ from emberlint.knowledge.signatures import (
     candidates,
     translated,
 )
-from emberlint.port.conditions import Terms, reason_against, reason_for_function
+from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.text import Text, by_parameter, receivers
 from emberlint.port.writes import writes
@@ -133,6 +133,11 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
     if library not in CLASSES and _is_of_torch(file, call, function, terms):
+        if evidence is None and any(_takes(one, call) for one in terms.own.get(function.attr, ())):
+            name = next(one[0].op for one in known.values() if one)
+            why = f"`{file.segment(function.value)}` {OWN}"
+            yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
+            return
         library = "torch"
     written_for = next(iter(ours)) if len(ours := terms.libraries & ARRAYS) == 1 else ""
     found = known.get(written_for if library == "emberharmony" else library)

@@ -98,9 +98,13 @@ def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
         ValueError: if the text holds null bytes.
         RecursionError: if its expressions are nested too deeply.
     """
+    return source_file(path, text, settings, shelf_for(path, text, settings, Library(Modules(settings, [path]))))
+
+
+def shelf_for(path: str, text: str, settings: Settings, library: Library) -> Shelf:
+    """Returns what the inference of a text may see of the files that it imports."""
     cache = FileCache(settings, (), enabled=False)
-    run = Files({path: text}, settings, frozenset(), cache, Library(Modules(settings, [path])))
-    return source_file(path, text, settings, run.shelf(path))
+    return Files({path: text}, settings, frozenset(), cache, library).shelf(path)
 
 
 def located(finding: Finding, notebook: Joined | None) -> Finding:

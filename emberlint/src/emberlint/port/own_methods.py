@@ -1,0 +1,49 @@
+"""The methods of a project's own classes, whose names then tell nothing about the receiver of a call."""
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from emberlint.source.reading import read_text
+
+Methods = Mapping[str, tuple[ast.FunctionDef, ...]]
+
+
+def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
+    """Returns the methods with some names of the classes in files, and in the packages that these belong to.
+
+    A file that cannot be read or parsed counts for nothing.
+    """
+    mentioned = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
+    found: dict[str, tuple[ast.FunctionDef, ...]] = {}
+    for path in _with_packages(files):
+        try:
+            text = read_text(path.read_bytes())
+            tree = ast.parse(text) if mentioned.search(text) else None
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        for kind in ast.walk(tree) if tree is not None else ():
+            for one in kind.body if isinstance(kind, ast.ClassDef) else ():
+                if isinstance(one, ast.FunctionDef) and one.name in names:
+                    found[one.name] = (*found.get(one.name, ()), one)
+    return found
+
+
+def _with_packages(files: Iterable[Path]) -> list[Path]:
+    """Returns the files, and all others of their packages."""
+    found = {path.resolve(): None for path in files if path.suffix == ".py"}
+    tops = {_top(path): None for path in found}
+    for top in tops:
+        found.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
+    return [*found]
+
+
+def _top(path: Path) -> Path | None:
+    """Returns the folder of the outermost package of a file, or None if it is in none."""
+    top = None
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        top = folder
+    return top

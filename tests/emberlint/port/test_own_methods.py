@@ -1,0 +1,97 @@
+"""`emberlint port` of methods whose names classes of the project share with tensors of PyTorch."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from emberlint.cli import main
+from emberlint.port.own_methods import own_methods
+
+OPERATOR = """import torch
+
+
+class LinearOperator:
+    def dim(self):
+        return 2
+
+    def detach(self):
+        return self
+
+    def expand(self, one, two):
+        return self
+
+
+def make(x):
+    return LinearOperator()
+"""
+USE = """import torch
+from .operator import LinearOperator, make
+
+
+def f(a: LinearOperator, y, z: torch.Tensor):
+    b = make(z)
+    return {}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the folder of a package with a class that has methods of such names, and makes its parent current."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "__init__.py").write_text("")
+    (tmp_path / "library" / "broken.py").write_text("class C:\n    def dim(self\n")
+    (tmp_path / "library" / "operator.py").write_text(OPERATOR)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "library"
+
+
+def ported(project: Path, returned: str, *paths: str) -> tuple[str, str]:
+    """Returns what the port of a file makes of an expression, and the report."""
+    (project / "use.py").write_text(USE.format(returned))
+    report = CliRunner().invoke(main, ["port", *(paths or ("library/use.py",))]).output
+    return (project / "use.py").read_text().rpartition("    return ")[2].rstrip("\n"), report
+
+
+@pytest.mark.parametrize(
+    "call", ["a.dim()", "b.detach()", "make(z).dim()", "LinearOperator().detach()", "a.detach().dim()"]
+)
+def test_a_method_of_a_class_of_another_file_is_left(project: Path, call: str) -> None:
+    returned, report = ported(project, call)
+    assert returned == call
+    assert ".dim" not in report
+    assert ".detach" not in report
+
+
+@pytest.mark.parametrize("paths", [("library/use.py",), ("library",)])
+def test_a_method_that_a_class_of_the_project_has_is_listed_where_the_receiver_is_unknown(
+    project: Path, paths: tuple[str, ...]
+) -> None:
+    returned, report = ported(project, "y.lo.detach()", *paths)
+    assert returned == "y.lo.detach()"
+    assert ".detach: `y.lo` may be an object of this project, which has such a method" in report
+    assert "(annotate it, or write ops.stop_gradient)" in report
+    before = (project / "use.py").read_text()
+    assert "import torch" not in before
+    CliRunner().invoke(main, ["port", *paths])
+    assert (project / "use.py").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("z.detach()", "ops.stop_gradient(z)"),
+        ("torch.sin(z).dim()", "ops.ndim(ops.sin(z))"),
+        ("y.lo.unsqueeze(0)", "ops.expand_dims(y.lo, 0)"),
+        ("y.lo.expand(1, 2, 3)", "ops.broadcast_to(y.lo, (1, 2, 3))"),
+    ],
+)
+def test_a_tensor_and_other_methods_are_ported(project: Path, before: str, after: str) -> None:
+    assert ported(project, before)[0] == after
+
+
+def test_the_methods_of_a_package_are_read_from_all_of_its_files(project: Path) -> None:
+    found = own_methods([project / "__init__.py"], frozenset({"dim", "cpu"}))
+    assert {name: [one.lineno for one in some] for name, some in found.items()} == {"dim": [5]}
+    assert own_methods([project / "none.txt"], frozenset({"dim"})) == {}
