@@ -32,6 +32,7 @@ def test_a_path_matches_a_pattern(path: str, pattern: str, expected: bool) -> No
     "path, role",
     [
         ("library/layers.py", Role("frontend")),
+        ("library/core/test/helpers.py", Role("test")),
         ("library/backend/torch/math_ops.py", Role("backend", "torch")),
         ("src/library/backends/mlx/deep/math_ops.py", Role("backend", "mlx")),
         ("library/backend/numpy.py", Role("backend", "numpy")),

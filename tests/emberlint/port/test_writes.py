@@ -50,6 +50,8 @@ FINE = [
     ("for i in vs:", "    x[i] = x[i - 1] + np.sin(x[i - 2])"),
     ("for i in vs:", "    a = x[i]", "    x[i] = a + 1"),
     ("x[i] = x[j]",),
+    ("x = x[1:]", "x[0] = 1", "x *= 2", "return x"),
+    ("x, a = x[::-1], 1", "x *= a", "return x"),
     ("x[[0, 1]] = x[[1, 0]]",),
     ("for v in vs:", "    x[0] += v", "    out.append(float(x[0]))"),
     ("for v in vs:", "    x[0] += v", "    out.append(np.copy(x[0]))"),

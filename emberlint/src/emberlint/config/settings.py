@@ -40,6 +40,7 @@ ROLES = (
     ("tests/**", "test"),  # listed before the backends, because tests/backend/torch/ holds tests
     ("test/**", "test"),
     ("**/tests/**", "test"),
+    ("**/test/**", "test"),
     ("**/test_*.py", "test"),
     ("**/*_test.py", "test"),
     ("**/conftest.py", "test"),

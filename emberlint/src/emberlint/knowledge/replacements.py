@@ -91,6 +91,15 @@ WAYS = {
 }
 
 
+# Why no call of an op equals that of a native function, though it computes the same.
+_SIGNS = "fixes the signs of vectors in another way"
+_STREAM = "draws other numbers, because no op continues the stream of a native generator"
+_INTO = "returns a new tensor, where the native function writes into its argument"
+DIFFERENCES = {"eig": _SIGNS, "eigh": _SIGNS, "svd": _SIGNS} | dict.fromkeys(
+    ("numpy.copyto", "numpy.fill_diagonal", "numpy.place", "numpy.put", "numpy.put_along_axis", "numpy.putmask"), _INTO
+)
+
+
 class Replacement(NamedTuple):
     """An op with the same effect as a native function; a plain rename takes the same arguments."""
 
@@ -110,6 +119,17 @@ def table() -> Mapping[str, Replacement]:
 def replacement(origin: str) -> Replacement | None:
     """Returns the op that replaces a native function, or None."""
     return table().get(listed(origin))
+
+
+def difference(origin: str) -> str:
+    """Returns why a native function, of which no call is known to equal one of an op, has none."""
+    found = replacement(origin)
+    if found is None:
+        return "no op is known to equal this call"
+    if found.op.startswith("random."):
+        return f"ops.{found.op} {_STREAM}"
+    told = DIFFERENCES.get(listed(origin)) or DIFFERENCES.get(found.op)
+    return f"ops.{found.op} {told or 'is not known to give the same values and dtypes for all arguments'}"
 
 
 def listed(origin: str) -> str:

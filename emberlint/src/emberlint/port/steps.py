@@ -10,7 +10,7 @@ from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import WAYS, neutral_dtype, replacement, tensor_type
+from emberlint.knowledge.replacements import WAYS, difference, neutral_dtype, replacement, tensor_type
 from emberlint.knowledge.signatures import (
     PARTS,
     Signature,
@@ -278,7 +278,7 @@ def _called(
 ) -> Step:
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
-    why, way = "no op is known to equal this call", _advice(file, use, found)
+    why, way = difference(origin), _advice(file, use, found)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
     part = _part(file, call)

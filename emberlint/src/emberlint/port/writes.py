@@ -119,7 +119,9 @@ def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
         if isinstance(above, ast.For) and above.target is one.node and _is_tensor(file, above.iter):
             return above.iter
         value = one.value
-        if isinstance(value, ast.Subscript) and _is_tensor(file, value.value) and _is_view(file, value):
+        if not isinstance(value, ast.Subscript) or _key(file, _root(value)) == _key(file, target):
+            continue  # also `x = x[1:]`, after which no other name has what was x
+        if _is_tensor(file, value.value) and _is_view(file, value):
             return value.value
     return None
 
@@ -186,6 +188,8 @@ def _is_assigned(
         return write in written
     if not isinstance(target, ast.Name):
         return _may_follow(file, read, write)
+    if _key(file, target) == _key(file, _root(first)):
+        return False  # `x = x[1:]`, after which no write reaches what was x
     loads = [one for one in _loads(file, target) if one is not read]
     if any(_is_between(file, read, write, one) for one in loads):
         return True
