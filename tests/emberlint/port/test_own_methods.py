@@ -78,6 +78,12 @@ def test_a_method_that_a_class_of_the_project_has_is_listed_where_the_receiver_i
     assert (project / "use.py").read_text() == before
 
 
+def test_a_receiver_that_only_a_convention_takes_for_a_tensor_is_listed(project: Path) -> None:
+    returned, report = ported(project, "torch.sin(y), y.dim()")
+    assert returned == "ops.sin(y), y.dim()"
+    assert ".dim: `y` may be an object of this project, which has such a method" in report
+
+
 @pytest.mark.parametrize(
     "before, after",
     [

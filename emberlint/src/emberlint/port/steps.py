@@ -133,7 +133,7 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
     if library not in CLASSES and _is_of_torch(file, call, function, terms):
-        if evidence is None and any(_takes(one, call) for one in terms.own.get(function.attr, ())):
+        if any(_takes(one, call) for one in terms.own.get(function.attr, ())):
             name = next(one[0].op for one in known.values() if one)
             why = f"`{file.segment(function.value)}` {OWN}"
             yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
