@@ -171,8 +171,9 @@ class Bound:
             raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
         function = compiled(spec, self.backend)
-        # It calls itself again for a parameter. An attribute of this class would cost 500 instructions more.
-        op_globals.publish(**{f"{self.backend.prefix}_{name}_again": function})
+        # It calls itself again for a parameter. An attribute of this class would cost 500 instructions more. No op has
+        # a name that begins with an underscore.
+        op_globals.publish(**{f"{self.backend.prefix}__{name}": function})
         steps: list[Step] = []
         if DISPATCH == SWAP:
             steps = [assigned(spec.function, "__code__", function.__code__)]

@@ -18,7 +18,7 @@ An op has several sources. *Looked up*, it asks which backend is active and call
                     return x1
                 return numpy_wrap(x1)
         if x2.__class__ is parameter or x1.__class__ is parameter:
-            return numpy_add_again(x1.of(numpy_bound) if x1.__class__ is parameter else x1, ...)
+            return numpy__add(x1.of(numpy_bound) if x1.__class__ is parameter else x1, ...)
         return slow(numpy_backend, "add", (x1, x2))
 
 The result takes the place of a parameter, and `rescue` itself asks Python for the exception, because a function with
@@ -138,7 +138,7 @@ def variant_of(spec: OpSpec, backend: Any) -> Variant:
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
     names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
-    names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}_{spec.name}_again"}
+    names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}__{spec.name}"}
     return names | {"native_op": spec.name}
 
 

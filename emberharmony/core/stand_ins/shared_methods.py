@@ -197,7 +197,6 @@ class SharedMethods:
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
 
-    __hash__ = object.__hash__
     __add__, __radd__ = operator("add"), reflected("add")
     __sub__, __rsub__ = operator("subtract"), reflected("subtract")
     __mul__, __rmul__ = operator("multiply"), reflected("multiply")
@@ -213,7 +212,6 @@ class SharedMethods:
     __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
     __lt__, __le__ = operator("less"), operator("less_equal")
     __gt__, __ge__ = operator("greater"), operator("greater_equal")
-    __eq__, __ne__ = equality("equal"), equality("not_equal")
 
     def __neg__(self) -> Any:
         return self.run(self.runs_on, "negative", (self,))
@@ -262,3 +260,9 @@ class ExplainedMethods(SharedMethods):
 
     def lacks(self, name: str) -> None:
         """Is told that an attribute was read which the tensors of the libraries do not share."""
+
+
+# Not in the body of the class, where they would take the hash away. Dynamo (PyTorch 2.13) hashes no object of a class
+# that names `object.__hash__` itself.
+for _name, _op in (("__eq__", "equal"), ("__ne__", "not_equal")):
+    setattr(SharedMethods, _name, equality(_op))
