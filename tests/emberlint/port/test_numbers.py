@@ -1,17 +1,9 @@
 """`emberlint port` of NumPy's functions on Python numbers, objects and texts."""
 
-from pathlib import Path
-
 import pytest
 
-from emberlint.config.settings import Settings
 from emberlint.port import Ported, port
-from emberlint.run.check import source_file
-from emberlint.source.source_file import SourceFile
-
-
-def parsed(text: str) -> SourceFile:
-    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
+from tests.emberlint.port.porting import parsed
 
 
 def ported(returned: str, default_float: str = "float64") -> Ported:

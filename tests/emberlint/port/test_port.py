@@ -7,21 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from emberlint.cli import main
-from emberlint.config.settings import Settings
-from emberlint.port import Ported, port
+from emberlint.port import port
 from emberlint.port.rewrite import MARK
-from emberlint.run.check import source_file
-from emberlint.source.source_file import SourceFile
-
-SETTINGS = Settings(root=Path("/nowhere"))
-
-
-def parsed(text: str) -> SourceFile:
-    return source_file("library/a.py", text, SETTINGS)
-
-
-def ported(text: str) -> Ported:
-    return port(parsed(text), parsed)
+from tests.emberlint.port.porting import parsed, ported
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,11 @@
 """`emberlint port` of functions that a compiler or autograd of a library runs: they stay native, marked once."""
 
-from pathlib import Path
-
 import pytest
 
-from emberlint.config.settings import Settings
-from emberlint.port import Ported, port
 from emberlint.port.rewrite import MARK
-from emberlint.run.check import source_file
-from emberlint.source.source_file import SourceFile
+from tests.emberlint.port.porting import ported
 
 HEAD = "import functools\nimport jax\nimport numba\nimport torch\nimport triton\nfrom numba import njit\n\n\n"
-
-
-def parsed(text: str) -> SourceFile:
-    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
-
-
-def ported(text: str) -> Ported:
-    return port(parsed(text), parsed)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,10 @@
 """`emberlint port` of the methods that shapes and tensors of PyTorch share."""
 
-from pathlib import Path
-
 import pytest
 
-from emberlint.config.settings import Settings
-from emberlint.port import Ported, port
-from emberlint.run.check import source_file
-from emberlint.source.source_file import SourceFile
+from tests.emberlint.port.porting import ported
 
 HEAD = "import torch\n\n\n"
-
-
-def parsed(text: str) -> SourceFile:
-    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
-
-
-def ported(text: str) -> Ported:
-    return port(parsed(text), parsed)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,9 @@
 """`emberlint port` of in-place writes, which stay: those that the libraries show in different ways are marked."""
 
-from pathlib import Path
-
 import pytest
 
-from emberlint.config.settings import Settings
-from emberlint.port import Ported, port
 from emberlint.port.rewrite import MARK
-from emberlint.run.check import source_file
-from emberlint.source.source_file import SourceFile
-
-
-def parsed(text: str) -> SourceFile:
-    return source_file("library/a.py", text, Settings(root=Path("/nowhere")))
-
-
-def ported(text: str) -> Ported:
-    return port(parsed(text), parsed)
+from tests.emberlint.port.porting import ported
 
 
 def function(*lines: str) -> str:
