@@ -165,23 +165,17 @@ SAMPLES = [
         floor=0,
         tolerance=4,
     ),
-    binary(
-        "maximum",
-        np.maximum,
-        dtypes=REAL,
-        integers=INTEGERS,
-        differentiable=True,
-        **RELATIVE,
-        gradient=GradientRow(skipped={2: TIES}),
-    ),
-    binary(
-        "minimum",
-        np.minimum,
-        dtypes=REAL,
-        integers=INTEGERS,
-        differentiable=True,
-        **RELATIVE,
-        gradient=GradientRow(skipped={2: TIES}),
+    *(
+        binary(
+            name,
+            getattr(np, name),
+            dtypes=REAL,
+            integers=INTEGERS,
+            differentiable=True,
+            **RELATIVE,
+            gradient=GradientRow(skipped={2: TIES}),
+        )
+        for name in ("maximum", "minimum")
     ),
     Sample(
         "fmax",
