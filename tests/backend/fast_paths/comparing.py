@@ -1,5 +1,6 @@
 """Calls an op by the way that its arguments choose on the active backend, and by its general way."""
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -103,7 +104,10 @@ def differs(got: Any, exact: Any, plain: Any, eps: float, floor: float = 1.0) ->
 
 
 def calls(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """Returns how many functions the package enters or calls for a call, when it is made for the third time."""
+    """Returns how many functions the package enters or calls for a call, when it is made for the third time.
+
+    No garbage is collected meanwhile: it may hold objects of the package, whose finalizers would count.
+    """
     count = 0
 
     def seen(frame: Any, event: str, argument: Any) -> None:
@@ -115,12 +119,15 @@ def calls(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 
     for _ in range(2):
         function(*args, **kwargs)
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()
     sys.setprofile(seen)
     try:
         function(*args, **kwargs)
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return count
 
 
