@@ -15,6 +15,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from emberharmony.backend.shared.random_streams import start_streams
 from tests.sampling import DEEP, SEED, VARIABLE, is_tried, place
 
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=not SEED)
@@ -92,6 +93,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     order = config.getoption("--order-seed")
     if order is not None:
         items.sort(key=lambda item: place(order, item.nodeid))
+
+
+def pytest_runtest_setup() -> None:
+    """Restarts the streams of random numbers, so that what a test draws does not depend on the tests before it."""
+    start_streams(SEED)
 
 
 @pytest.hookimpl(wrapper=True)
