@@ -22,8 +22,15 @@ def is_tried(name: str, share: int) -> bool:
 
 
 def portion(cases: Sequence[T], share: int) -> Sequence[T]:
-    """Returns the cases that a run tries, if it tries one of `share` cases."""
-    return cases if DEEP else cases[SEED % share :: share]
+    """Returns the cases that a run tries, if it tries one of `share` cases.
+
+    It takes one of each `share` cases that follow each other, now this one, now that one: each second case of a list
+    may be of one kind.
+    """
+    if DEEP:
+        return cases
+    parts = [cases[start : start + share] for start in range(0, len(cases), share)]
+    return [part[(crc32(b"%d" % i) + SEED) % len(part)] for i, part in enumerate(parts)]
 
 
 def place(seed: int, name: str) -> tuple[float, float]:

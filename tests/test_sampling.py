@@ -19,13 +19,14 @@ def rotated(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_consecutive_seeds_try_every_case(rotated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_name, by_place = [], []
+    by_name, by_place = [], set()
     for seed in range(20261128, 20261131):
         rotated(seed)
         by_name += [name for name in NAMES if sampling.is_tried(name, 3)]
-        by_place += sampling.portion(NAMES, 3)
+        by_place |= {*sampling.portion(NAMES, 3)}
         assert sampling.portion(NAMES, 1) == NAMES
     assert sorted(by_name) == sorted(by_place) == sorted(NAMES)
+    assert len(sampling.portion(NAMES[:1], 3)) == 1
     monkeypatch.setattr(sampling, "DEEP", True)
     assert all(sampling.is_tried(name, 3) for name in NAMES)
     assert sampling.portion(NAMES, 3) == NAMES

@@ -89,6 +89,8 @@ if not child:  # what a rank has started, and what does not end by itself
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     time.sleep(60)
+if os.environ.get("STUBBORN"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(os.getpid(), child, flush=True)
 time.sleep(60)
 """
@@ -124,7 +126,11 @@ SIGNALS = [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129), ("SIGKILL", -9)]
         *(pytest.param(program, *x, marks=pytest.mark.slow) for program in ("torchrun", "mpirun") for x in SIGNALS),
     ],
 )
-def test_no_process_stays_when_the_launcher_ends(launcher: str, name: str, status: int) -> None:
+def test_no_process_stays_when_the_launcher_ends(
+    launcher: str, name: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "SIGKILL":
+        monkeypatch.setenv("STUBBORN", "1")  # the ranks ignore SIGTERM
     if launcher != "local" and not commands.program(launcher):
         pytest.skip(f"{launcher} is not installed")
     program, processes = started(2, launcher)

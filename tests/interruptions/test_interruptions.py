@@ -29,9 +29,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def collected() -> Iterator[None]:
-    """Collects garbage after each test, because its warnings are ignored here but not in later tests."""
+    """Collects garbage after the last test, because its warnings are ignored here but not in later tests."""
     yield
     gc.collect()
 

@@ -94,8 +94,13 @@ def test_a_copy_shares_neither_memory_nor_attributes(copied, backend):
     assert (numbers(cell.value), numbers(cell.grad)) == ([1.0, 2.0], [3.0, 4.0])
 
 
-def test_an_op_with_keywords_takes_a_cell(backend):
-    cell = Parameter([[1.0, 2.0], [3.0, 4.0]])
+class Gain(Parameter):
+    """A parameter of another class, which compiled ops do not know."""
+
+
+@pytest.mark.parametrize("kind", [Parameter, Gain])
+def test_an_op_with_keywords_takes_a_cell(kind, backend):
+    cell = kind([[1.0, 2.0], [3.0, 4.0]])
     for call in (
         lambda x: ops.sum(x, axis=0, keepdims=True),
         lambda x: ops.var(x, axis=1, correction=1),
