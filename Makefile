@@ -33,16 +33,30 @@ test: $(STAMP)  ## Run everything that CI runs, and print what each part took
 	@$(call part,check,90)
 	@$(call part,tests,480)
 
-check: $(STAMP)  ## Check formatting, types, layers and generated files
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+# They run beside each other; the slowest come first.
+CHECKS := check-purity check-types check-prose check-format check-generated
+.PHONY: $(CHECKS)
+check: $(STAMP)  ## Check formatting, types, layers, prose and generated files
+	@$(MAKE) --no-print-directory --jobs $(JOBS) $(CHECKS)
+
+check-purity: $(STAMP)
+	$(BIN)/python utils/emberlint.py .
+
+check-types: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python utils/generate.py --check
-	$(BIN)/towncrier build --draft --version next >/dev/null
-	$(BIN)/python utils/emberlint.py .
+
+check-prose: $(STAMP)
 	$(BIN)/python utils/prose.py
+
+check-format: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+check-generated: $(STAMP)
+	$(BIN)/python utils/generate.py --check
 	$(BIN)/python utils/mutants --check
+	$(BIN)/towncrier build --draft --version next >/dev/null
 
 tests: $(STAMP)  ## Run only the tests; every sample row on every backend is among them
 	$(PYTEST) -n $(JOBS) --durations=10

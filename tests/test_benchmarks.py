@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from emberharmony.backend.discovery import is_installed
+from tests.sampling import portion
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {"native", "again", "ours", "again median", "ours median"}
@@ -27,7 +28,7 @@ SHORT = {
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("torch", "mlx")]
 
 
-@pytest.mark.parametrize("script", SHORT)
+@pytest.mark.parametrize("script", portion([*SHORT], 2))
 @pytest.mark.parametrize("backend", ["numpy", *OTHERS])
 def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
     if not is_installed(backend):

@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import pytest
+
+from tests.sampling import portion
 
 pytestmark = pytest.mark.fresh_process
 COMPLETE = "print(b.asin(b.convert([0.0])).tolist(), b.clip(b.convert([2.0]), 0.0, 1.0).tolist(), b.relu is not None)\n"
@@ -59,8 +62,7 @@ def run(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
-@pytest.mark.parametrize("named", ["numpy", ""], ids=["named", "automatic"])
+@pytest.mark.parametrize(("entry", "named"), portion([*product(ENTRIES, ["numpy", ""])], 2))
 def test_a_backend_has_all_ops_after_any_first_import(entry: str, named: str) -> None:
     assert run(ENTRIES[entry] + COMPLETE, EMBERHARMONY_BACKEND=named) == "[0.0] [1.0] True"
 

@@ -147,7 +147,8 @@ def case(*args: Any, **kwargs: Any) -> Case:
 def unlike_general(op: str, cases: Sequence[Case], backend: str, eps: float, floor: float = 1.0) -> list[str]:
     """Returns the calls whose results are not those of the general way in float64, or whose errors are others.
 
-    A run tries half of the cases if they are many, each in several dtypes and layouts. With float16 the general way computes in it too.
+    A run tries half of the cases if they are many, each in several dtypes and layouts. With float16 the general way
+    computes in it too.
 
     Args:
         op: the op.
