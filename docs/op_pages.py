@@ -140,7 +140,19 @@ def _first_sentence(spec: OpSpec) -> str:
     return text.replace("|", "\\|")
 
 
+GIVES = {
+    "": "the dtype that they promote to",
+    "float": "the dtype that they promote to, the default float in place of integers and booleans",
+    "bool": "`bool`",
+    "real": "the real counterpart of their dtype",
+}
+
+
 def _types(spec: OpSpec) -> Iterator[str]:
+    facts = spec.facts
+    if facts.takes:
+        refused = f"; {' and '.join(facts.refused)} ones raise a `DTypeError`" if facts.refused else ""
+        yield f"It takes {facts.takes} dtypes{refused}. The result has {GIVES[facts.gives]}."
     row = all_samples().get(spec.name)
     if row is not None and not row.reference:
         yield f"Dtypes that are compared with an oracle: {', '.join(f'`{d}`' for d in (*row.dtypes, *row.integers))}."

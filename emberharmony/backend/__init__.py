@@ -12,6 +12,7 @@ from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.discovery import create_backend as create_backend
 from emberharmony.backend.promote import Promotion as Promotion
+from emberharmony.backend.promote import direct as direct
 from emberharmony.core.dispatch import fast as fast
 from emberharmony.core.dtypes import ALL as DTYPES
 from emberharmony.core.dtypes import NativeDTypes as NativeDTypes
@@ -36,6 +37,7 @@ __all__ = [
     "backend_of",
     "create_backend",
     "current",
+    "direct",
     "fast",
     "from_array_api",
     "get_backend",

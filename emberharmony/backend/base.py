@@ -13,7 +13,7 @@ from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
-from emberharmony.backend.promote import Kinds
+from emberharmony.backend.promote import Direct, Kinds, Promotion
 from emberharmony.backend.shared.device import processor
 from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
@@ -94,6 +94,8 @@ class Backend(Steps, Transforms, Probes):
     """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
+    promotion: ClassVar[Promotion | None] = None
+    """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
     prefix: str
     """The prefix of the global names that the compiled ops of this backend use; unique per backend object."""
     bound: Bound
@@ -106,6 +108,7 @@ class Backend(Steps, Transforms, Probes):
     def __init__(self) -> None:
         complete()
         self.take_prefix()
+        self._complete_definitions()
         self.home = self.bound = Bound(self)
         self.kinds = Kinds(self.dtypes)
 
@@ -113,6 +116,20 @@ class Backend(Steps, Transforms, Probes):
         """Takes a prefix that no other backend object has, because the ops of all share one namespace of globals."""
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
+
+    @classmethod
+    def _complete_definitions(cls) -> None:
+        """Makes whole ops of the functions of promoted tensors that the class, or a class above it, defines for ops."""
+        if cls.promotion is None:
+            return
+        for name, spec in OPS.items():
+            owner = next((kind for kind in cls.__mro__ if name in kind.__dict__), None) if spec.facts.takes else None
+            own: Any = None if owner is None else owner.__dict__[name]
+            function = own.__func__ if isinstance(own, staticmethod) else own
+            # Others are whole already, methods, or unsupported.
+            if isinstance(own, Direct) or (function is not own and not hasattr(function, "__fast__")):
+                whole = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
+                setattr(owner, name, staticmethod(whole))
 
     @property
     def unwatched(self) -> "Backend":

@@ -1,13 +1,15 @@
 """Type promotion of a backend's ops: native ops run as they are where they follow the one promotion table already.
 
 All other calls bring their operands to a common dtype first (`Promotion.common`). Each backend makes one `Promotion`
-from its dtypes and two functions; an op is then bound in one line:
+from its dtypes and two functions. What an op takes and gives is said by its declaration; the backend says in one line
+which function of its library computes it:
 
-    add = staticmethod(promotion.binary(np.add))
-    sin = staticmethod(promotion.unary(np.sin))
+    add = direct(np.add)
+    power = direct(np.power, _power, guard="{0}.dtype.kind in 'fc'")
+    gcd = staticmethod(np.gcd)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from emberharmony.core.axes import normalized as normalized
@@ -15,6 +17,7 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import TABLE, check_fits, promote_weak
+from emberharmony.core.registry import Facts
 
 Native = Callable[..., Any]
 _ABSORBS: dict[type, tuple[str, ...]] = {
@@ -71,10 +74,51 @@ def _has_dtype(operand: Any) -> bool:
     return type(operand) not in _ABSORBS and hasattr(operand, "dtype")
 
 
+class Direct:
+    """What a backend defines for an op whose declaration says what it takes; see `direct`."""
+
+    __slots__ = ("full", "guard", "native", "plain", "weak", "when")
+
+    def __init__(
+        self, native: Native, full: Native, guard: str | None, weak: bool | str, when: str | None, plain: str
+    ) -> None:
+        self.native, self.full, self.guard, self.weak, self.when, self.plain = native, full, guard, weak, when, plain
+
+    def __call__(self, *tensors: Any) -> Any:
+        """Calls the function of tensors of one dtype."""
+        return self.full(*tensors)
+
+
+def direct(
+    native: Native,
+    full: Native | None = None,
+    *,
+    guard: str | None = None,
+    weak: bool | str = True,
+    when: str | None = None,
+    plain: str = "",
+) -> Any:
+    """Returns the definition of an op by a function of the library that dispatch may call itself.
+
+    It may call it for tensors of one dtype for which the function follows the declaration of the op. All other operands
+    are brought to one dtype first, which is checked.
+
+    Args:
+        native: the function of the library.
+        full: the function of tensors of one dtype for all other calls, if `native` is not right for them.
+        guard: a further condition on `{0}` for a call of `native`; by default what the backend says of the library,
+            see `Promotion`.
+        weak: whether `native` may take a Python number as its second operand, or the condition for it.
+        when: the whole condition, in place of the one that follows from the declaration.
+        plain: the name of a published type for which the whole condition need not be tested.
+    """
+    return Direct(native, full or native, guard, weak, when, plain)
+
+
 class Promotion:
     """The promotion rules of one backend: finds the common dtype of operands, and casts operands to it.
 
-    Five arguments are conditions: expressions that dispatch inlines, in which `{0}` and `{1}` stand for the
+    Some arguments are conditions: expressions that dispatch inlines, in which `{0}` and `{1}` stand for the
     operands (see `core.dispatch.fast`). While a condition holds, the native op follows the promotion table by itself.
 
     Args:
@@ -88,6 +132,8 @@ class Promotion:
         element: the condition for native functions of one floating number `{0}` that is an element of a tensor.
         plain_same: the name of a published type that a tensor has only if `same` holds for it and any other one.
         plain_inexact: the name of a published type that a tensor has only if `inexact` holds for it.
+        guards: for a word of what ops of two operands take, a further condition on `{0}`, where the library would
+            compute with dtypes that the op refuses.
     """
 
     def __init__(
@@ -103,10 +149,12 @@ class Promotion:
         element: str = "",
         plain_same: str = "",
         plain_inexact: str = "",
+        guards: Mapping[str, str] | None = None,
     ) -> None:
         self.dtypes, self.cast, self.scalar = dtypes, cast, scalar
         self.same, self.weak, self.inexact, self.weak_inexact = same, weak, inexact, weak_inexact
         self.element, self.plain_same, self.plain_inexact = element, plain_same, plain_inexact
+        self.guards = guards or {}
         self.table, self.kinds = _Table(dtypes), Kinds(dtypes)
 
     def native_result(self, *operands: Any) -> Any:
@@ -198,52 +246,60 @@ class Promotion:
         """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it."""
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
-    def binary(
-        self,
-        native: Native,
-        *,
-        inexact: bool = False,
-        weak: bool = True,
-        kinds: tuple[str, ...] = (),
-        guard: str = "",
-        fast_native: Native | None = None,
-        direct: bool = True,
-    ) -> Native:
-        """Returns a binary op that calls `native` with two tensors of one dtype.
+    def whole(self, own: Native, facts: Facts, count: int) -> Native:
+        """Returns the whole op: it brings the operands to one dtype, refuses others, and calls the backend's function.
 
         Args:
-            native: the native function.
-            inexact: whether integers are cast to the default float.
-            weak: whether the native function takes a Python number as its second operand.
-            kinds: the kinds of dtypes for which the op raises a `DTypeError`.
-            guard: a further condition on `{0}` that must hold if dispatch is to call the native function directly.
-            fast_native: the function that dispatch calls directly, if it is not `native`.
-            direct: whether dispatch may call the native function directly at all.
+            own: what the backend defines: `direct(...)`, or a function of tensors of one dtype.
+            facts: what the declaration says.
+            count: how many operands the op has.
         """
-        further = " and ".join([*([guard] if guard else []), *([f"({self.inexact})"] if inexact else [])])
-        when = _both(self.same, further)
-        number = (self.weak_inexact if inexact else self.weak) if weak else ""
-        if guard and number:
-            number = f"({number}) and {guard}"
+        if not isinstance(own, Direct):
+            as_it_is = count == 1 and not facts.refused and facts.gives != "float"
+            return own if as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
+        when, weak, plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
+        return fast(own.native, when, weak, plain=plain)(self._promoting(own.full, facts, count))
+
+    def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
+        refused, inexact = facts.refused, facts.gives == "float"
+
+        def checked(x: Any) -> Any:
+            if refused:
+                self.refuse(x, refused)
+            return function(self.floats(x) if inexact else x)
+
+        def promoted(*operands: Any) -> Any:
+            tensors = self.common(*operands, inexact=inexact)
+            if refused:
+                self.refuse(tensors[0], refused)
+            return function(*tensors)
+
+        found: Any = checked if count == 1 else promoted
+        found.__promoted__ = function
+        whole: Native = found
+        return whole
+
+    def _unary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:
+        """Returns when dispatch calls the native function: for a tensor, for a number, and by the published type."""
+        if own.when is None and facts.gives == "float":
+            return self.inexact, self.element, self.plain_inexact
+        return own.when or "", own.weak if isinstance(own.weak, str) else "", own.plain
+
+    def _binary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:
+        """Returns when dispatch calls the native function: for two tensors, for a number, and by the published type."""
+        inexact = facts.gives == "float"
+        guard = own.guard
+        if guard is None:
+            guard = "" if inexact else self.guards.get(facts.takes, "")
+        further = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
+        when, weak = _both(self.same, further), self.weak_inexact if inexact else self.weak
         sure = not guard and (not inexact or self.plain_inexact == self.plain_same)
-
-        def promoted(x1: Any, x2: Any) -> Any:
-            a, b = self.common(x1, x2, inexact=inexact)
-            if kinds:
-                self.refuse(a, kinds)
-            return native(a, b)
-
-        plain = self.plain_same if sure else ""
-        return fast(fast_native or native, when, number, plain=plain)(promoted) if direct else promoted
-
-    def unary(self, native: Native) -> Native:
-        """Returns a float function that calls `native`; integers and booleans are cast to the default float first."""
-
-        @fast(native, self.inexact, self.element, plain=self.plain_inexact)
-        def floating(x: Any) -> Any:
-            return native(self.floats(x))
-
-        return floating
+        if own.when is not None:
+            return own.when, own.weak if isinstance(own.weak, str) else "", own.plain
+        if isinstance(own.weak, str):
+            return when, own.weak, own.plain
+        weak = f"({weak}) and {guard}" if guard and weak else weak
+        return when, weak if own.weak else "", self.plain_same if sure else ""
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
         """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).

@@ -77,6 +77,11 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
     if quick is not None:
         when = quick.when.format(*(p.name for p in spec.parameters)) or "True"
         notes.append(f"{_shown(quick.native)} is called directly if {when}")
+    whole, found = found, getattr(found, "__promoted__", found)
+    if found is not whole:
+        refused = " or ".join(spec.facts.refused)
+        after = f" that is not {refused}" if refused else ""
+        notes.append(f"operands become tensors of one dtype{after}, and then {_shown(found)} is called")
     if found is spec.body:
         notes.append("the declaration's body")
         return _part(f"implementation on {backend.name}", "\n".join(notes))

@@ -3,9 +3,13 @@
 import importlib
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.named_tuple import Record
+
+if TYPE_CHECKING:
+    from typing import Literal
 
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
 _INTEGERS = frozenset(("int", "Sequence[int]", "Sequence[Sequence[int]]", "tuple[int, int]", "Axis", "Shape"))
@@ -14,7 +18,21 @@ _WHOLE = _INTEGERS | {"SpatialPadding", "None"}
 EMPTY = object()
 
 
-class Facts(NamedTuple):
+REFUSED = {
+    "all": (),
+    "numeric": ("bool",),
+    "real": ("complex",),
+    "real numeric": ("bool", "complex"),
+    "integer": ("bool", "float", "complex"),
+    "integer or boolean": ("float", "complex"),
+}
+"""What an op may take, in the words of the array API standard, and the kinds of dtypes that it refuses.
+
+"real" is not a word of the standard: it takes booleans too.
+"""
+
+
+class Facts(Record):
     """What a declaration says of an op besides its signature, as in `@op(elementwise=True, gradient="zero")`.
 
     Each fact is said here once. Whatever depends on one asks `spec.facts` when it needs it, so that an op that is
@@ -23,24 +41,43 @@ class Facts(NamedTuple):
     Attributes:
         elementwise: whether the result is one tensor, each element of which depends on the elements of the tensors at
             one place only; so blocks, and the slices of `vmap`, may be computed together or alone.
-        gradient: "zero" if the derivative is zero wherever it exists; "" if there is a rule, or a body.
+        takes: the dtypes that it is defined for, a word of `REFUSED`; others raise a `DTypeError`. All arguments are
+            operands, which become tensors of one dtype before a backend's function runs. "" if the function sees to it.
+        gives: the dtype of the result: "float" if integers and booleans become the default float first, "bool", or
+            "real" for the real counterpart of a complex dtype; "" for the dtype of the operands.
+        gradient: "zero" if the derivative is zero wherever it exists, as that of integers and booleans is, of which it
+            need not be said; "" if there is a rule, or a body.
         autocast: the dtype in which the op computes in an `autocast` block: "half" for products, which add in float32,
             "float32" for what overflows easily in half precision or adds many numbers; "" for that of its arguments.
-        finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check;
-            "gradient" if only its gradients make none; "" otherwise.
+        finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check, as
+            integers and booleans need none; "gradient" if only its gradients make none; "" otherwise.
     """
 
     elementwise: bool = False
-    gradient: Literal["", "zero"] = ""
-    autocast: Literal["", "half", "float32"] = ""
-    finite: Literal["", "yes", "gradient"] = ""
+    takes: str = ""
+    gives: "Literal['', 'float', 'bool', 'real']" = ""
+    gradient: "Literal['', 'zero']" = ""
+    autocast: "Literal['', 'half', 'float32']" = ""
+    finite: "Literal['', 'yes', 'gradient']" = ""
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The kinds of dtypes for which the op raises a `DTypeError`."""
+        return REFUSED[self.takes] if self.takes else ()
 
 
 NONE = Facts()
 """The facts of an op whose declaration says none."""
 
 _KNOWN: dict[tuple[tuple[str, object], ...], Facts] = {(): NONE}
-_WORDS = {"elementwise": (True,), "gradient": ("zero",), "autocast": ("half", "float32"), "finite": ("yes", "gradient")}
+_WORDS: dict[str, tuple[object, ...]] = {
+    "elementwise": (True,),
+    "takes": tuple(REFUSED),
+    "gives": ("float", "bool", "real"),
+    "gradient": ("zero",),
+    "autocast": ("half", "float32"),
+    "finite": ("yes", "gradient"),
+}
 
 
 def facts_of(name: str, said: dict[str, object]) -> Facts:
@@ -57,7 +94,10 @@ def facts_of(name: str, said: dict[str, object]) -> Facts:
             if word not in _WORDS[fact]:
                 known = " or ".join(map(repr, _WORDS[fact]))
                 raise ValueError(f"op {name!r} says {fact}={word!r}; it is {known}, or left out")
-        _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
+        facts = Facts(**said)  # type: ignore[arg-type]
+        if facts.gives == "bool" or facts.takes.startswith("integer"):
+            facts = facts._replace(gradient="zero", finite="yes")
+        _KNOWN[key] = facts
     return _KNOWN[key]
 
 

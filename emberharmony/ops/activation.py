@@ -83,7 +83,7 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), option("alpha", alpha, x)))
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def selu(x: TensorLike) -> Tensor:
     """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer.
 
@@ -116,7 +116,7 @@ def sigmoid(x: TensorLike) -> Tensor:
     return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="real", gives="float", autocast="float32")
 def log_sigmoid(x: TensorLike) -> Tensor:
     """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
     return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))

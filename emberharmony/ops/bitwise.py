@@ -9,7 +9,7 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer or boolean")
 def bitwise_and(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in both operands.
 
@@ -20,7 +20,7 @@ def bitwise_and(x: Operand, y: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer or boolean")
 def bitwise_or(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in at least one operand.
 
@@ -31,7 +31,7 @@ def bitwise_or(x: Operand, y: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer or boolean")
 def bitwise_xor(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in exactly one operand.
 
@@ -42,7 +42,7 @@ def bitwise_xor(x: Operand, y: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer or boolean")
 def bitwise_not(x: TensorLike) -> Tensor:
     """Returns each element with all bits inverted.
 
@@ -56,7 +56,7 @@ def bitwise_not(x: TensorLike) -> Tensor:
 bitwise_invert = alias("bitwise_invert", bitwise_not)
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer")
 def bitwise_left_shift(x: Operand, y: Operand) -> Tensor:
     """Returns `x` shifted left by `y` bits.
 
@@ -72,7 +72,7 @@ def bitwise_left_shift(x: Operand, y: Operand) -> Tensor:
 left_shift = alias("left_shift", bitwise_left_shift)
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer")
 def bitwise_right_shift(x: Operand, y: Operand) -> Tensor:
     """Returns `x` shifted right by `y` bits; the sign is kept.
 

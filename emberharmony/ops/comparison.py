@@ -11,7 +11,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 == x2`; NaN is not equal to anything.
 
@@ -22,7 +22,7 @@ def equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 != x2`; NaN is unequal to everything.
 
@@ -33,7 +33,7 @@ def not_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="real", gives="bool")
 def less(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 < x2`.
 
@@ -44,7 +44,7 @@ def less(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="real", gives="bool")
 def less_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 <= x2`.
 
@@ -55,7 +55,7 @@ def less_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="real", gives="bool")
 def greater(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 > x2`.
 
@@ -66,7 +66,7 @@ def greater(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="real", gives="bool")
 def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 >= x2`.
 
@@ -77,7 +77,7 @@ def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether both elements are non-zero.
 
@@ -88,7 +88,7 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def logical_or(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether at least one of the two elements is non-zero.
 
@@ -99,7 +99,7 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether exactly one of the two elements is non-zero.
 
@@ -110,7 +110,7 @@ def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def logical_not(x: TensorLike) -> Tensor:
     """Returns whether each element is zero.
 
@@ -121,7 +121,7 @@ def logical_not(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def isnan(x: TensorLike) -> Tensor:
     """Returns whether each element is NaN.
 
@@ -132,7 +132,7 @@ def isnan(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def isinf(x: TensorLike) -> Tensor:
     """Returns whether each element is infinite.
 
@@ -143,7 +143,7 @@ def isinf(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="all", gives="bool")
 def isfinite(x: TensorLike) -> Tensor:
     """Returns whether each element is neither NaN nor infinite.
 

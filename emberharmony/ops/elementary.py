@@ -17,7 +17,7 @@ from emberharmony.ops.math import divide, mod, multiply, negative, power, sqrt, 
 from emberharmony.ops.rounding import copysign, fabs, round
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def exp(x: TensorLike) -> Tensor:
     """Returns e to the power of each element.
 
@@ -31,7 +31,7 @@ def exp(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def expm1(x: TensorLike) -> Tensor:
     """Returns `exp(x) - 1`, accurate near zero.
 
@@ -42,7 +42,7 @@ def expm1(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def exp2(x: TensorLike) -> Tensor:
     """Returns 2 to the power of each element.
 
@@ -53,7 +53,7 @@ def exp2(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log(x: TensorLike) -> Tensor:
     """Returns the natural logarithm; -inf for 0, NaN for negative numbers.
 
@@ -64,7 +64,7 @@ def log(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log1p(x: TensorLike) -> Tensor:
     """Returns `log(1 + x)`, accurate near zero.
 
@@ -75,7 +75,7 @@ def log1p(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log2(x: TensorLike) -> Tensor:
     """Returns the logarithm to base 2.
 
@@ -86,7 +86,7 @@ def log2(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log10(x: TensorLike) -> Tensor:
     """Returns the logarithm to base 10.
 
@@ -97,7 +97,7 @@ def log10(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="real", gives="float", autocast="float32")
 def logaddexp(x1: Operand, x2: Operand) -> Tensor:
     """Returns `log(exp(x1) + exp(x2))` without overflow.
 
@@ -113,7 +113,7 @@ def logaddexp(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
     """Returns `log2(2**x1 + 2**x2)` without overflow.
 
@@ -129,7 +129,7 @@ def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def sin(x: TensorLike) -> Tensor:
     """Returns the sine of each element.
 
@@ -140,7 +140,7 @@ def sin(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def cos(x: TensorLike) -> Tensor:
     """Returns the cosine of each element.
 
@@ -151,7 +151,7 @@ def cos(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def tan(x: TensorLike) -> Tensor:
     """Returns the tangent of each element.
 
@@ -162,7 +162,7 @@ def tan(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def arcsin(x: TensorLike) -> Tensor:
     """Returns the inverse sine, from -pi/2 to pi/2.
 
@@ -176,7 +176,7 @@ def arcsin(x: TensorLike) -> Tensor:
 asin = alias("asin", arcsin)
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def arccos(x: TensorLike) -> Tensor:
     """Returns the inverse cosine, from 0 to pi.
 
@@ -190,7 +190,7 @@ def arccos(x: TensorLike) -> Tensor:
 acos = alias("acos", arccos)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def arctan(x: TensorLike) -> Tensor:
     """Returns the inverse tangent, from -pi/2 to pi/2.
 
@@ -204,7 +204,7 @@ def arctan(x: TensorLike) -> Tensor:
 atan = alias("atan", arctan)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def arctan2(x1: Operand, x2: Operand) -> Tensor:
     """Returns the angle between the first axis and the point (x2, x1), from -pi to pi.
 
@@ -218,7 +218,7 @@ def arctan2(x1: Operand, x2: Operand) -> Tensor:
 atan2 = alias("atan2", arctan2)
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def sinh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic sine.
 
@@ -229,7 +229,7 @@ def sinh(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def cosh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic cosine.
 
@@ -240,7 +240,7 @@ def cosh(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="all", gives="float", finite="yes")
 def tanh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic tangent.
 
@@ -251,7 +251,7 @@ def tanh(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def arcsinh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic sine.
 
@@ -265,7 +265,7 @@ def arcsinh(x: TensorLike) -> Tensor:
 asinh = alias("asinh", arcsinh)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def arccosh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic cosine; NaN below 1.
 
@@ -279,7 +279,7 @@ def arccosh(x: TensorLike) -> Tensor:
 acosh = alias("acosh", arccosh)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def arctanh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic tangent; infinite at -1 and 1, NaN outside [-1, 1].
 
@@ -293,7 +293,7 @@ def arctanh(x: TensorLike) -> Tensor:
 atanh = alias("atanh", arctanh)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def deg2rad(x: TensorLike) -> Tensor:
     """Returns angles in degrees converted to radians.
 
@@ -307,7 +307,7 @@ def deg2rad(x: TensorLike) -> Tensor:
 radians = alias("radians", deg2rad)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def rad2deg(x: TensorLike) -> Tensor:
     """Returns angles in radians converted to degrees.
 
@@ -321,7 +321,7 @@ def rad2deg(x: TensorLike) -> Tensor:
 degrees = alias("degrees", rad2deg)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def cbrt(x: TensorLike) -> Tensor:
     """Returns the real cube root, also for negative numbers.
 
@@ -340,7 +340,7 @@ def cbrt(x: TensorLike) -> Tensor:
     return where(zero, sqrt(where(zero, x, 1.0)), where(isfinite(x), better, root))
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def sinc(x: TensorLike) -> Tensor:
     """Returns `sin(pi x) / (pi x)`: 1 at 0, and exactly 0 at all other integers.
 
@@ -362,7 +362,7 @@ def sinc(x: TensorLike) -> Tensor:
     return where(near, series, divide(wave, multiply(x, pi)))
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", gives="float", finite="yes")
 def erf(x: TensorLike) -> Tensor:
     """Returns the error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to x.
 
@@ -373,7 +373,7 @@ def erf(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", gives="float", finite="yes")
 def erfc(x: TensorLike) -> Tensor:
     """Returns `1 - erf(x)`, accurate where the result is small.
 
@@ -384,7 +384,7 @@ def erfc(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="real", gives="float", autocast="float32")
 def erfinv(x: TensorLike) -> Tensor:
     """Returns the inverse of `erf`; infinite at -1 and 1, NaN outside [-1, 1].
 
@@ -395,7 +395,7 @@ def erfinv(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def i0(x: TensorLike) -> Tensor:
     """Returns the modified Bessel function of the first kind and order 0.
 

@@ -15,7 +15,7 @@ from emberharmony.ops.indexing import where
 from emberharmony.ops.tensor import cast
 
 
-@op(elementwise=True, finite="gradient")
+@op(elementwise=True, takes="all", finite="gradient")
 def add(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 + x2`; for booleans this is `or`.
 
@@ -26,7 +26,7 @@ def add(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="gradient")
+@op(elementwise=True, takes="numeric", finite="gradient")
 def subtract(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 - x2`.
 
@@ -37,7 +37,7 @@ def subtract(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all")
 def multiply(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 * x2`; for booleans this is `and`.
 
@@ -48,7 +48,7 @@ def multiply(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 / x2`, always floating: integers become the default float.
 
@@ -62,7 +62,7 @@ def divide(x1: Operand, x2: Operand) -> Tensor:
 true_divide = alias("true_divide", divide)
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="real numeric", gradient="zero")
 def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns the largest integer not above `x1 / x2`, in the promoted dtype.
 
@@ -76,7 +76,7 @@ def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real numeric")
 def mod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of `floor_divide`, with the sign of the divisor.
 
@@ -104,7 +104,7 @@ def divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     return floor_divide(x1, x2), mod(x1, x2)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real numeric")
 def fmod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of the division truncated towards zero, with the sign of the dividend.
 
@@ -117,7 +117,7 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="numeric", autocast="float32")
 def power(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 ** x2`.
 
@@ -133,7 +133,7 @@ def power(x1: Operand, x2: Operand) -> Tensor:
 pow = alias("pow", power)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too.
 
@@ -144,7 +144,7 @@ def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="numeric", finite="yes")
 def negative(x: TensorLike) -> Tensor:
     """Returns `-x`; unsigned integers wrap.
 
@@ -155,7 +155,7 @@ def negative(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="all", finite="yes")
 def positive(x: TensorLike) -> Tensor:
     """Returns `x` unchanged.
 
@@ -166,7 +166,7 @@ def positive(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="real")
 def absolute(x: TensorLike) -> Tensor:
     """Returns the absolute value; for complex numbers the modulus, in a real dtype.
 
@@ -180,7 +180,7 @@ def absolute(x: TensorLike) -> Tensor:
 abs = alias("abs", absolute)
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all")
 def sign(x: TensorLike) -> Tensor:
     """Returns -1, 0 or 1 (NaN for NaN); for complex numbers `x / abs(x)`.
 
@@ -191,7 +191,7 @@ def sign(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all")
 def square(x: TensorLike) -> Tensor:
     """Returns `x * x`; booleans stay booleans.
 
@@ -202,7 +202,7 @@ def square(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def reciprocal(x: TensorLike) -> Tensor:
     """Returns `1 / x`; integers become the default float.
 
@@ -213,7 +213,7 @@ def reciprocal(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="all", gives="float")
 def sqrt(x: TensorLike) -> Tensor:
     """Returns the square root; NaN for negative numbers. Integers become the default float.
 
@@ -224,7 +224,7 @@ def sqrt(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, autocast="float32")
+@op(elementwise=True, takes="all", gives="float", autocast="float32")
 def rsqrt(x: TensorLike) -> Tensor:
     """Returns `1 / sqrt(x)`; integers become the default float.
 
@@ -235,7 +235,7 @@ def rsqrt(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def hypot(x1: Operand, x2: Operand) -> Tensor:
     """Returns `sqrt(x1**2 + x2**2)`; the intermediate squares do not overflow.
 
@@ -246,7 +246,7 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", finite="yes")
 def maximum(x1: Operand, x2: Operand) -> Tensor:
     """Returns the larger of the two elements; NaN if either is NaN.
 
@@ -260,7 +260,7 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", finite="yes")
 def minimum(x1: Operand, x2: Operand) -> Tensor:
     """Returns the smaller of the two elements; NaN if either is NaN.
 
@@ -274,7 +274,7 @@ def minimum(x1: Operand, x2: Operand) -> Tensor:
     ...
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", finite="yes")
 def fmax(x1: Operand, x2: Operand) -> Tensor:
     """Returns the larger of the two elements; if one of them is NaN, returns the other.
 
@@ -285,7 +285,7 @@ def fmax(x1: Operand, x2: Operand) -> Tensor:
     return where(_is_nan(x1), x2, where(_is_nan(x2), x1, maximum(x1, x2)))
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", finite="yes")
 def fmin(x1: Operand, x2: Operand) -> Tensor:
     """Returns the smaller of the two elements; if one of them is NaN, returns the other.
 
@@ -323,7 +323,7 @@ def clip(
     return x if high is None else minimum(x, high)
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", gives="float", finite="yes")
 def heaviside(x1: Operand, x2: Operand) -> Tensor:
     """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN.
 
@@ -350,7 +350,7 @@ def step(x: TensorLike) -> Tensor:
     return cast(greater(x, 0), dtype(x))
 
 
-@op(elementwise=True, gradient="zero")
+@op(elementwise=True, takes="integer")
 def gcd(x1: Operand, x2: Operand) -> Tensor:
     """Returns the greatest common divisor of two integers, which is never negative; for 0 and n it is `abs(n)`.
 

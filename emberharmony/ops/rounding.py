@@ -20,7 +20,7 @@ from emberharmony.ops.math import clip
 from emberharmony.ops.tensor import cast
 
 
-@op(elementwise=True, gradient="zero", finite="yes")
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
 def floor(x: TensorLike) -> Tensor:
     """Returns the largest integer not above each element; integer tensors are unchanged.
 
@@ -31,7 +31,7 @@ def floor(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero", finite="yes")
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
 def ceil(x: TensorLike) -> Tensor:
     """Returns the smallest integer not below each element; integer tensors are unchanged.
 
@@ -42,7 +42,7 @@ def ceil(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, gradient="zero", finite="yes")
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
 def trunc(x: TensorLike) -> Tensor:
     """Returns each element rounded towards zero; integer tensors are unchanged.
 
@@ -91,7 +91,7 @@ def nan_to_num(
     return where(isnan(x), option("nan", nan, x), finite)
 
 
-@op(elementwise=True, finite="yes")
+@op(elementwise=True, takes="real", gives="float", finite="yes")
 def copysign(x1: Operand, x2: Operand) -> Tensor:
     """Returns the magnitude of `x1` with the sign of `x2`, always floating.
 
@@ -116,7 +116,7 @@ def fabs(x: TensorLike) -> Tensor:
     return copysign(x, 1.0)
 
 
-@op(elementwise=True, gradient="zero", finite="yes")
+@op(elementwise=True, takes="real", gives="bool")
 def signbit(x: TensorLike) -> Tensor:
     """Returns whether the sign bit is set, which includes -0.0.
 
@@ -127,7 +127,7 @@ def signbit(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="float")
 def nextafter(x1: Operand, x2: Operand) -> Tensor:
     """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
 

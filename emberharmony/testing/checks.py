@@ -118,9 +118,14 @@ def errors(sample: Sample) -> Iterator[Call]:
         yield _refused(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
         if "uint8" in sample.integers and sample.result == "promoted":
             yield _refused(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
-    if sample.elementwise and not any(as_dtype(dtype).is_complex for dtype in sample.dtypes):
-        turned = tuple(np.asarray(value * 1j, np.complex64) for value in first.args)
-        yield Call("error", "complex64", "complex numbers", turned, raises=DTypeError)
+    facts = OPS[sample.op].facts
+    refused = facts.refused
+    if not facts.takes and sample.elementwise and not any(as_dtype(dtype).is_complex for dtype in sample.dtypes):
+        refused = ("complex",)
+    for word in refused:
+        dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[word]
+        turned = tuple(np.asarray(value * 1j if word == "complex" else value, dtype) for value in first.args)
+        yield Call("error", dtype, f"{word} numbers", turned, raises=DTypeError)
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
         beyond = _with(first, axis, 99) if axis < len(first.args) else Case(first.args, {**first.kwargs, "axis": 99})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.errors import EmberError
+from emberharmony.core.registry import OPS
 from emberharmony.testing.gradient_row import GradientRow
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +67,7 @@ class Sample:
         result: words that turn the inputs' dtype into that of the result: "promoted" (the same), "float" (integers
             become the default float), "wide" (half precision becomes float32), "real" and "complex" (the counterpart of
             that kind), "sum" (integers become 64 bits wide), the name of a dtype, or "any" (not checked); a tuple with
-            the words of each of several results.
+            the words of each of several results. By default what the declaration says the op `gives`, or "promoted".
         elementwise: whether the op works element by element; if so, 0-d, empty and strided inputs are run as well.
         differentiable: whether gradients are defined and checked.
         reference: "" if values are compared with the oracle; "tests" if only tests in `tests/ops` check them.
@@ -86,7 +87,7 @@ class Sample:
     integers: tuple[str, ...] = ()
     tolerance: float = 0.0
     floor: float = 1.0
-    result: str | tuple[str, ...] = "promoted"
+    result: str | tuple[str, ...] = ""
     elementwise: bool = False
     differentiable: bool = False
     reference: str = ""
@@ -99,11 +100,13 @@ class Sample:
     usual: Sequence[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        """Checks the words.
+        """Fills in the dtype of the result, and checks the words.
 
         Raises:
             ValueError: if `left_out` has an unknown one.
         """
+        if not self.result:
+            object.__setattr__(self, "result", (OPS[self.op].facts.gives if self.op in OPS else "") or "promoted")
         if unknown := set(self.left_out) - set(LEFT_OUT):
             raise ValueError(f"{self.op}: nothing is called {unknown.pop()!r}; a row leaves out {', '.join(LEFT_OUT)}")
 

@@ -68,6 +68,14 @@ def test_a_primitive_is_shown_with_declaration_source_rule_and_tolerance(backend
     assert "within 1 eps; with gradient" in output
 
 
+def test_what_happens_to_other_operands_is_told() -> None:
+    output = shown("power", "--backend", "numpy")[1]
+    assert (
+        "operands become tensors of one dtype that is not bool, and then emberharmony.backend.numpy.math_ops." in output
+    )
+    assert "def _power(x1: np.ndarray, x2: np.ndarray)" in output
+
+
 def test_composites_are_told_from_overrides() -> None:
     assert "a composite: numpy runs the body of its declaration" in shown("hard_tanh", "--backend", "numpy")[1]
     pytest.importorskip("torch")

@@ -28,7 +28,7 @@ def test_an_op_is_a_plain_function_with_the_declared_signature() -> None:
     assert add.__name__ == add.__qualname__ == "add"
     assert add.__module__ == "emberharmony.ops.math"
     assert SOURCE.name == "math.py"
-    assert inspect.getsource(add).startswith('@op(elementwise=True, finite="gradient")\ndef add(')
+    assert inspect.getsource(add).startswith('@op(elementwise=True, takes="all", finite="gradient")\ndef add(')
 
 
 def test_ops_pickle_and_copy_as_themselves() -> None:

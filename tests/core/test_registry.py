@@ -89,18 +89,26 @@ def test_the_repr_of_an_op_names_its_kind_and_category() -> None:
 
 
 def test_a_declaration_says_facts_of_an_op() -> None:
-    assert OPS["floor"].facts == Facts(elementwise=True, gradient="zero", finite="yes")
+    assert OPS["floor"].facts == Facts(elementwise=True, takes="real", gradient="zero", finite="yes")
     assert OPS["matmul"].facts == Facts(autocast="half")
     assert OPS["reshape"].facts is NONE
     assert OPS["exp"].facts is OPS["log"].facts
 
 
+def test_facts_follow_from_each_other() -> None:
+    assert OPS["less"].facts == Facts(True, takes="real", gives="bool", gradient="zero", finite="yes")
+    assert OPS["gcd"].facts == Facts(True, takes="integer", gradient="zero", finite="yes")
+    assert OPS["less"].facts.refused == ("complex",)
+    assert OPS["matmul"].facts.refused == ()
+
+
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"elemntwise": True}, "op 'wave' says the fact 'elemntwise'; the facts are elementwise, gradient, autocast"),
+        ({"elemntwise": True}, "op 'wave' says the fact 'elemntwise'; the facts are elementwise, takes, gives"),
         ({"gradient": "none"}, "op 'wave' says gradient='none'; it is 'zero', or left out"),
         ({"autocast": "float16"}, "op 'wave' says autocast='float16'; it is 'half' or 'float32', or left out"),
+        ({"takes": "reals"}, "op 'wave' says takes='reals'; it is 'all' or 'numeric' or 'real' or"),
         ({"elementwise": False}, "op 'wave' says elementwise=False; it is True, or left out"),
     ],
 )

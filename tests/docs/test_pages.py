@@ -200,6 +200,16 @@ def test_the_page_of_an_op_shows_names_backends_accuracy_and_gradient(op_pages: 
     assert "**Example**" in page
 
 
+def test_the_page_of_an_op_says_what_it_takes_and_gives(op_pages: ModuleType) -> None:
+    def page(name: str) -> str:
+        text: str = op_pages.op_page(OPS[name], [entry(name, "numpy")], [OPS[name]])
+        return text
+
+    assert "It takes real dtypes; complex ones raise a `DTypeError`. The result has `bool`." in page("less")
+    assert "It takes numeric dtypes; bool ones raise a `DTypeError`. The result has the dtype that" in page("power")
+    assert "It takes" not in page("matmul")
+
+
 def test_a_category_lists_its_ops_with_their_first_sentences(op_pages: ModuleType) -> None:
     specs = [spec for spec in OPS.values() if spec.category == "activation"]
     page = op_pages.category_page("activation", specs)

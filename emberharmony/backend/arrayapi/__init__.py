@@ -13,6 +13,7 @@ from emberharmony.backend.arrayapi.tensors import bind as _bind_tensors
 from emberharmony.backend.base import Backend, Unsupported, unsupported
 from emberharmony.backend.discovery import check
 from emberharmony.backend.fallback import READING
+from emberharmony.backend.promote import Direct
 from emberharmony.core.dtypes import ALL, NativeDTypes, as_dtype
 from emberharmony.core.errors import BackendProtocolError, suggest
 from emberharmony.core.registry import OPS, complete
@@ -82,7 +83,7 @@ def array_api_type(
     library = Library(name, xp, table)
     attributes: dict[str, Any] = {}
     for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
-        attributes |= {op: staticmethod(function) for op, function in bind(library).items()}
+        attributes |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
     attributes |= _bind_tensors(library, tensor_type) | _bind_shapes(library)
     attributes |= {"name": name, "tensor_type": tensor_type, "dtypes": table, "library": library}
     attributes |= {"promotion": library.promotion}

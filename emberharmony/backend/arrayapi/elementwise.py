@@ -1,13 +1,17 @@
-"""Ops on single elements, over a namespace of the standard: it leaves out dtypes that the ops take, so cast these."""
+"""Ops on single elements, over a namespace of the standard: it leaves out dtypes that the ops take, so cast these.
+
+All are functions of tensors of one dtype, see `Promotion.whole`.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.promote import direct
+from emberharmony.core.registry import OPS, Facts
 
 Function = Callable[..., Any]
 
-_BOOL, _COMPLEX, _UNORDERED = ("bool",), ("complex",), ("bool", "complex")
 _FLOATING = ("float", "complex")
 _UNARY = {
     **{name: name for name in ("exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt")},
@@ -15,93 +19,60 @@ _UNARY = {
     **{name: name for name in ("reciprocal", "exp2", "expm1", "log1p")},
 }
 """Float functions of one tensor: the name of the op, and that in the namespace."""
-_BINARY: dict[str, tuple[str, dict[str, Any]]] = {
-    "divide": ("divide", {"inexact": True}),
-    "hypot": ("hypot", {"inexact": True, "refused": _COMPLEX}),
-    "logaddexp": ("logaddexp", {"inexact": True, "refused": _COMPLEX}),
-    "logaddexp2": ("logaddexp2", {"inexact": True, "refused": _COMPLEX}),
-    "arctan2": ("atan2", {"inexact": True, "refused": _COMPLEX}),
-    "copysign": ("copysign", {"inexact": True, "refused": _COMPLEX}),
-    "nextafter": ("nextafter", {"inexact": True, "refused": _COMPLEX}),
-    "subtract": ("subtract", {"refused": _BOOL}),
-    "floor_divide": ("floor_divide", {"refused": _UNORDERED, "divides": True}),
-    "mod": ("remainder", {"refused": _UNORDERED, "divides": True}),
-    "fmod": ("fmod", {"refused": _UNORDERED, "divides": True}),
-    "bitwise_and": ("bitwise_and", {"refused": _FLOATING}),
-    "bitwise_or": ("bitwise_or", {"refused": _FLOATING}),
-    "bitwise_xor": ("bitwise_xor", {"refused": _FLOATING}),
-    "equal": ("equal", {}),
-    "not_equal": ("not_equal", {}),
-    "less": ("less", {"refused": _COMPLEX, "number": True}),
-    "less_equal": ("less_equal", {"refused": _COMPLEX, "number": True}),
-    "greater": ("greater", {"refused": _COMPLEX, "number": True}),
-    "greater_equal": ("greater_equal", {"refused": _COMPLEX, "number": True}),
-    "maximum": ("maximum", {"refused": _COMPLEX, "number": True}),
-    "minimum": ("minimum", {"refused": _COMPLEX, "number": True}),
+_BINARY = {
+    **{name: name for name in ("divide", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "subtract")},
+    **{name: name for name in ("floor_divide", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "equal")},
+    **{name: name for name in ("not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum")},
+    "arctan2": "atan2",
+    "mod": "remainder",
 }
-"""Binary ops: the name in the namespace, and the options of `_binary`."""
+"""Functions of two tensors: the name of the op, and that in the namespace."""
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
-def _binary(
-    library: Library,
-    native: Function,
-    *,
-    inexact: bool = False,
-    refused: tuple[str, ...] = (),
-    number: bool = False,
-    divides: bool = False,
-) -> Function:
-    """Returns a binary op.
-
-    Args:
-        library: the namespace.
-        native: its function.
-        inexact: whether integers are cast to the default float.
-        refused: the kinds of dtypes for which the op raises a `DTypeError`.
-        number: whether booleans are compared as integers, because the standard does not order them.
-        divides: whether it divides, where the standard leaves open what integers divided by 0 are: here 0.
-    """
-    promotion = library.promotion
-
-    def op(x1: Any, x2: Any) -> Any:
-        a, b = promotion.common(x1, x2, inexact=inexact)
-        if refused:
-            promotion.refuse(a, refused)
-        if number and library.kind(a) == "bool":
-            small = library.dtypes["uint8"]
-            found = native(library.astype(a, small), library.astype(b, small))
-            return library.astype(found, a.dtype)
-        if divides and library.kind(a) in ("signed", "unsigned"):
-            zero = library.number(0, b)
-            by_zero = library.xp.equal(b, zero)
-            found = native(a, library.xp.where(by_zero, library.number(1, b), b))
-            return library.xp.where(by_zero, zero, found)
-        return native(a, b)
-
-    return op
+def _binary(library: Library, native: Function, facts: Facts) -> Function:
+    """Returns a function of two tensors of one dtype, for all dtypes that the op takes."""
+    if facts.takes == "real numeric":
+        return _dividing(library, native)
+    return _ordering(library, native) if facts.takes == "real" and facts.gives != "float" else native
 
 
-def _unary(library: Library, native: Function) -> Function:
-    floats = library.promotion.floats
+def _dividing(library: Library, native: Function) -> Function:
+    """Returns a division, which is 0 where an integer is divided by 0: the standard leaves that open."""
 
-    def op(x: Any) -> Any:
-        return native(floats(x))
+    def divided(a: Any, b: Any) -> Any:
+        if library.kind(a) not in ("signed", "unsigned"):
+            return native(a, b)
+        zero = library.number(0, b)
+        by_zero = library.xp.equal(b, zero)
+        return library.xp.where(by_zero, zero, native(a, library.xp.where(by_zero, library.number(1, b), b)))
 
-    return op
+    return divided
+
+
+def _ordering(library: Library, native: Function) -> Function:
+    """Returns a function that depends on the order of the elements; the standard does not order booleans."""
+
+    def ordered(a: Any, b: Any) -> Any:
+        if library.kind(a) != "bool":
+            return native(a, b)
+        small = library.dtypes["uint8"]
+        return library.astype(native(library.astype(a, small), library.astype(b, small)), a.dtype)
+
+    return ordered
 
 
 def bind(library: Library) -> dict[str, Function]:
-    """Returns the ops that the namespace has functions for."""
+    """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     found: dict[str, Function] = {}
     for op, name in _UNARY.items():
         native = library.function(name)
         if native is not None:
-            found[op] = library.promotion.unary(native) if op not in ("expm1", "log1p") else _unary(library, native)
-    for op, (name, options) in _BINARY.items():
+            found[op] = direct(native)
+    for op, name in _BINARY.items():
         native = library.function(name)
         if native is not None:
-            found[op] = _binary(library, native, **options)
+            found[op] = _binary(library, native, OPS[op].facts)
     for op in _LOGICAL:
         native = library.function(op)
         if native is not None:
@@ -126,7 +97,7 @@ def bind(library: Library) -> dict[str, Function]:
 def _logical(library: Library, native: Function) -> Function:
     def op(x1: Any, x2: Any) -> Any:
         truth = library.dtypes["bool"]
-        return native(*(library.cast(x, truth) for x in library.promotion.common(x1, x2)))
+        return native(library.cast(x1, truth), library.cast(x2, truth))
 
     return op
 
@@ -135,20 +106,16 @@ class _Elementwise:
     """The ops that need more than a cast."""
 
     def __init__(self, library: Library) -> None:
-        self._library, self._xp, self._promotion = library, library.xp, library.promotion
+        self._library, self._xp = library, library.xp
 
-    def add(self, x1: Any, x2: Any) -> Any:
-        a, b = self._promotion.common(x1, x2)
+    def add(self, a: Any, b: Any) -> Any:
         return self._xp.logical_or(a, b) if self._library.kind(a) == "bool" else self._xp.add(a, b)
 
-    def multiply(self, x1: Any, x2: Any) -> Any:
-        a, b = self._promotion.common(x1, x2)
+    def multiply(self, a: Any, b: Any) -> Any:
         return self._xp.logical_and(a, b) if self._library.kind(a) == "bool" else self._xp.multiply(a, b)
 
-    def power(self, x1: Any, x2: Any) -> Any:
+    def power(self, a: Any, b: Any) -> Any:
         xp, library = self._xp, self._library
-        a, b = self._promotion.common(x1, x2)
-        self._promotion.refuse(a, _BOOL)
         power = library.function("pow")
         if library.kind(a) != "signed":
             return power(a, b)
@@ -161,7 +128,6 @@ class _Elementwise:
         return xp.where(negative, xp.where(size_one, sign, zero), usual)
 
     def negative(self, x: Any) -> Any:
-        self._promotion.refuse(x, _BOOL)
         return self._xp.negative(x)
 
     def absolute(self, x: Any) -> Any:
@@ -191,13 +157,10 @@ class _Elementwise:
         return self._xp.logical_not(self._library.cast(x, self._library.dtypes["bool"]))
 
     def bitwise_not(self, x: Any) -> Any:
-        self._promotion.refuse(x, _FLOATING)
         return self._xp.bitwise_invert(x)
 
-    def _shifted(self, x: Any, y: Any, native: Function, left: bool) -> Any:
+    def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
-        a, b = self._promotion.common(x, y)
-        self._promotion.refuse(a, ("bool", *_FLOATING))
         # The standard leaves shifts by less than 0, or by the width or more, open.
         width = library.bits(a.dtype)
         far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
@@ -216,7 +179,6 @@ class _Elementwise:
     def _kept(self, x: Any, native: Function) -> Any:
         if self._library.kind(x) in ("bool", "signed", "unsigned"):
             return x
-        self._promotion.refuse(x, _COMPLEX)
         return native(x)
 
     def floor(self, x: Any) -> Any:
@@ -230,7 +192,6 @@ class _Elementwise:
 
     def signbit(self, x: Any) -> Any:
         kind = self._library.kind(x)
-        self._promotion.refuse(x, _COMPLEX)
         if kind == "float":
             return self._xp.signbit(x)
         if kind == "signed":
@@ -247,7 +208,7 @@ class _Elementwise:
         return self._library.function("conj")(x) if self._library.kind(x) == "complex" else x
 
     def expm1(self, x: Any) -> Any:
-        xp, x = self._xp, self._promotion.floats(x)
+        xp = self._xp
         near = xp.expm1(x)
         if self._library.kind(x) != "complex":
             return near
@@ -256,7 +217,7 @@ class _Elementwise:
         return xp.add(xp.where(xp.isfinite(x), near, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
 
     def log1p(self, x: Any) -> Any:
-        xp, x = self._xp, self._promotion.floats(x)
+        xp = self._xp
         if self._library.kind(x) != "complex":
             return xp.log1p(x)
         # log(1 + x) loses the digits of a small x.

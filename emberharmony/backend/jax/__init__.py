@@ -17,7 +17,7 @@ from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
 from emberharmony.backend.jax.creation_ops import JAXCreationOps
 from emberharmony.backend.jax.device_ops import JAXDeviceOps, place
 from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
-from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host
+from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.fft_ops import JAXFftOps
 from emberharmony.backend.jax.fusion import JAXFusedOps
@@ -81,6 +81,7 @@ class JAXBackend(
     name = "jax"
     tensor_type = jax.Array
     dtypes = DTYPES
+    promotion = promotion
     exact_type = False
     joinable = 2**14
     blocked = 2**14

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from emberharmony.backend.jax.derivatives import differentiated, elementwise
-from emberharmony.backend.jax.dtypes import is_float
+from emberharmony.backend.jax.dtypes import in_single, is_float
 from emberharmony.backend.jax.elementary_ops import log1p_of_real, of_real
 
 _relu: Any = jax.jit(
@@ -37,7 +37,7 @@ class JAXActivationOps:
 
     sigmoid = staticmethod(of_real(_sigmoid))
     softplus = staticmethod(of_real(_softplus))
-    log_sigmoid = staticmethod(of_real(_log_sigmoid))
+    log_sigmoid = staticmethod(jax.jit(in_single(_log_sigmoid)))
 
     def relu(self, x: jax.Array) -> jax.Array:
         return _relu(x) if is_float(x) else self.composed("relu")(x)

@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program, promotion
-
-_COMPLEX = ("complex",)
-_ORDERED = "({0}.dtype is native_float32 or {0}.dtype is native_float64 or {0}.dtype.kind in 'biu')"
+from emberharmony.backend.promote import direct
 
 
 @program("equal_nan")
@@ -25,19 +23,19 @@ def _close(x1: jax.Array, x2: jax.Array, rtol: float = 1e-5, atol: float = 1e-8,
 class JAXComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
 
-    equal = staticmethod(promotion.binary(jnp.equal))
-    not_equal = staticmethod(promotion.binary(jnp.not_equal))
-    less = staticmethod(promotion.binary(jnp.less, kinds=_COMPLEX, guard=_ORDERED))
-    less_equal = staticmethod(promotion.binary(jnp.less_equal, kinds=_COMPLEX, guard=_ORDERED))
-    greater = staticmethod(promotion.binary(jnp.greater, kinds=_COMPLEX, guard=_ORDERED))
-    greater_equal = staticmethod(promotion.binary(jnp.greater_equal, kinds=_COMPLEX, guard=_ORDERED))
-    logical_and = staticmethod(promotion.binary(jnp.logical_and))
-    logical_or = staticmethod(promotion.binary(jnp.logical_or))
-    logical_xor = staticmethod(promotion.binary(jnp.logical_xor))
-    logical_not = staticmethod(jnp.logical_not)
-    isnan = staticmethod(jnp.isnan)
-    isinf = staticmethod(jnp.isinf)
-    isfinite = staticmethod(jnp.isfinite)
+    equal = direct(jnp.equal)
+    not_equal = direct(jnp.not_equal)
+    less = direct(jnp.less)
+    less_equal = direct(jnp.less_equal)
+    greater = direct(jnp.greater)
+    greater_equal = direct(jnp.greater_equal)
+    logical_and = direct(jnp.logical_and)
+    logical_or = direct(jnp.logical_or)
+    logical_xor = direct(jnp.logical_xor)
+    logical_not = direct(jnp.logical_not)
+    isnan = direct(jnp.isnan)
+    isinf = direct(jnp.isinf)
+    isfinite = direct(jnp.isfinite)
     isclose = staticmethod(_close)
 
     @staticmethod

@@ -81,6 +81,7 @@ def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
 
 # JAX has one object per dtype of NumPy, so test `is`, which is faster than `==`.
 _FLOAT = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+_ORDERED = f"({_FLOAT[1:-1]} or {{0}}.dtype.kind in 'biu')"
 _NUMBER = "({1}.__class__ is float or {1}.__class__ is int)"
 
 promotion = Promotion(
@@ -91,6 +92,7 @@ promotion = Promotion(
     weak=f"({_NUMBER} and {_FLOAT} or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.kind in 'iu')",
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
     weak_inexact=f"{_NUMBER} and {_FLOAT}",
+    guards={"real": _ORDERED},
 )
 
 

@@ -12,14 +12,14 @@ from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer, at_hand
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared import elementary
-from emberharmony.core.dispatch import fast
 
 _FEW = 2**14
 """Up to this number of elements NumPy computes a power of two, if the values are at hand."""
 _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 """The coefficients of the series of the inverse hyperbolic tangent, the highest first."""
-_REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
+_REAL = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 
 
 def of_real(native: Any) -> Any:
@@ -35,15 +35,8 @@ def of_real(native: Any) -> Any:
 
 
 def _in_double(function: Any, *partials: Any) -> Any:
-    """Returns an op that computes a function of `backend.shared.elementary` in float64, with its derivative."""
-    computed = jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
-
-    def called(x: jax.Array) -> jax.Array:
-        x = promotion.floats(x)
-        promotion.refuse(x, ("complex",))
-        return computed(x)
-
-    return called
+    """Returns a function of `backend.shared.elementary`, computed in float64, with its derivative."""
+    return jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
 
 
 def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -66,7 +59,7 @@ def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 
 def _ended(native: Any, at_the_ends: Any) -> Any:
-    """Returns a float function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
+    """Returns a function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
 
     Args:
         native: the function.
@@ -81,7 +74,7 @@ def _ended(native: Any, at_the_ends: Any) -> Any:
         far = lax.complex(*at_the_ends(known.real, known.imag))
         return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
 
-    return promotion.unary(jax.jit(computed))
+    return jax.jit(computed)
 
 
 def _inverse(native: Any, at_infinity: Any) -> Any:
@@ -188,7 +181,7 @@ _double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
 
 def _exp2(x: jax.Array) -> jax.Array:
     """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
-    known = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(promotion.floats(x))
+    known = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
     if known is None:
         return _any_exp2(x)
     with np.errstate(all="ignore"):
@@ -200,11 +193,6 @@ def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
     return elementary.i0_slope(jnp, wide, y.astype(jnp.float64)).astype(x.dtype)
 
 
-def _quick(native: Any, full: Any) -> Any:
-    """Returns an op that dispatch replaces by a function of JAX for float32 and float64."""
-    return fast(native, "{0}.dtype is native_float32 or {0}.dtype is native_float64")(lambda x: full(x))
-
-
 def _arctanh_of_any(x: jax.Array) -> jax.Array:
     return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
 
@@ -212,13 +200,14 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
 _any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
 
 
-_single_erfinv = of_real(lax.erf_inv)
+_single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
 # JAX 0.10 loses a digit of float64.
-_double_erfinv = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
+_double_erfinv: Any = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
 
 
 def _erfinv(x: jax.Array) -> jax.Array:
-    return (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+    found: jax.Array = (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+    return found
 
 
 def log1p_of_real(x: jax.Array) -> jax.Array:
@@ -240,35 +229,33 @@ _angle: Any = elementwise(
 class JAXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = staticmethod(_quick(jnp.exp, _ended(jnp.exp, _exp_at_ends)))
-    expm1 = staticmethod(_ended(_expm1, _expm1_at_ends))
+    exp = direct(jnp.exp, _ended(jnp.exp, _exp_at_ends), when=_REAL)
+    expm1 = direct(_ended(_expm1, _expm1_at_ends))
     exp2 = staticmethod(_exp2)
-    log = staticmethod(promotion.unary(jnp.log))
-    log1p = staticmethod(promotion.unary(log1p_of_real))
-    log2 = staticmethod(promotion.unary(jnp.log2))
-    log10 = staticmethod(promotion.unary(jnp.log10))
-    logaddexp = staticmethod(promotion.binary(_log_of_sum(jnp.logaddexp, jnp.exp), **_REAL))
-    logaddexp2 = staticmethod(promotion.binary(_log_of_sum(_logaddexp2, jnp.exp2), **_REAL))
-    sin = staticmethod(promotion.unary(jnp.sin))
-    cos = staticmethod(promotion.unary(jnp.cos))
-    tan = staticmethod(promotion.unary(jnp.tan))
-    arcsin = staticmethod(
+    log = direct(jnp.log)
+    log1p = direct(log1p_of_real)
+    log2 = direct(jnp.log2)
+    log10 = direct(jnp.log10)
+    logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
+    logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, jnp.exp2))
+    sin = direct(jnp.sin)
+    cos = direct(jnp.cos)
+    tan = direct(jnp.tan)
+    arcsin = direct(
         _inverse(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
     )
-    arccos = staticmethod(
+    arccos = direct(
         _inverse(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
     )
-    arctan = staticmethod(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
-    arctan2 = staticmethod(promotion.binary(jax.jit(_angle), **_REAL))
-    sinh = staticmethod(_ended(_sinh, _sinh_at_ends))
-    cosh = staticmethod(promotion.unary(jnp.cosh))
-    tanh = staticmethod(promotion.unary(jnp.tanh))
-    arcsinh = staticmethod(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
-    arccosh = staticmethod(
-        _inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
-    )
-    arctanh = staticmethod(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
-    erf = staticmethod(of_real(lax.erf))
-    erfc = staticmethod(of_real(lax.erfc))
+    arctan = direct(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
+    arctan2 = staticmethod(jax.jit(_angle))
+    sinh = direct(_ended(_sinh, _sinh_at_ends))
+    cosh = direct(jnp.cosh)
+    tanh = direct(jnp.tanh)
+    arcsinh = direct(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
+    arccosh = direct(_inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re))))
+    arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
+    erf = staticmethod(jax.jit(in_single(lax.erf)))
+    erfc = staticmethod(jax.jit(in_single(lax.erfc)))
     erfinv = staticmethod(_erfinv)
     i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))

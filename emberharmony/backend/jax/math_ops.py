@@ -9,11 +9,9 @@ from jax import lax
 from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
-from emberharmony.core.dispatch import fast
+from emberharmony.backend.promote import direct
 from emberharmony.core.options import is_number
 
-_BOOL, _COMPLEX = ("bool",), ("complex",)
-_UNORDERED = ("bool", "complex")
 _REAL = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
 """The condition under which a function of JAX runs alone: the dtype is float32 or float64."""
 
@@ -161,7 +159,6 @@ def _heaviside(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(x1 == 0, x2, known)
 
 
-@fast(jnp.square, _REAL)
 def _square(x: jax.Array) -> jax.Array:
     return x if x.dtype.kind == "b" else jnp.square(x)
 
@@ -182,7 +179,6 @@ def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 
 _sqrt = mirrored(jnp.sqrt)
-_any_sqrt = promotion.unary(jax.jit(_sqrt))
 
 
 def _chosen(native: Any, wins: Any) -> Any:
@@ -214,29 +210,41 @@ _at_least, _at_most = _limited(jnp.maximum, jnp.greater_equal), _limited(jnp.min
 _real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
 
 
+def _absolute(x: jax.Array) -> jax.Array:
+    return _complex_abs(x) if is_complex(x) else x if x.dtype.kind in "bu" else _real_abs(x)
+
+
+def _sign_of_any(x: jax.Array) -> jax.Array:
+    return _phase(x) if is_complex(x) else x if x.dtype.kind == "b" else _sign(x)
+
+
 class JAXMathOps:
     """Holds the ops of `ops/math.py`."""
 
     convert: Any
 
-    add = staticmethod(promotion.binary(jnp.add))
-    subtract = staticmethod(promotion.binary(jnp.subtract, kinds=_BOOL))
-    multiply = staticmethod(promotion.binary(jnp.multiply))
-    divide = staticmethod(promotion.binary(jnp.true_divide, inexact=True))
-    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
-    floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
-    mod = staticmethod(promotion.binary(_mod, kinds=_UNORDERED, direct=False))
-    fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
-    power = staticmethod(promotion.binary(_power, kinds=_BOOL, direct=False))
-    hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
-    maximum = staticmethod(promotion.binary(_chosen(jnp.maximum, jnp.greater), kinds=_COMPLEX, guard=_REAL))
-    minimum = staticmethod(promotion.binary(_chosen(jnp.minimum, jnp.less), kinds=_COMPLEX, guard=_REAL))
-    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
-    gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
-    reciprocal = staticmethod(promotion.unary(jnp.reciprocal))
-    sqrt = staticmethod(fast(jnp.sqrt, _REAL)(lambda x: _any_sqrt(x)))
-    rsqrt = staticmethod(promotion.unary(jax.jit(lambda x: jnp.reciprocal(_sqrt(x)))))
-    square = staticmethod(_square)
+    add = direct(jnp.add)
+    subtract = direct(jnp.subtract)
+    multiply = direct(jnp.multiply)
+    divide = direct(jnp.true_divide)
+    divide_no_nan = staticmethod(_divide_no_nan)
+    floor_divide = staticmethod(_floor_divide)
+    mod = staticmethod(_mod)
+    fmod = staticmethod(_fmod)
+    power = staticmethod(_power)
+    hypot = staticmethod(_hypot)
+    maximum = direct(_chosen(jnp.maximum, jnp.greater), guard=_REAL)
+    minimum = direct(_chosen(jnp.minimum, jnp.less), guard=_REAL)
+    heaviside = staticmethod(_heaviside)
+    gcd = staticmethod(_gcd)
+    reciprocal = direct(jnp.reciprocal)
+    sqrt = direct(jnp.sqrt, jax.jit(_sqrt), when=_REAL)
+    rsqrt = direct(jax.jit(lambda x: jnp.reciprocal(_sqrt(x))))
+    square = direct(jnp.square, _square, when=_REAL)
+    negative = direct(jnp.negative, when="{0}.dtype.kind != 'b'")
+    absolute = direct(_real_abs, _absolute, when=_REAL)
+    positive = staticmethod(lambda x: x)
+    sign = direct(_sign, _sign_of_any, when=_REAL)
 
     def clip(
         self, x: jax.Array, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
@@ -245,26 +253,6 @@ class JAXMathOps:
         for bound, limited in ((low, _at_least), (high, _at_most)):
             if bound is not None:
                 x, limit = promotion.common(x, bound if is_number(bound) else self.convert(bound))
-                promotion.refuse(x, _COMPLEX)
+                promotion.refuse(x, ("complex",))
                 x = limited(x, limit)
         return x
-
-    @staticmethod
-    @fast(jnp.negative, "{0}.dtype.kind != 'b'")
-    def negative(x: jax.Array) -> jax.Array:
-        promotion.refuse(x, _BOOL)
-        return jnp.negative(x)
-
-    @staticmethod
-    @fast(_real_abs, _REAL)
-    def absolute(x: jax.Array) -> jax.Array:
-        return _complex_abs(x) if is_complex(x) else x if x.dtype.kind in "bu" else _real_abs(x)
-
-    @staticmethod
-    def positive(x: jax.Array) -> jax.Array:
-        return x
-
-    @staticmethod
-    @fast(_sign, _REAL)
-    def sign(x: jax.Array) -> jax.Array:
-        return _phase(x) if is_complex(x) else x if x.dtype.kind == "b" else _sign(x)

@@ -10,25 +10,22 @@ from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, program, promotion
-from emberharmony.backend.promote import Native
+from emberharmony.backend.promote import Native, direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
-from emberharmony.core.dispatch import fast
 
-_COMPLEX = ("complex",)
 _REACH = {"float16": 15, "bfloat16": 100, "float32": 100, "float64": 1000}
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def _kept(native: Native) -> Native:
-    """Returns a rounding op that rejects complex tensors, and returns integers and booleans unchanged."""
+def _kept(native: Native) -> Any:
+    """Returns a rounding op that returns integers and booleans unchanged."""
+    when = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
+    return direct(native, lambda x: native(x) if is_float(x) else x, when=when)
 
-    @fast(native, "{0}.dtype is native_float32 or {0}.dtype is native_float64")
-    def rounded(x: jax.Array) -> jax.Array:
-        promotion.refuse(x, _COMPLEX)
-        return native(x) if is_float(x) else x
 
-    return rounded
+def _signbit(x: jax.Array) -> jax.Array:
+    return jnp.signbit(x) if is_float(x) else x < 0 if x.dtype.kind == "i" else jnp.zeros(x.shape, bool)
 
 
 def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
@@ -100,18 +97,14 @@ class JAXRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., jax.Array]]
 
-    floor = staticmethod(_kept(jnp.floor))
-    ceil = staticmethod(_kept(jnp.ceil))
-    trunc = staticmethod(_kept(jnp.trunc))
-    copysign = staticmethod(promotion.binary(jax.jit(_copysign), inexact=True, kinds=_COMPLEX, direct=False))
-    nextafter = staticmethod(promotion.binary(jax.jit(_next), inexact=True, kinds=_COMPLEX, direct=False))
+    floor = _kept(jnp.floor)
+    ceil = _kept(jnp.ceil)
+    trunc = _kept(jnp.trunc)
+    copysign = staticmethod(jax.jit(_copysign))
+    nextafter = staticmethod(jax.jit(_next))
+    signbit = staticmethod(_signbit)
 
     _nearest = staticmethod(jnp.round)
-
-    @staticmethod
-    def signbit(x: jax.Array) -> jax.Array:
-        promotion.refuse(x, _COMPLEX)
-        return jnp.signbit(x) if is_float(x) else x < 0 if x.dtype.kind == "i" else jnp.zeros(x.shape, bool)
 
     @staticmethod
     def _scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
@@ -127,5 +120,5 @@ class JAXRoundingOps(Decimals):
     def ldexp(x1: jax.Array, x2: jax.Array) -> jax.Array:
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
-        promotion.refuse(x, _COMPLEX)
+        promotion.refuse(x, ("complex",))
         return _ldexp(x, x2)

@@ -20,7 +20,7 @@ from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps, place
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
-from emberharmony.backend.mlx.dtypes import DTYPES, of_host
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.histograms_ops import MLXHistogramsOps
@@ -98,6 +98,7 @@ class MLXBackend(
     name = "mlx"
     tensor_type = mx.array
     dtypes = DTYPES
+    promotion = promotion
     joinable = 2**14
     listed, blocked = 2, 2**14
     boolean_keys = False

@@ -97,7 +97,7 @@ class MLXActivationOps:
 
     @staticmethod
     def log_sigmoid(x: mx.array) -> mx.array:
-        return -MLXActivationOps.softplus(-promotion.floats(x))
+        return -MLXActivationOps.softplus(-x)
 
     def silu(self, x: mx.array) -> mx.array:
         x = promotion.floats(x)

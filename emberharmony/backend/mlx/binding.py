@@ -1,11 +1,12 @@
-"""Decorators that bind those binary ops of MLX that are right for some dtypes or transforms only."""
+"""Definitions by those binary functions of MLX that are right for some dtypes or transforms only."""
+
+from typing import Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.promote import Native
+from emberharmony.backend.promote import Native, direct
 from emberharmony.core import op_globals
-from emberharmony.core.dispatch import fast
 
 op_globals.publish(mlx_complex64=mx.complex64)
 # Testing the size first avoids the comparison of dtypes for most arrays; it costs as much as the rest of a call.
@@ -21,8 +22,8 @@ def unequal(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.logical_not(mx.equal(x1, x2))
 
 
-def bitwise(native: Native) -> Native:
-    """Returns a binary op over `native`, a bitwise op of MLX.
+def bitwise(native: Native) -> Any:
+    """Returns a bitwise op over `native`, a function of MLX.
 
     Like `mx.not_equal`, it would be wrong under vmap if only the second operand is mapped over. So the first operand is
     made to depend on the second, without a change of its values.
@@ -33,31 +34,28 @@ def bitwise(native: Native) -> Native:
             return native(mx.logical_or(x1, mx.logical_and(x2, mx.logical_not(x2))), x2)
         return native(x1 + (x2 - x2), x2)
 
-    return promotion.binary(together, kinds=("float", "complex"), direct=False)
+    return staticmethod(together)
 
 
-def ordered(native: Native, derived: Native | None = None) -> Native:
-    """Returns a binary op over `native` that raises a `DTypeError` for complex operands.
+def ordered(native: Native, derived: Native | None = None) -> Any:
+    """Returns an op over `native` of which complex operands are refused, although MLX orders them.
 
     Args:
         native: an op of MLX that needs the order of its operands.
         derived: the same op with derivatives of its own, which replaces `native` while a transform is running.
     """
-    promoted = promotion.binary(derived or native, kinds=("complex",), direct=False)
     alone = "untransformed and " if derived else ""
     first, second = REAL.format(0), REAL.format(1)
     when = f"{alone}{promotion.same} and {first} and {second}"
-    return fast(native, when, f"{alone}({promotion.weak}) and {first}")(promoted)
+    return direct(native, derived, when=when, weak=f"{alone}({promotion.weak}) and {first}")
 
 
-def float32_first(native: Native, full: Native, kinds: tuple[str, ...]) -> Native:
-    """Returns a binary op over `full`, which `native` replaces for float32 while no transform is running.
+def float32_first(native: Native, full: Native) -> Any:
+    """Returns an op over `full`, which `native` replaces for float32 while no transform is running.
 
     Args:
         native: the fast op, right for float32 and without derivatives.
         full: the op that is right for all dtypes, and has derivatives.
-        kinds: the kinds of dtypes that raise a `DTypeError`.
     """
-    promoted = promotion.binary(full, kinds=kinds, direct=False)
     first, second = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
-    return fast(native, f"{first} and {second}", f"({promotion.weak}) and {first}")(promoted)
+    return direct(native, full, when=f"{first} and {second}", weak=f"({promotion.weak}) and {first}")

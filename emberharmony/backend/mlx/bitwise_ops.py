@@ -3,9 +3,6 @@
 import mlx.core as mx
 
 from emberharmony.backend.mlx.binding import bitwise
-from emberharmony.backend.mlx.dtypes import promotion
-
-_INEXACT = ("float", "complex")
 
 
 def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
@@ -17,28 +14,24 @@ def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     return outside, mx.where(outside, mx.array(0, x2.dtype), x2)
 
 
-# `x1 + (x2 - x2)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
-def _left(x1: mx.array, x2: mx.array) -> mx.array:
-    outside, count = _outside(x1, x2)
-    return mx.where(outside, mx.zeros_like(x1), mx.left_shift(x1 + (x2 - x2).astype(x1.dtype), count))
+# `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
+def _left(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _outside(x, y)
+    return mx.where(outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
 
 
-def _right(x1: mx.array, x2: mx.array) -> mx.array:
-    outside, count = _outside(x1, x2)
-    filled = -(x1 < 0).astype(x1.dtype)
-    return mx.where(outside, filled, mx.right_shift(x1 + (x2 - x2).astype(x1.dtype), count))
+def _right(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _outside(x, y)
+    filled = -(x < 0).astype(x.dtype)
+    return mx.where(outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
 
 
 class MLXBitwiseOps:
     """Holds the ops of `ops/bitwise.py`."""
 
-    bitwise_and = staticmethod(bitwise(mx.bitwise_and))
-    bitwise_or = staticmethod(bitwise(mx.bitwise_or))
-    bitwise_xor = staticmethod(bitwise(mx.bitwise_xor))
-    bitwise_left_shift = staticmethod(promotion.binary(_left, kinds=("bool", *_INEXACT), direct=False))
-    bitwise_right_shift = staticmethod(promotion.binary(_right, kinds=("bool", *_INEXACT), direct=False))
-
-    @staticmethod
-    def bitwise_not(x: mx.array) -> mx.array:
-        promotion.refuse(x, _INEXACT)
-        return mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x)
+    bitwise_and = bitwise(mx.bitwise_and)
+    bitwise_or = bitwise(mx.bitwise_or)
+    bitwise_xor = bitwise(mx.bitwise_xor)
+    bitwise_left_shift = staticmethod(_left)
+    bitwise_right_shift = staticmethod(_right)
+    bitwise_not = staticmethod(lambda x: mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x))

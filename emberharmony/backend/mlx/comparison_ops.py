@@ -7,6 +7,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.binding import ordered, unequal
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.backend.promote import direct
 from emberharmony.core.options import is_number
 
 
@@ -34,19 +35,19 @@ def _close(x1: mx.array, x2: mx.array, rtol: Any = 1e-5, atol: Any = 1e-8, equal
 class MLXComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
 
-    equal = staticmethod(promotion.binary(mx.equal))
-    not_equal = staticmethod(promotion.binary(unequal))
-    less = staticmethod(ordered(mx.less))
-    less_equal = staticmethod(ordered(mx.less_equal))
-    greater = staticmethod(ordered(mx.greater))
-    greater_equal = staticmethod(ordered(mx.greater_equal))
-    logical_and = staticmethod(promotion.binary(mx.logical_and))
-    logical_or = staticmethod(promotion.binary(mx.logical_or))
-    logical_xor = staticmethod(promotion.binary(lambda x1, x2: unequal(x1 != 0, x2 != 0), direct=False))
-    logical_not = staticmethod(mx.logical_not)
-    isnan = staticmethod(mx.isnan)
-    isinf = staticmethod(mx.isinf)
-    isfinite = staticmethod(mx.isfinite)
+    equal = direct(mx.equal)
+    not_equal = direct(unequal)
+    less = ordered(mx.less)
+    less_equal = ordered(mx.less_equal)
+    greater = ordered(mx.greater)
+    greater_equal = ordered(mx.greater_equal)
+    logical_and = direct(mx.logical_and)
+    logical_or = direct(mx.logical_or)
+    logical_xor = staticmethod(lambda x1, x2: unequal(x1 != 0, x2 != 0))
+    logical_not = direct(mx.logical_not)
+    isnan = direct(mx.isnan)
+    isinf = direct(mx.isinf)
+    isfinite = direct(mx.isfinite)
     isclose = staticmethod(_close)
 
     @staticmethod

@@ -14,11 +14,10 @@ import mlx.core as mx
 from emberharmony.backend.mlx.complex_numbers_ops import paired
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared import elementary
-from emberharmony.core.dispatch import fast
 
 Unary = Callable[[mx.array], mx.array]
-_REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
 
 
 def on_cpu() -> bool:
@@ -28,13 +27,12 @@ def on_cpu() -> bool:
 
 def _or_in_double(native: Unary, double: Unary) -> Any:
     """Returns a float function that uses `double` for float64, and `native` for all other dtypes."""
-
-    def floating(x: mx.array) -> mx.array:
-        x = promotion.floats(x)
-        return double(x) if x.dtype == mx.float64 else native(x)
-
-    when = f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)"
-    return fast(native, when, plain=promotion.plain_inexact)(floating)
+    return direct(
+        native,
+        lambda x: double(x) if x.dtype == mx.float64 else native(x),
+        when=f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)",
+        plain=promotion.plain_inexact,
+    )
 
 
 def exp_of_double(x: mx.array) -> mx.array:
@@ -95,7 +93,6 @@ def _tanh(x: mx.array) -> mx.array:
     square overflows in the second derivative only, and MLX differentiates what a transform of ours runs just once: the
     tape computes the inner ones of nested derivatives.
     """
-    x = promotion.floats(x)
     return mx.tanh(x) if x.dtype == mx.float32 else _derived_tanh(x)
 
 
@@ -114,8 +111,6 @@ def _special(function: Callable[..., mx.array]) -> Unary:
     """
 
     def called(x: mx.array) -> mx.array:
-        promotion.refuse(x, ("complex",))
-        x = promotion.floats(x)
         wide = mx.float64 if on_cpu() else mx.float32
         narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
         return function(narrow, x.astype(wide)).astype(x.dtype)
@@ -181,7 +176,6 @@ _arctan2 = elementwise(mx.arctan2, lambda a, b, y: _by_square(b, a, b), lambda a
 
 
 def _expm1(x: mx.array) -> mx.array:
-    x = promotion.floats(x)
     if promotion.kinds[x.dtype] != "complex":
         return mx.expm1(x)
     # mx.expm1 (MLX 0.32) does not support complex numbers.
@@ -201,8 +195,6 @@ _erf_single = _derived(
 
 
 def _erf(x: mx.array) -> mx.array:
-    promotion.refuse(x, ("complex",))
-    x = promotion.floats(x)
     if x.dtype == mx.float64:
         return elementary.erf(_XP, x)
     return _erf_single(x.astype(mx.float32)).astype(x.dtype)
@@ -211,37 +203,34 @@ def _erf(x: mx.array) -> mx.array:
 class MLXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = staticmethod(_or_in_double(mx.exp, exp_double))
-    sin = staticmethod(_or_in_double(mx.sin, _sin64))
-    cos = staticmethod(_or_in_double(mx.cos, _cos64))
-    expm1 = staticmethod(fast(mx.expm1, promotion.inexact)(_expm1))
-    log = staticmethod(promotion.unary(mx.log))
-    log1p = staticmethod(promotion.unary(mx.log1p))
-    log2 = staticmethod(_or_in_double(mx.log2, _log2_64))
-    log10 = staticmethod(_or_in_double(mx.log10, _log10_64))
-    logaddexp = staticmethod(promotion.binary(logaddexp, **_REAL))
-    logaddexp2 = staticmethod(promotion.binary(_logaddexp2, **_REAL))
-    tan = staticmethod(_or_in_double(mx.tan, _tan64))
-    arcsin = staticmethod(promotion.unary(mx.arcsin))
-    arccos = staticmethod(promotion.unary(mx.arccos))
-    arctan = staticmethod(promotion.unary(mx.arctan))
-    arctan2 = staticmethod(promotion.binary(_arctan2, inexact=True))
-    sinh = staticmethod(promotion.unary(mx.sinh))
-    cosh = staticmethod(promotion.unary(mx.cosh))
-    tanh = staticmethod(
-        fast(mx.tanh, f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")(_tanh)
-    )
-    arcsinh = staticmethod(promotion.unary(mx.arcsinh))
-    arccosh = staticmethod(promotion.unary(mx.arccosh))
-    arctanh = staticmethod(promotion.unary(mx.arctanh))
+    exp = _or_in_double(mx.exp, exp_double)
+    sin = _or_in_double(mx.sin, _sin64)
+    cos = _or_in_double(mx.cos, _cos64)
+    expm1 = direct(mx.expm1, _expm1, when=promotion.inexact)
+    log = direct(mx.log)
+    log1p = direct(mx.log1p)
+    log2 = _or_in_double(mx.log2, _log2_64)
+    log10 = _or_in_double(mx.log10, _log10_64)
+    logaddexp = staticmethod(logaddexp)
+    logaddexp2 = staticmethod(_logaddexp2)
+    tan = _or_in_double(mx.tan, _tan64)
+    arcsin = direct(mx.arcsin)
+    arccos = direct(mx.arccos)
+    arctan = direct(mx.arctan)
+    arctan2 = direct(_arctan2)
+    sinh = direct(mx.sinh)
+    cosh = direct(mx.cosh)
+    tanh = direct(mx.tanh, _tanh, when=f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")
+    arcsinh = direct(mx.arcsinh)
+    arccosh = direct(mx.arccosh)
+    arctanh = direct(mx.arctanh)
     erf = staticmethod(_erf)
     erfc = staticmethod(_special(elementary.erfc))
-    erfinv = staticmethod(_or_in_double(mx.erfinv, _erfinv64))
+    erfinv = _or_in_double(mx.erfinv, _erfinv64)
     i0 = staticmethod(_special(_i0))
 
     @staticmethod
     def exp2(x: mx.array) -> mx.array:
-        x = promotion.floats(x)
         result = mx.power(mx.array(2, x.dtype), x)
         if promotion.kinds[x.dtype] != "complex":
             return result

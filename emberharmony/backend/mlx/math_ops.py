@@ -7,10 +7,8 @@ import mlx.core as mx
 from emberharmony.backend.mlx.binding import REAL, float32_first, ordered, unequal
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated, elementwise, where_transformed
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.core.dispatch import fast
+from emberharmony.backend.promote import direct
 
-_BOOL, _COMPLEX = ("bool",), ("complex",)
-_UNORDERED = ("bool", "complex")
 _NUMBERS = (bool, int, float, complex)
 """The types of weak operands; scalars of NumPy, two of which are subclasses of these, have a dtype."""
 
@@ -213,10 +211,17 @@ def _gcd(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.abs(a)
 
 
-@fast(mx.negative, "{0}.itemsize > 1")
-def _negative(x: mx.array) -> mx.array:
-    promotion.refuse(x, _BOOL)
-    return mx.negative(x)
+def _absolute(x: mx.array) -> mx.array:
+    return _abs(x) if is_complex(x) else mx.abs(x)
+
+
+def sign(x: mx.array) -> mx.array:
+    """Returns the signs of elements, and NaN for NaN, for which mx.sign gives 0."""
+    if is_float(x):
+        return mx.where(mx.isnan(x), x, mx.sign(x))
+    if is_complex(x):
+        return _phase(x)
+    return x if x.dtype == mx.bool_ else mx.sign(x)
 
 
 class MLXMathOps:
@@ -224,25 +229,28 @@ class MLXMathOps:
 
     convert: Any
 
-    add = staticmethod(promotion.binary(mx.add))
-    subtract = staticmethod(promotion.binary(mx.subtract, kinds=_BOOL, guard="{0}.itemsize > 1"))
-    multiply = staticmethod(promotion.binary(mx.multiply))
-    divide = staticmethod(promotion.binary(mx.divide, inexact=True))
-    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
-    floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
-    mod = staticmethod(float32_first(_float_mod, _mod, _UNORDERED))
-    fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
-    power = staticmethod(float32_first(mx.power, _power, _BOOL))
-    hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
-    maximum = staticmethod(ordered(mx.maximum, even_maximum))
-    minimum = staticmethod(ordered(mx.minimum, even_minimum))
-    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
-    gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
-    negative = staticmethod(_negative)
-    square = staticmethod(mx.square)
-    reciprocal = staticmethod(promotion.unary(mx.reciprocal))
-    sqrt = staticmethod(promotion.unary(mx.sqrt))
-    rsqrt = staticmethod(promotion.unary(mx.rsqrt))
+    add = direct(mx.add)
+    subtract = direct(mx.subtract, guard="{0}.itemsize > 1")
+    multiply = direct(mx.multiply)
+    divide = direct(mx.divide)
+    divide_no_nan = staticmethod(_divide_no_nan)
+    floor_divide = staticmethod(_floor_divide)
+    mod = float32_first(_float_mod, _mod)
+    fmod = staticmethod(_fmod)
+    power = float32_first(mx.power, _power)
+    hypot = staticmethod(_hypot)
+    maximum = ordered(mx.maximum, even_maximum)
+    minimum = ordered(mx.minimum, even_minimum)
+    heaviside = staticmethod(_heaviside)
+    gcd = staticmethod(_gcd)
+    negative = direct(mx.negative, when="{0}.itemsize > 1")
+    square = direct(mx.square)
+    reciprocal = direct(mx.reciprocal)
+    sqrt = direct(mx.sqrt)
+    rsqrt = direct(mx.rsqrt)
+    absolute = direct(mx.abs, _absolute, when=REAL.format(0))
+    positive = staticmethod(lambda x: x)
+    sign = staticmethod(sign)
 
     def clip(self, x: mx.array, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None) -> mx.array:
         low, high = min if x_min is None else x_min, max if x_max is None else x_max
@@ -250,24 +258,6 @@ class MLXMathOps:
             if bound is not None:
                 operand = bound if bound.__class__ in _NUMBERS else self.convert(bound)
                 x, limit = promotion.common(x, operand)
-                promotion.refuse(x, _COMPLEX)
+                promotion.refuse(x, ("complex",))
                 x = limited(x, limit)
         return x
-
-    @staticmethod
-    @fast(mx.abs, REAL.format(0))
-    def absolute(x: mx.array) -> mx.array:
-        return _abs(x) if is_complex(x) else mx.abs(x)
-
-    @staticmethod
-    def positive(x: mx.array) -> mx.array:
-        return x
-
-    @staticmethod
-    def sign(x: mx.array) -> mx.array:
-        if is_float(x):
-            # mx.sign gives 0 for NaN.
-            return mx.where(mx.isnan(x), x, mx.sign(x))
-        if is_complex(x):
-            return _phase(x)
-        return x if x.dtype == mx.bool_ else mx.sign(x)

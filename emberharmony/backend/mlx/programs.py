@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.math_ops import MLXMathOps
+from emberharmony.backend.mlx.math_ops import sign
 from emberharmony.backend.shared.programs import BINARY, Program, Step, in_chunks, run
 
 CHUNK = 2**19
@@ -15,7 +15,7 @@ CHUNK = 2**19
 _NATIVES: dict[str, Callable[..., mx.array]] = {
     **{op: getattr(mx, op) for op in (*BINARY, "negative", "square", "sqrt")},
     "absolute": mx.abs,
-    "sign": MLXMathOps.sign,
+    "sign": sign,
 }
 
 

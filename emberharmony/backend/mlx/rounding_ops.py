@@ -9,31 +9,25 @@ from emberharmony.backend.mlx.complex_numbers_ops import paired
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
-from emberharmony.backend.promote import Native
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
-from emberharmony.core.dispatch import fast
 
-_COMPLEX = ("complex",)
+_NARROW = "{0}.itemsize < 8"
+"""The condition that a tensor is not complex, nor of 64 bits."""
+
 _BITS = {2: mx.int16, 4: mx.int32, 8: mx.int64}
 _REACH = {mx.float16: 15, mx.bfloat16: 100, mx.float32: 100, mx.float64: 1000}
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 
 
-def _kept(native: Native) -> Native:
-    """Returns a rounding op that rejects complex tensors; MLX returns integers and booleans unchanged."""
-
-    @fast(native, "{0}.itemsize < 8")
-    def rounded(x: mx.array) -> mx.array:
-        promotion.refuse(x, _COMPLEX)
-        return native(x)
-
-    return rounded
-
-
 def _signbit(x: mx.array) -> mx.array:
-    promotion.refuse(x, _COMPLEX)
     # `view` (MLX 0.32) has no gradient; that of a sign bit is 0.
     return (mx.stop_gradient(x).view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
+
+
+def _trunc(x: mx.array) -> mx.array:
+    # `<=`, because ceil keeps the sign of -0.0.
+    return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
 
 
 def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
@@ -63,17 +57,13 @@ class MLXRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    floor = staticmethod(_kept(mx.floor))
-    ceil = staticmethod(_kept(mx.ceil))
+    # MLX returns integers and booleans unchanged.
+    floor = direct(mx.floor, when=_NARROW)
+    ceil = direct(mx.ceil, when=_NARROW)
+    trunc = staticmethod(_trunc)
     signbit = staticmethod(_signbit)
-    copysign = staticmethod(promotion.binary(_copysign, inexact=True, kinds=_COMPLEX, direct=False))
-    nextafter = staticmethod(promotion.binary(_next, inexact=True, kinds=_COMPLEX, direct=False))
-
-    @staticmethod
-    def trunc(x: mx.array) -> mx.array:
-        promotion.refuse(x, _COMPLEX)
-        # `<=`, because ceil keeps the sign of -0.0.
-        return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
+    copysign = staticmethod(_copysign)
+    nextafter = staticmethod(_next)
 
     _nearest = staticmethod(mx.round)
 
@@ -105,7 +95,7 @@ class MLXRoundingOps(Decimals):
     def ldexp(x1: mx.array, x2: mx.array) -> mx.array:
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
-        promotion.refuse(x, _COMPLEX)
+        promotion.refuse(x, ("complex",))
         reach = _REACH[x.dtype]
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
         # for int64 first, because a cast would change its sign.

@@ -19,7 +19,7 @@ from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
 from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
 from emberharmony.backend.numpy.device_ops import NumpyDeviceOps
 from emberharmony.backend.numpy.dtype_ops import NumpyDTypeOps
-from emberharmony.backend.numpy.dtypes import DTYPES
+from emberharmony.backend.numpy.dtypes import DTYPES, promotion
 from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
@@ -96,6 +96,7 @@ class NumpyBackend(
     name = "numpy"
     tensor_type = np.ndarray
     dtypes = DTYPES
+    promotion = promotion
     listed, blocked = 2, 2**12
     overwrites = True
     wraps = True

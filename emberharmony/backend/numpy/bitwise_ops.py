@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import promotion
-
-_INEXACT = ("float", "complex")
+from emberharmony.backend.promote import direct
 
 
 def _bounded(count: np.ndarray) -> np.ndarray:
@@ -19,17 +17,9 @@ def _bounded(count: np.ndarray) -> np.ndarray:
 class NumpyBitwiseOps:
     """Holds the ops of `ops/bitwise.py`."""
 
-    bitwise_and = staticmethod(promotion.binary(np.bitwise_and, kinds=_INEXACT))
-    bitwise_or = staticmethod(promotion.binary(np.bitwise_or, kinds=_INEXACT))
-    bitwise_xor = staticmethod(promotion.binary(np.bitwise_xor, kinds=_INEXACT))
-    bitwise_left_shift = staticmethod(
-        promotion.binary(lambda x1, x2: np.left_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False)
-    )
-    bitwise_right_shift = staticmethod(
-        promotion.binary(lambda x1, x2: np.right_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False)
-    )
-
-    @staticmethod
-    def bitwise_not(x: np.ndarray) -> np.ndarray:
-        promotion.refuse(x, _INEXACT)
-        return np.invert(x)
+    bitwise_and = direct(np.bitwise_and)
+    bitwise_or = direct(np.bitwise_or)
+    bitwise_xor = direct(np.bitwise_xor)
+    bitwise_left_shift = staticmethod(lambda x, y: np.left_shift(x, _bounded(y)))
+    bitwise_right_shift = staticmethod(lambda x, y: np.right_shift(x, _bounded(y)))
+    bitwise_not = staticmethod(np.invert)

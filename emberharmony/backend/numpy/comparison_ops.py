@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import EQUATED, ORDERED, promotion
-
-_COMPLEX = ("complex",)
+from emberharmony.backend.numpy.dtypes import EQUATED, promotion
+from emberharmony.backend.promote import direct
 
 
 def _close(
@@ -19,19 +18,19 @@ def _close(
 class NumpyComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
 
-    equal = staticmethod(promotion.binary(np.equal, guard=EQUATED))
-    not_equal = staticmethod(promotion.binary(np.not_equal, guard=EQUATED))
-    less = staticmethod(promotion.binary(np.less, kinds=_COMPLEX, guard=ORDERED))
-    less_equal = staticmethod(promotion.binary(np.less_equal, kinds=_COMPLEX, guard=ORDERED))
-    greater = staticmethod(promotion.binary(np.greater, kinds=_COMPLEX, guard=ORDERED))
-    greater_equal = staticmethod(promotion.binary(np.greater_equal, kinds=_COMPLEX, guard=ORDERED))
-    logical_and = staticmethod(promotion.binary(np.logical_and))
-    logical_or = staticmethod(promotion.binary(np.logical_or))
-    logical_xor = staticmethod(promotion.binary(np.logical_xor))
-    logical_not = staticmethod(np.logical_not)
-    isnan = staticmethod(np.isnan)
-    isinf = staticmethod(np.isinf)
-    isfinite = staticmethod(np.isfinite)
+    equal = direct(np.equal, guard=EQUATED)
+    not_equal = direct(np.not_equal, guard=EQUATED)
+    less = direct(np.less)
+    less_equal = direct(np.less_equal)
+    greater = direct(np.greater)
+    greater_equal = direct(np.greater_equal)
+    logical_and = direct(np.logical_and)
+    logical_or = direct(np.logical_or)
+    logical_xor = direct(np.logical_xor)
+    logical_not = direct(np.logical_not)
+    isnan = direct(np.isnan)
+    isinf = direct(np.isinf)
+    isfinite = direct(np.isfinite)
     isclose = staticmethod(_close)
 
     @staticmethod

@@ -9,9 +9,7 @@ from emberharmony.backend.shared.shape import check_parts
 class NumpyComplexNumbersOps:
     """Holds the ops of `ops/complex_numbers.py`."""
 
-    @staticmethod
-    def real(x: np.ndarray) -> np.ndarray:
-        return x.real
+    real = staticmethod(lambda x: x.real)
 
     @staticmethod
     def imag(x: np.ndarray) -> np.ndarray:

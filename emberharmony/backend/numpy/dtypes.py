@@ -33,6 +33,15 @@ _NUMBER = "{1}.__class__ is float or {1}.__class__ is int"
 _SCALAR = "{1}.__class__ is {0}.dtype.type"
 """The condition for a scalar of NumPy with the dtype of the tensor: elements of an array are such scalars."""
 
+ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"
+"""The condition for native order comparisons: NumPy orders complex numbers and strings too, which must be refused."""
+
+EQUATED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufcV')"
+"""The condition for native equality: NumPy compares strings and objects too, which are not tensors."""
+
+NUMBERS = f"({_FLOAT} or {{0}}.dtype.kind in 'fiu')"
+"""The condition for native division with remainder: NumPy divides booleans too, which must be refused."""
+
 # A Python int from 0 to 127 fits every integer dtype. NumPy's own dtypes have isbuiltin == 1; bfloat16 has 2.
 promotion = Promotion(
     DTYPES,
@@ -44,13 +53,5 @@ promotion = Promotion(
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
     weak_inexact=f"({_NUMBER} or {_SCALAR}) and ({_FLOAT})",
     element="{0}.__class__ is native_float64.type or {0}.__class__ is native_float32.type",
+    guards={"real": ORDERED, "real numeric": NUMBERS},
 )
-
-ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"
-"""The condition for native order comparisons: NumPy orders complex numbers and strings too, which must be refused."""
-
-EQUATED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufcV')"
-"""The condition for native equality: NumPy compares strings and objects too, which are not tensors."""
-
-NUMBERS = f"({_FLOAT} or {{0}}.dtype.kind in 'fiu')"
-"""The condition for native division with remainder: NumPy divides booleans too, which must be refused."""

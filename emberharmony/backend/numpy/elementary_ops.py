@@ -1,35 +1,29 @@
 """Elementary and special functions, on NumPy."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared import elementary
-from emberharmony.core.dispatch import fast
 
 _BLOCK = 2**15
 """`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
 FEW = 128
 """Up to this number of elements, calls of Python's function for one number take less time than calls for tensors."""
+_REAL = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 
-def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+def _special(function: Callable[[Any, Any], Any]) -> Any:
     """Returns an op that computes a function of `backend.shared.elementary` in float64."""
-
-    def called(x: np.ndarray) -> np.ndarray:
-        promotion.refuse(x, ("complex",))
-        return elementary.in_double(function, np, promotion.floats(x))
-
-    return called
+    return staticmethod(functools.partial(elementary.in_double, function, np))
 
 
-@fast(np.expm1, "{0}.dtype is native_float32 or {0}.dtype is native_float64")
 def _expm1(x: np.ndarray) -> np.ndarray:
-    x = promotion.floats(x)
     result = np.expm1(x)
     if x.dtype.kind != "c":
         return result
@@ -43,9 +37,7 @@ def _expm1(x: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(x), result, above)
 
 
-@fast(np.log1p, "{0}.dtype is native_float32 or {0}.dtype is native_float64")
 def _log1p(x: np.ndarray) -> np.ndarray:
-    x = promotion.floats(x)
     if x.dtype.kind != "c":
         return np.log1p(x)
     # NumPy 2.4's complex log1p computes log(1 + x), where a small x loses its digits: log1p(1e-20 + 0j) is 0.
@@ -61,8 +53,6 @@ def mapped(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
 
 def erf(x: np.ndarray) -> np.ndarray:
     """Returns the error function."""
-    promotion.refuse(x, ("complex",))
-    x = promotion.floats(x)
     if x.dtype == np.float64:
         return elementary.erf(np, x)
     if x.size <= FEW:
@@ -93,30 +83,30 @@ def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray
 class NumpyElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = staticmethod(promotion.unary(np.exp))
-    expm1 = staticmethod(_expm1)
-    exp2 = staticmethod(promotion.unary(np.exp2))
-    log = staticmethod(promotion.unary(np.log))
-    log1p = staticmethod(_log1p)
-    log2 = staticmethod(promotion.unary(np.log2))
-    log10 = staticmethod(promotion.unary(np.log10))
-    logaddexp = staticmethod(promotion.binary(np.logaddexp, inexact=True))
-    logaddexp2 = staticmethod(promotion.binary(np.logaddexp2, inexact=True))
-    sin = staticmethod(promotion.unary(np.sin))
-    cos = staticmethod(promotion.unary(np.cos))
-    tan = staticmethod(promotion.unary(np.tan))
-    arcsin = staticmethod(promotion.unary(np.arcsin))
-    arccos = staticmethod(promotion.unary(np.arccos))
-    arctan = staticmethod(promotion.unary(np.arctan))
-    arctan2 = staticmethod(promotion.binary(np.arctan2, inexact=True))
-    sinh = staticmethod(promotion.unary(np.sinh))
-    cosh = staticmethod(promotion.unary(np.cosh))
-    tanh = staticmethod(promotion.unary(np.tanh))
-    arcsinh = staticmethod(promotion.unary(np.arcsinh))
-    arccosh = staticmethod(promotion.unary(np.arccosh))
-    arctanh = staticmethod(promotion.unary(np.arctanh))
-    cbrt = staticmethod(promotion.unary(np.cbrt))
+    exp = direct(np.exp)
+    expm1 = direct(np.expm1, _expm1, when=_REAL)
+    exp2 = direct(np.exp2)
+    log = direct(np.log)
+    log1p = direct(np.log1p, _log1p, when=_REAL)
+    log2 = direct(np.log2)
+    log10 = direct(np.log10)
+    logaddexp = direct(np.logaddexp)
+    logaddexp2 = direct(np.logaddexp2)
+    sin = direct(np.sin)
+    cos = direct(np.cos)
+    tan = direct(np.tan)
+    arcsin = direct(np.arcsin)
+    arccos = direct(np.arccos)
+    arctan = direct(np.arctan)
+    arctan2 = direct(np.arctan2)
+    sinh = direct(np.sinh)
+    cosh = direct(np.cosh)
+    tanh = direct(np.tanh)
+    arcsinh = direct(np.arcsinh)
+    arccosh = direct(np.arccosh)
+    arctanh = direct(np.arctanh)
+    cbrt = direct(np.cbrt)
     erf = staticmethod(erf)
-    erfc = staticmethod(_special(elementary.erfc))
-    erfinv = staticmethod(_special(elementary.erfinv))
-    i0 = staticmethod(_special(elementary.i0))
+    erfc = _special(elementary.erfc)
+    erfinv = _special(elementary.erfinv)
+    i0 = _special(elementary.i0)

@@ -3,6 +3,7 @@
 Each rule makes the calls of an op for the arguments that it usually has, to the same bits; it returns None for others.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -161,25 +162,29 @@ def _matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
 
 
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
-LOWERED: dict[Callable[..., Any], Callable[..., Any]] = {
-    NumpyReductionOps.sum: _sum,
-    NumpyReductionOps.mean: _mean,
-    NumpyReductionOps.max: _extreme(np.maximum),
-    NumpyReductionOps.min: _extreme(np.minimum),
-    logsumexp: _logsumexp,
-    NumpyLayersOps.linear: _linear,
-    NumpyShapeOps.reshape: _reshape,
-    NumpyShapeOps.transpose: _transpose,
-    NumpyShapeOps.swapaxes: _swapaxes,
-    NumpyShapeOps.expand_dims: _expand_dims,
-    NumpyShapeOps.squeeze: _squeeze,
-    NumpyIndexingOps.get_item: _get_item,
-    NumpyActivationOps.softmax: _softmax,
-    NumpyActivationOps.log_softmax: _log_softmax,
-    NumpyMathOps.rsqrt: _rsqrt,
-    NumpyTensorOps.cast: _cast,
-    NumpyShapeOps.matrix_transpose: _matrix_transpose,
-    NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
-    **{getattr(NumpyMathOps, ufunc.__name__): _binary(ufunc) for ufunc in _ARITHMETIC},
-}
-"""The rules by the native function."""
+
+
+@functools.cache
+def lowered() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """Returns the rules by the native function, which a backend completes when it is created."""
+    return {
+        NumpyReductionOps.sum: _sum,
+        NumpyReductionOps.mean: _mean,
+        NumpyReductionOps.max: _extreme(np.maximum),
+        NumpyReductionOps.min: _extreme(np.minimum),
+        logsumexp: _logsumexp,
+        NumpyLayersOps.linear: _linear,
+        NumpyShapeOps.reshape: _reshape,
+        NumpyShapeOps.transpose: _transpose,
+        NumpyShapeOps.swapaxes: _swapaxes,
+        NumpyShapeOps.expand_dims: _expand_dims,
+        NumpyShapeOps.squeeze: _squeeze,
+        NumpyIndexingOps.get_item: _get_item,
+        NumpyActivationOps.softmax: _softmax,
+        NumpyActivationOps.log_softmax: _log_softmax,
+        NumpyMathOps.rsqrt: _rsqrt,
+        NumpyTensorOps.cast: _cast,
+        NumpyShapeOps.matrix_transpose: _matrix_transpose,
+        NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
+        **{getattr(NumpyMathOps, ufunc.__name__): _binary(ufunc) for ufunc in _ARITHMETIC},
+    }

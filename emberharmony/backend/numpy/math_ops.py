@@ -2,13 +2,8 @@
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import NUMBERS, ORDERED, promotion
-from emberharmony.core.dispatch import fast
-
-_BOOL, _COMPLEX = ("bool",), ("complex",)
-_UNORDERED = ("bool", "complex")
-_INEXACT = ("bool", "float", "complex")
-_multiply = promotion.binary(np.multiply)
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import direct
 
 
 def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -24,48 +19,30 @@ def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.where(x2 < 0, np.where(np.abs(x1) == 1, sign, 0), np.power(x1, np.maximum(x2, 0))).astype(x1.dtype)
 
 
-@fast(np.square, "{0}.dtype.kind != 'b'")
-def _square(x: np.ndarray) -> np.ndarray:
-    return _multiply(x, x)
-
-
 class NumpyMathOps:
     """Holds the ops of `ops/math.py`."""
 
-    add = staticmethod(promotion.binary(np.add))
-    subtract = staticmethod(promotion.binary(np.subtract, kinds=_BOOL))
-    multiply = staticmethod(_multiply)
-    divide = staticmethod(promotion.binary(np.divide, inexact=True))
-    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
-    floor_divide = staticmethod(promotion.binary(np.floor_divide, kinds=_UNORDERED, guard=NUMBERS))
-    mod = staticmethod(promotion.binary(np.mod, kinds=_UNORDERED, guard=NUMBERS))
-    fmod = staticmethod(promotion.binary(np.fmod, kinds=_UNORDERED, guard=NUMBERS))
-    power = staticmethod(promotion.binary(_power, kinds=_BOOL, fast_native=np.power, guard="{0}.dtype.kind in 'fc'"))
-    hypot = staticmethod(promotion.binary(np.hypot, inexact=True))
-    maximum = staticmethod(promotion.binary(np.maximum, kinds=_COMPLEX, guard=ORDERED))
-    minimum = staticmethod(promotion.binary(np.minimum, kinds=_COMPLEX, guard=ORDERED))
-    fmax = staticmethod(promotion.binary(np.fmax, kinds=_COMPLEX, guard=ORDERED))
-    fmin = staticmethod(promotion.binary(np.fmin, kinds=_COMPLEX, guard=ORDERED))
-    heaviside = staticmethod(promotion.binary(np.heaviside, inexact=True))
-    gcd = staticmethod(promotion.binary(np.gcd, kinds=_INEXACT, direct=False))
-    negative = staticmethod(np.negative)
-    square = staticmethod(_square)
-    reciprocal = staticmethod(promotion.unary(np.reciprocal))
-    sqrt = staticmethod(promotion.unary(np.sqrt))
-
-    @staticmethod
-    @fast(np.absolute, "", promotion.element)
-    def absolute(x: np.ndarray) -> np.ndarray:
-        return np.absolute(x)
-
-    @staticmethod
-    def positive(x: np.ndarray) -> np.ndarray:
-        return x
-
-    @staticmethod
-    def rsqrt(x: np.ndarray) -> np.ndarray:
-        return 1 / np.sqrt(promotion.floats(x))
-
-    @staticmethod
-    def sign(x: np.ndarray) -> np.ndarray:
-        return x if x.dtype.kind == "b" else np.sign(x)
+    add = direct(np.add)
+    subtract = direct(np.subtract)
+    multiply = direct(np.multiply)
+    divide = direct(np.divide)
+    divide_no_nan = staticmethod(_divide_no_nan)
+    floor_divide = direct(np.floor_divide)
+    mod = direct(np.mod)
+    fmod = direct(np.fmod)
+    power = direct(np.power, _power, guard="{0}.dtype.kind in 'fc'")
+    hypot = direct(np.hypot)
+    maximum = direct(np.maximum)
+    minimum = direct(np.minimum)
+    fmax = direct(np.fmax)
+    fmin = direct(np.fmin)
+    heaviside = direct(np.heaviside)
+    gcd = staticmethod(np.gcd)
+    negative = direct(np.negative)
+    square = direct(np.square, lambda x: np.multiply(x, x), when="{0}.dtype.kind != 'b'")
+    reciprocal = direct(np.reciprocal)
+    sqrt = direct(np.sqrt)
+    rsqrt = staticmethod(lambda x: 1 / np.sqrt(x))
+    absolute = direct(np.absolute, weak=promotion.element)
+    positive = staticmethod(lambda x: x)
+    sign = staticmethod(lambda x: x if x.dtype.kind == "b" else np.sign(x))

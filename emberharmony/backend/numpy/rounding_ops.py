@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
-from emberharmony.core.dispatch import fast
 from emberharmony.core.numeric.finfo import FloatInfo
 
 _FURTHEST = 5000
@@ -16,12 +16,7 @@ _FURTHEST = 5000
 
 def _kept(native: np.ufunc) -> Any:
     """Returns a rounding op that calls `native`, but returns integers and booleans unchanged."""
-
-    @fast(native, promotion.inexact)
-    def rounded(x: np.ndarray) -> np.ndarray:
-        return x if x.dtype.kind in "biu" else native(x)
-
-    return rounded
+    return direct(native, lambda x: x if x.dtype.kind in "biu" else native(x), when=promotion.inexact)
 
 
 def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
@@ -38,12 +33,12 @@ class NumpyRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    floor = staticmethod(_kept(np.floor))
-    ceil = staticmethod(_kept(np.ceil))
-    trunc = staticmethod(_kept(np.trunc))
-    copysign = staticmethod(promotion.binary(np.copysign, inexact=True))
-    signbit = staticmethod(np.signbit)
-    nextafter = staticmethod(promotion.binary(np.nextafter, inexact=True))
+    floor = _kept(np.floor)
+    ceil = _kept(np.ceil)
+    trunc = _kept(np.trunc)
+    copysign = direct(np.copysign)
+    signbit = direct(np.signbit)
+    nextafter = direct(np.nextafter)
 
     _nearest = staticmethod(np.rint)
 

@@ -24,7 +24,7 @@ from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
-from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.backend.torch.dtypes import DTYPES, promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
@@ -114,6 +114,7 @@ class TorchBackend(
     name = "torch"
     tensor_type = torch.Tensor
     dtypes = DTYPES
+    promotion = promotion
     exact_type = False
     joinable = 2**14
     listed, blocked = 6, 2**15

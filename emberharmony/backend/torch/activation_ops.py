@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import direct, normalized
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
@@ -44,8 +44,8 @@ class TorchActivationOps:
 
     composed: Callable[[str], Native]
 
-    log_sigmoid = staticmethod(promotion.unary(functional.logsigmoid))
-    selu = staticmethod(promotion.unary(functional.selu))
+    log_sigmoid = direct(functional.logsigmoid)
+    selu = direct(functional.selu)
     softmax = staticmethod(_over_axes(torch.softmax))
     log_softmax = staticmethod(_over_axes(torch.log_softmax))
 

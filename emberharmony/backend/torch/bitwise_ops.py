@@ -1,18 +1,12 @@
 """Bitwise ops, on PyTorch."""
 
-import functools
-
 import torch
 
-from emberharmony.backend.promote import Promotion
+from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
-from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.unsigned import wide
 
-_INEXACT = ("float", "complex")
-_COUNTED = ("bool", *_INEXACT)
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
-_binary = functools.partial(Promotion.binary, promotion)
 
 
 # A processor defines no result for a shift by a negative count, or by at least the width of the dtype. The functions
@@ -35,17 +29,17 @@ def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return unsigned.shift_right(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
 
 
+def _not(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch 2.13 has no `bitwise_not` for wide unsigned dtypes.
+    return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)
+
+
 class TorchBitwiseOps:
     """Holds the ops of `ops/bitwise.py`."""
 
-    bitwise_and = staticmethod(promotion.binary(torch.bitwise_and, kinds=_INEXACT))
-    bitwise_or = staticmethod(promotion.binary(torch.bitwise_or, kinds=_INEXACT))
-    bitwise_xor = staticmethod(promotion.binary(torch.bitwise_xor, kinds=_INEXACT))
-    bitwise_left_shift = staticmethod(_binary(wide(_left, _left), kinds=_COUNTED, direct=False))
-    bitwise_right_shift = staticmethod(_binary(wide(_right, _right_bits64), kinds=_COUNTED, direct=False))
-
-    @staticmethod
-    def bitwise_not(x: torch.Tensor) -> torch.Tensor:
-        promotion.refuse(x, _INEXACT)
-        # PyTorch 2.13 has no `bitwise_not` for wide unsigned dtypes.
-        return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)
+    bitwise_and = direct(torch.bitwise_and)
+    bitwise_or = direct(torch.bitwise_or)
+    bitwise_xor = direct(torch.bitwise_xor)
+    bitwise_left_shift = staticmethod(wide(_left, _left))
+    bitwise_right_shift = staticmethod(wide(_right, _right_bits64))
+    bitwise_not = staticmethod(_not)

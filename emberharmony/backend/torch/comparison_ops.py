@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
+from emberharmony.backend.promote import direct
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
 
@@ -23,28 +23,23 @@ def _close(
     return close | (a.isnan() & b.isnan()) if equal_nan else close
 
 
-@fast(torch.logical_not, "")
-def _not(x: torch.Tensor) -> torch.Tensor:
-    # torch.logical_not raises for wide unsigned dtypes (PyTorch 2.13), and dispatch then calls this function.
-    return torch.eq(x, 0)
-
-
 class TorchComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
 
-    equal = staticmethod(promotion.binary(torch.eq))
-    not_equal = staticmethod(promotion.binary(torch.ne))
-    less = staticmethod(promotion.binary(torch.lt, ordered=True))
-    less_equal = staticmethod(promotion.binary(torch.le, ordered=True))
-    greater = staticmethod(promotion.binary(torch.gt, ordered=True))
-    greater_equal = staticmethod(promotion.binary(torch.ge, ordered=True))
-    logical_and = staticmethod(promotion.binary(torch.logical_and, weak=False))
-    logical_or = staticmethod(promotion.binary(torch.logical_or, weak=False))
-    logical_xor = staticmethod(promotion.binary(torch.logical_xor, weak=False))
-    logical_not = staticmethod(_not)
-    isnan = staticmethod(torch.isnan)
-    isinf = staticmethod(torch.isinf)
-    isfinite = staticmethod(torch.isfinite)
+    equal = direct(torch.eq)
+    not_equal = direct(torch.ne)
+    less = direct(torch.lt)
+    less_equal = direct(torch.le)
+    greater = direct(torch.gt)
+    greater_equal = direct(torch.ge)
+    logical_and = direct(torch.logical_and, weak=False)
+    logical_or = direct(torch.logical_or, weak=False)
+    logical_xor = direct(torch.logical_xor, weak=False)
+    # torch.logical_not raises for wide unsigned dtypes (PyTorch 2.13), and dispatch then calls the other function.
+    logical_not = direct(torch.logical_not, lambda x: torch.eq(x, 0))
+    isnan = direct(torch.isnan)
+    isinf = direct(torch.isinf)
+    isfinite = direct(torch.isfinite)
     isclose = staticmethod(_close)
 
     @staticmethod

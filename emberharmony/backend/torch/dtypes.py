@@ -6,10 +6,11 @@ import numpy as np
 import torch
 
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.promote import SAME, Native, Promotion
+from emberharmony.backend.promote import SAME, Direct, Native, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
+from emberharmony.core.registry import Facts
 from emberharmony.core.state.handlers import passing
 
 DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
@@ -114,10 +115,12 @@ class _Promotion(Promotion):
         """
         return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
 
-    def binary(self, native: Native, *, ordered: bool = False, **options: Any) -> Native:
-        """Returns a binary op over `native`; `ordered` means that its result depends on the order of the values."""
-        options.setdefault("fast_native", native)
-        return super().binary(through_int64(native, ordered), **options)
+    def whole(self, own: Native, facts: Facts, count: int) -> Native:
+        """Returns the whole op; a native function of two tensors also gets those of wide unsigned dtypes."""
+        if isinstance(own, Direct) and own.full is own.native and count == 2 and facts.gives != "float":
+            full = through_int64(own.native, facts.takes.startswith("real"))
+            own = Direct(own.native, full, own.guard, own.weak, own.when, own.plain)
+        return super().whole(own, facts, count)
 
 
 promotion = _Promotion(

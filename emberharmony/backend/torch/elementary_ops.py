@@ -6,34 +6,25 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.dispatch import fast
+from emberharmony.backend.promote import direct
 
 Unary = Callable[[torch.Tensor], torch.Tensor]
 Binary = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-_REAL: dict[str, Any] = {"inexact": True, "weak": False, "kinds": ("complex",), "guard": "{0}.dtype.is_floating_point"}
+_REAL = "{0}.dtype.is_floating_point"
 
 
 def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a float function that computes half precision in float32: PyTorch's kernel loses digits near zero."""
 
-    @fast(native, "{0}.dtype is native_float32")
-    def floating(x: torch.Tensor) -> torch.Tensor:
-        x = promotion.floats(x)
+    def full(x: torch.Tensor) -> torch.Tensor:
         return native(x) if x.dtype.itemsize > 2 else native(x.float()).to(x.dtype)
 
-    return floating
+    return direct(native, full, when="{0}.dtype is native_float32")
 
 
 def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a float function that uses `mended` for complex tensors: PyTorch has some special values wrong."""
-
-    @fast(native, "{0}.dtype.is_floating_point")
-    def floating(x: torch.Tensor) -> torch.Tensor:
-        x = promotion.floats(x)
-        return mended(x) if x.dtype.is_complex else native(x)
-
-    return floating
+    return direct(native, lambda x: mended(x) if x.dtype.is_complex else native(x), when=_REAL)
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
@@ -128,29 +119,29 @@ def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
 class TorchElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = staticmethod(promotion.unary(torch.exp))
-    expm1 = staticmethod(_in_complex(torch.expm1, _expm1))
-    exp2 = staticmethod(promotion.unary(torch.exp2))
-    log = staticmethod(promotion.unary(torch.log))
-    log1p = staticmethod(_in_complex(torch.log1p, _log1p))
-    log2 = staticmethod(promotion.unary(torch.log2))
-    log10 = staticmethod(promotion.unary(torch.log10))
-    logaddexp = staticmethod(promotion.binary(_summed(torch.logaddexp, torch.exp), **_REAL))
-    logaddexp2 = staticmethod(promotion.binary(_summed(_logaddexp2, torch.exp2), direct=False, **_REAL))
-    sin = staticmethod(promotion.unary(torch.sin))
-    cos = staticmethod(promotion.unary(torch.cos))
-    tan = staticmethod(promotion.unary(torch.tan))
-    arcsin = staticmethod(promotion.unary(torch.arcsin))
-    arccos = staticmethod(_in_complex(torch.arccos, _arccos))
-    arctan = staticmethod(promotion.unary(torch.arctan))
-    arctan2 = staticmethod(promotion.binary(torch.arctan2, inexact=True, weak=False))
-    sinh = staticmethod(promotion.unary(torch.sinh))
-    cosh = staticmethod(promotion.unary(torch.cosh))
-    tanh = staticmethod(promotion.unary(torch.tanh))
-    arcsinh = staticmethod(promotion.unary(torch.arcsinh))
-    arccosh = staticmethod(promotion.unary(torch.arccosh))
-    arctanh = staticmethod(promotion.unary(torch.arctanh))
-    erf = staticmethod(_in_float32(torch.erf))
-    erfc = staticmethod(promotion.unary(torch.erfc))
-    erfinv = staticmethod(promotion.unary(torch.erfinv))
-    i0 = staticmethod(promotion.unary(_i0))
+    exp = direct(torch.exp)
+    expm1 = _in_complex(torch.expm1, _expm1)
+    exp2 = direct(torch.exp2)
+    log = direct(torch.log)
+    log1p = _in_complex(torch.log1p, _log1p)
+    log2 = direct(torch.log2)
+    log10 = direct(torch.log10)
+    logaddexp = direct(_summed(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
+    logaddexp2 = staticmethod(_summed(_logaddexp2, torch.exp2))
+    sin = direct(torch.sin)
+    cos = direct(torch.cos)
+    tan = direct(torch.tan)
+    arcsin = direct(torch.arcsin)
+    arccos = _in_complex(torch.arccos, _arccos)
+    arctan = direct(torch.arctan)
+    arctan2 = direct(torch.arctan2, weak=False)
+    sinh = direct(torch.sinh)
+    cosh = direct(torch.cosh)
+    tanh = direct(torch.tanh)
+    arcsinh = direct(torch.arcsinh)
+    arccosh = direct(torch.arccosh)
+    arctanh = direct(torch.arctanh)
+    erf = _in_float32(torch.erf)
+    erfc = direct(torch.erfc)
+    erfinv = direct(torch.erfinv)
+    i0 = direct(_i0)

@@ -7,25 +7,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.promote import Promotion
+from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
-from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.dtypes import promotion, through_int64
 from emberharmony.backend.torch.unsigned import Binary, wide
-from emberharmony.core.dispatch import fast
 
-_BOOL = ("bool",)
-_UNORDERED = ("bool", "complex")
-_INEXACT = ("bool", "float", "complex")
 _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
 """The largest number that every floating dtype can represent: the maximum of float16."""
 _FLOAT32 = "{0}.dtype is native_float32"
+_multiplied = through_int64(torch.multiply, ordered=False)
 _FLOAT64, _clamp = torch.float64, torch.clamp
-# `promotion.binary` computes wide unsigned dtypes as int64 modulo 2**64, which is wrong for ops that divide. These use
-# the method of the base class, and `unsigned.wide`.
-_binary = functools.partial(Promotion.binary, promotion)
-_multiply = promotion.binary(torch.multiply)
-
 
 _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
 """When the native sum with a Python number is right: PyTorch adds infinity to a complex tensor with a NaN part."""
@@ -46,8 +38,8 @@ def _by_parts(native: Binary) -> Binary:
     return added
 
 
-def _sum(native: Binary, kinds: tuple[str, ...] = ()) -> Any:
-    return fast(native, promotion.same, _FINITE)(promotion.binary(_by_parts(native), kinds=kinds, direct=False))
+def _sum(native: Binary) -> Any:
+    return direct(native, through_int64(_by_parts(native), ordered=False), weak=_FINITE)
 
 
 # `torch.floor_divide` raises where a derivative is needed (PyTorch 2.13); `torch.div` has the derivative 0.
@@ -102,7 +94,8 @@ def _heaviside(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return torch.where(x1.isnan(), x1, torch.where(x1 == 0, x2, (x1 > 0).to(x1.dtype)))
 
 
-def _sign(x: torch.Tensor) -> torch.Tensor:
+def sign(x: torch.Tensor) -> torch.Tensor:
+    """Returns the sign of floating numbers."""
     # torch.sign gives 0 for NaN.
     return torch.sign(x).masked_fill_(x.isnan(), math.nan)
 
@@ -118,9 +111,25 @@ def _gcd(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return torch.gcd(x1, x2).abs()
 
 
-@fast(torch.square, "{0}.dtype.is_floating_point")
-def _square(x: torch.Tensor) -> torch.Tensor:
-    return _multiply(x, x)
+def _negative(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return (-x.to(torch.int64)).to(x.dtype)
+    if x.dtype.is_complex:
+        # The vectorised kernel for complex numbers (PyTorch 2.13) gives +0.0 for a part that is +0.0, not -0.0.
+        return torch.view_as_complex(-torch.view_as_real(x.resolve_conj()))
+    return torch.negative(x)
+
+
+def _absolute(x: torch.Tensor) -> torch.Tensor:
+    return x if x.dtype is torch.bool or not x.dtype.is_signed else torch.absolute(x)
+
+
+def _sign_of_any(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype.is_complex:
+        return torch.sgn(x)
+    if x.dtype.is_floating_point:
+        return sign(x)
+    return torch.sign(x) if x.dtype.is_signed else (x != 0).to(x.dtype)
 
 
 def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
@@ -134,37 +143,29 @@ class TorchMathOps:
 
     convert: Any
 
-    add = staticmethod(_sum(torch.add))
-    subtract = staticmethod(_sum(torch.subtract, _BOOL))
-    multiply = staticmethod(_multiply)
-    divide = staticmethod(promotion.binary(torch.divide, inexact=True))
-    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
-    floor_divide = staticmethod(
-        _binary(
-            wide(_divided(_floor_divide), unsigned.floor_divide),
-            kinds=_UNORDERED,
-            fast_native=_floor_divide,
-            guard=_FLOAT32,
-        )
-    )
-    mod = staticmethod(
-        _binary(wide(_divided(_remainder), unsigned.mod), kinds=_UNORDERED, fast_native=_remainder, guard=_FLOAT32)
-    )
-    fmod = staticmethod(
-        _binary(wide(_divided(torch.fmod), unsigned.mod), kinds=_UNORDERED, fast_native=torch.fmod, guard=_FLOAT32)
-    )
-    power = staticmethod(
-        _binary(wide(_power, unsigned.power), kinds=_BOOL, fast_native=torch.pow, guard=_FLOAT32),
-    )
-    hypot = staticmethod(promotion.binary(_hypot, inexact=True, weak=False))
-    maximum = staticmethod(promotion.binary(torch.maximum, weak=False, ordered=True))
-    minimum = staticmethod(promotion.binary(torch.minimum, weak=False, ordered=True))
-    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=("complex",), direct=False))
-    gcd = staticmethod(_binary(wide(_gcd, unsigned.gcd), kinds=_INEXACT, direct=False))
-    reciprocal = staticmethod(promotion.unary(torch.reciprocal))
-    square = staticmethod(_square)
-    sqrt = staticmethod(promotion.unary(torch.sqrt))
-    rsqrt = staticmethod(promotion.unary(torch.rsqrt))
+    add = _sum(torch.add)
+    subtract = _sum(torch.subtract)
+    multiply = direct(torch.multiply)
+    divide = direct(torch.divide)
+    divide_no_nan = staticmethod(_divide_no_nan)
+    # int64 modulo 2**64 is wrong for wide unsigned dtypes where an op divides.
+    floor_divide = direct(_floor_divide, wide(_divided(_floor_divide), unsigned.floor_divide), guard=_FLOAT32)
+    mod = direct(_remainder, wide(_divided(_remainder), unsigned.mod), guard=_FLOAT32)
+    fmod = direct(torch.fmod, wide(_divided(torch.fmod), unsigned.mod), guard=_FLOAT32)
+    power = direct(torch.pow, wide(_power, unsigned.power), guard=_FLOAT32)
+    hypot = direct(_hypot, weak=False)
+    maximum = direct(torch.maximum, weak=False)
+    minimum = direct(torch.minimum, weak=False)
+    heaviside = staticmethod(_heaviside)
+    gcd = staticmethod(wide(_gcd, unsigned.gcd))
+    reciprocal = direct(torch.reciprocal)
+    square = direct(torch.square, lambda x: _multiplied(x, x), when="{0}.dtype.is_floating_point")
+    sqrt = direct(torch.sqrt)
+    rsqrt = direct(torch.rsqrt)
+    positive = staticmethod(lambda x: x)
+    negative = staticmethod(_negative)
+    absolute = direct(torch.absolute, _absolute, when="{0}.dtype.is_signed")
+    sign = direct(sign, _sign_of_any, when="{0}.dtype.is_floating_point")
 
     def clip(
         self, x: torch.Tensor, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
@@ -180,30 +181,3 @@ class TorchMathOps:
                 # Where `x` equals a bound, its derivative must be 1, as in torch.clamp; that of torch.maximum is 1/2.
                 x = torch.clamp(x, **{name: limit}) if x.dtype.is_floating_point else nearer(x, limit)
         return x
-
-    @staticmethod
-    def positive(x: torch.Tensor) -> torch.Tensor:
-        return x
-
-    @staticmethod
-    def negative(x: torch.Tensor) -> torch.Tensor:
-        if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
-            return (-x.to(torch.int64)).to(x.dtype)
-        if x.dtype.is_complex:
-            # The vectorised kernel for complex numbers (PyTorch 2.13) gives +0.0 for a part that is +0.0, not -0.0.
-            return torch.view_as_complex(-torch.view_as_real(x.resolve_conj()))
-        return torch.negative(x)
-
-    @staticmethod
-    @fast(torch.absolute, "{0}.dtype.is_signed")
-    def absolute(x: torch.Tensor) -> torch.Tensor:
-        return x if x.dtype is torch.bool or not x.dtype.is_signed else torch.absolute(x)
-
-    @staticmethod
-    @fast(_sign, "{0}.dtype.is_floating_point")
-    def sign(x: torch.Tensor) -> torch.Tensor:
-        if x.dtype.is_complex:
-            return torch.sgn(x)
-        if x.dtype.is_floating_point:
-            return _sign(x)
-        return torch.sign(x) if x.dtype.is_signed else (x != 0).to(x.dtype)

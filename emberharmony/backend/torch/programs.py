@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.shared.programs import BINARY, COMMUTATIVE, Program, Step, in_blocks, run
-from emberharmony.backend.torch.math_ops import TorchMathOps
+from emberharmony.backend.torch.math_ops import sign
 
 _LISTS = {
     "add": "add",
@@ -32,7 +32,7 @@ _FUSED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def _sign(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
-    found = TorchMathOps.sign(x)
+    found = sign(x)
     return found if out is None else out.copy_(found)
 
 
@@ -60,7 +60,7 @@ def listed(program: Program, columns: Sequence[Sequence[torch.Tensor]]) -> list[
 
     def new(step: Step, registers: Sequence[Any]) -> list[torch.Tensor]:
         if step.op == "sign":
-            return list(map(TorchMathOps.sign, registers[step.first]))
+            return list(map(sign, registers[step.first]))
         return list(_call(_NEW, step, registers, number)())
 
     def reusing(step: Step, registers: Sequence[Any], register: int) -> bool:

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.dispatch import fast
 
 _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.float64: 1000}
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
@@ -15,16 +15,9 @@ _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.floa
 
 def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a rounding op that returns integers and booleans unchanged."""
-
-    @fast(native, "{0}.dtype is native_float32")
-    def rounded(x: torch.Tensor) -> torch.Tensor:
-        promotion.refuse(x, ("complex",))
-        return native(x) if x.dtype.is_floating_point else x
-
-    return rounded
+    return direct(native, lambda x: native(x) if x.dtype.is_floating_point else x, when="{0}.dtype is native_float32")
 
 
-@fast(torch.signbit, "{0}.dtype.is_floating_point")
 def _signbit(x: torch.Tensor) -> torch.Tensor:
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):  # PyTorch 2.12 has no kernel for them
         return torch.zeros_like(x, dtype=torch.bool)
@@ -36,12 +29,12 @@ class TorchRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
-    floor = staticmethod(_kept(torch.floor))
-    ceil = staticmethod(_kept(torch.ceil))
-    trunc = staticmethod(_kept(torch.trunc))
-    copysign = staticmethod(promotion.binary(torch.copysign, inexact=True))
-    signbit = staticmethod(_signbit)
-    nextafter = staticmethod(promotion.binary(torch.nextafter, inexact=True, weak=False))
+    floor = _kept(torch.floor)
+    ceil = _kept(torch.ceil)
+    trunc = _kept(torch.trunc)
+    copysign = direct(torch.copysign)
+    signbit = direct(torch.signbit, _signbit, when="{0}.dtype.is_floating_point")
+    nextafter = direct(torch.nextafter, weak=False)
 
     _nearest = staticmethod(torch.round)
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.errors import DTypeError
-from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import Sample, binary, case, grid, unary
 
 INTS: dict[str, Any] = {
@@ -17,7 +15,7 @@ BITS: dict[str, Any] = INTS | {"integers": ("bool", *INTS["integers"])}
 _SHIFTS = (case(np.array([1.0, 5.0, 7.0, 0.0]), np.array([1.0, 0.0, 3.0, 6.0])), case(grid(0, 60), np.array(1.0)))
 
 SAMPLES = [
-    binary("bitwise_and", np.bitwise_and, 0, 60, **BITS, refuses=((DTypeError, case(ONES_4, ONES_4)),)),
+    binary("bitwise_and", np.bitwise_and, 0, 60, **BITS),
     binary("bitwise_or", np.bitwise_or, 0, 60, **BITS),
     binary("bitwise_xor", np.bitwise_xor, 0, 60, **BITS),
     unary("bitwise_not", np.bitwise_not, 0, 60, **BITS),

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.errors import DTypeError
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, WHOLE, Sample, binary, case, grid, unary
 
 REAL = FLOATS + HALVES
@@ -20,7 +19,7 @@ ANY: dict[str, Any] = {"dtypes": REAL + COMPLEX, "integers": WHOLE, **B}
 
 SAMPLES = [
     *(
-        binary(name, getattr(np, name), -3, 3, dtypes=REAL, integers=WHOLE, refuses=((DTypeError, case(_J, _J)),), **B)
+        binary(name, getattr(np, name), -3, 3, dtypes=REAL, integers=WHOLE, **B)
         for name in ("less", "less_equal", "greater", "greater_equal")
     ),
     *(binary(name, getattr(np, name), -3, 3, **ANY) for name in ("equal", "not_equal")),

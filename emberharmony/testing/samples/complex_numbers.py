@@ -10,8 +10,8 @@ _COMPLEX = np.array([1 + 2j, -3.5j, 2.0, -1.0 + 0j, 0j, np.inf - 1j])
 _PAIRS = grid(-5, 5, 12)
 
 SAMPLES = [
-    unary("real", np.real, dtypes=ALL, integers=INTEGERS, result="real", differentiable=True),
-    unary("imag", np.imag, dtypes=ALL, integers=INTEGERS, result="real", differentiable=True),
+    unary("real", np.real, dtypes=ALL, integers=INTEGERS, differentiable=True),
+    unary("imag", np.imag, dtypes=ALL, integers=INTEGERS, differentiable=True),
     unary("conj", np.conj, dtypes=ALL, integers=INTEGERS, differentiable=True),
     unary("angle", np.angle, dtypes=ALL, integers=INTEGERS, result="float real", tolerance=3, differentiable=True),
     Sample("isreal", np.isreal, (case(_COMPLEX),), dtypes=COMPLEX, result="bool"),

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.errors import DTypeError
-from emberharmony.testing.refused import ONES_4
 from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
 
 REAL = FLOATS + HALVES
@@ -27,7 +25,7 @@ def _round(x: Any, decimals: int = 0) -> Any:
 
 
 SAMPLES = [
-    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS, refuses=((DTypeError, case(ONES_4 * 1j)),)),
+    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
     unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
     unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
     Sample(
@@ -54,7 +52,6 @@ SAMPLES = [
         np.copysign,
         dtypes=REAL,
         integers=("int32",),
-        result="float",
         differentiable=True,
     ),
     unary(
@@ -65,7 +62,7 @@ SAMPLES = [
         result="float",
         differentiable=True,
     ),
-    unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8"), result="bool"),
+    unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8")),
     Sample("nextafter", np.nextafter, (case(*_NEXT),), dtypes=("float64",)),
     Sample(
         "ldexp",
