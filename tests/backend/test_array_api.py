@@ -162,6 +162,22 @@ def test_a_backend_of_any_kind_takes_default_bodies() -> None:
         assert ops.logsumexp(x).dtype == np.float32
 
 
+def test_a_default_body_conjugates() -> None:
+    small = type("SmallBackend", (NumpyBackend,), {"name": "small", "conj": None})()
+    with ops.use_backend(small):
+        assert ops.conj([1 + 2j]).tolist() == [1 - 2j]
+        assert ops.dtype(ops.conj([1.0])) == "float32"
+
+
+def test_a_library_that_draws_itself_has_no_state_of_ours() -> None:
+    draw = {"standard_uniform": lambda shape, dtype=None: np.full(shape, 0.5, dtype)}
+    made = from_array_api("drawing", np, tensor_type=np.ndarray, extras=draw)
+    with ops.use_backend(made):
+        assert ops.random.uniform((2,)).tolist() == [0.5, 0.5]
+        with pytest.raises(UnsupportedOpError, match="cannot save its default streams"):
+            ops.random.get_state()
+
+
 def test_numbers_drawn_by_default_are_below_one_in_half_precision() -> None:
     small = type("SmallBackend", (NumpyBackend,), {"name": "small", "standard_uniform": None})()
     with ops.use_backend(small):

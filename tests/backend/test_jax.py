@@ -65,6 +65,13 @@ def test_integers_divide_and_wrap_as_on_the_other_backends() -> None:
 
 
 @pytest.mark.usefixtures("on_jax")
+def test_functions_of_complex_numbers_are_right_below_a_branch_cut() -> None:
+    below = ops.array(complex(-4.0, -0.0))
+    assert complex(ops.sqrt(below)) == pytest.approx(-2j)
+    assert complex(ops.arccosh(below)) == pytest.approx(np.arccosh(complex(-4.0, -0.0)))
+
+
+@pytest.mark.usefixtures("on_jax")
 def test_the_last_of_equal_indices_is_written_and_extremes_keep_nan() -> None:
     x = tensor(1.0, 2.0, 3.0)
     assert ops.scatter_update(x, [[0], [0], [-1]], tensor(5.0, 6.0, 7.0)).tolist() == [6.0, 2.0, 7.0]

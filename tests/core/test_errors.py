@@ -34,3 +34,9 @@ def test_suggest_names_the_nearest_name() -> None:
 
 def test_suggest_is_empty_when_no_name_is_near() -> None:
     assert errors.suggest("zzz", ["numpy", "torch", "mlx"]) == ""
+
+
+def test_brief_cuts_long_values() -> None:
+    assert errors.brief("x" * 58) == repr("x" * 58)
+    assert errors.brief("x" * 59) == f"'{'x' * 56}…"
+    assert errors.brief([1, 2]) == "[1, 2]"

@@ -96,6 +96,11 @@ class Pair(NamedTuple):
     second: Any
 
 
+def test_without_an_axis_indices_are_taken_from_the_flattened_tensor(backend: str) -> None:
+    x, indices = TensorSpec((2, 3), "float32"), ops.array([5, 0, 1, 2])
+    assert ops.eval_shape(lambda x: ops.take_along_axis(x, indices, None), x).shape == (4,)
+
+
 def test_arguments_and_results_are_trees(backend: str) -> None:
     def f(pair: Pair, options: dict[str, Any]) -> Any:
         return {"sum": pair.first + pair.second, "rows": [ops.reshape(pair.first, (options["rows"], -1))], "none": None}
