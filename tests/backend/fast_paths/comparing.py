@@ -136,7 +136,7 @@ def _is_own(frame: Any) -> bool:
 
 
 Case = tuple[tuple[Any, ...], dict[str, Any]]
-MANY = 60
+MANY = 100
 
 
 def case(*args: Any, **kwargs: Any) -> Case:
