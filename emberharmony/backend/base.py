@@ -122,14 +122,17 @@ class Backend(Steps, Transforms, Probes):
         """Makes whole ops of the functions of promoted tensors that the class, or a class above it, defines for ops."""
         if cls.promotion is None:
             return
-        for name, spec in OPS.items():
-            owner = next((kind for kind in cls.__mro__ if name in kind.__dict__), None) if spec.facts.takes else None
-            own: Any = None if owner is None else owner.__dict__[name]
-            function = own.__func__ if isinstance(own, staticmethod) else own
-            # Others are whole already, methods, or unsupported.
-            if isinstance(own, Direct) or (function is not own and not hasattr(function, "__fast__")):
-                whole = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
-                setattr(owner, name, staticmethod(whole))
+        left = {name for name, spec in OPS.items() if spec.facts.takes}
+        for owner in cls.__mro__:
+            for name in left & owner.__dict__.keys():
+                own = owner.__dict__[name]
+                function = own.__func__ if isinstance(own, staticmethod) else own
+                # Others are whole already, methods, or unsupported.
+                if isinstance(own, Direct) or (function is not own and not hasattr(function, "__fast__")):
+                    spec = OPS[name]
+                    whole = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
+                    setattr(owner, name, staticmethod(whole))
+            left -= owner.__dict__.keys()
 
     @property
     def unwatched(self) -> "Backend":
