@@ -220,3 +220,8 @@ def test_traced_tensors_in_a_list_reach_their_tape(backend: str) -> None:
     x = ops.array([2.0, 3.0])
     found = ops.grad(lambda x: ops.sum(ops.multiply([ops.take(x, 1), ops.take(x, 0)], [5.0, 7.0])))(x)
     assert found.tolist() == [7.0, 5.0]
+
+
+def test_an_error_of_a_function_stays_itself_beside_a_list(backend: str) -> None:
+    with pytest.raises(KeyError, match="absent"):
+        ops.map(lambda x: {}["absent"], [1.0, 2.0])
