@@ -16,22 +16,24 @@ _FLOATING = ("float", "complex")
 _UNARY = {
     **{name: name for name in ("exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt")},
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: name for name in ("reciprocal", "exp2", "expm1", "log1p")},
+    **{name: name for name in ("reciprocal", "exp2")},
 }
 """Float functions of one tensor: the name of the op, and that in the namespace."""
-_BINARY = {
+_OTHERS = {
     **{name: name for name in ("divide", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "subtract")},
     **{name: name for name in ("floor_divide", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "equal")},
     **{name: name for name in ("not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum")},
     "arctan2": "atan2",
     "mod": "remainder",
+    "negative": "negative",
+    "bitwise_not": "bitwise_invert",
 }
-"""Functions of two tensors: the name of the op, and that in the namespace."""
+"""Other functions: the name of the op, and that in the namespace."""
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
-def _binary(library: Library, native: Function, facts: Facts) -> Function:
-    """Returns a function of two tensors of one dtype, for all dtypes that the op takes."""
+def _for_all(library: Library, native: Function, facts: Facts) -> Function:
+    """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
     if facts.takes == "real numeric":
         return _dividing(library, native)
     return _ordering(library, native) if facts.takes == "real" and facts.gives != "float" else native
@@ -40,26 +42,26 @@ def _binary(library: Library, native: Function, facts: Facts) -> Function:
 def _dividing(library: Library, native: Function) -> Function:
     """Returns a division, which is 0 where an integer is divided by 0: the standard leaves that open."""
 
-    def divided(a: Any, b: Any) -> Any:
+    def divide(a: Any, b: Any) -> Any:
         if library.kind(a) not in ("signed", "unsigned"):
             return native(a, b)
         zero = library.number(0, b)
         by_zero = library.xp.equal(b, zero)
         return library.xp.where(by_zero, zero, native(a, library.xp.where(by_zero, library.number(1, b), b)))
 
-    return divided
+    return divide
 
 
 def _ordering(library: Library, native: Function) -> Function:
     """Returns a function that depends on the order of the elements; the standard does not order booleans."""
 
-    def ordered(a: Any, b: Any) -> Any:
+    def compare(a: Any, b: Any) -> Any:
         if library.kind(a) != "bool":
             return native(a, b)
         small = library.dtypes["uint8"]
         return library.astype(native(library.astype(a, small), library.astype(b, small)), a.dtype)
 
-    return ordered
+    return compare
 
 
 def bind(library: Library) -> dict[str, Function]:
@@ -69,28 +71,29 @@ def bind(library: Library) -> dict[str, Function]:
         native = library.function(name)
         if native is not None:
             found[op] = direct(native)
-    for op, name in _BINARY.items():
+    for op, name in _OTHERS.items():
         native = library.function(name)
         if native is not None:
-            found[op] = _binary(library, native, OPS[op].facts)
+            found[op] = _for_all(library, native, OPS[op].facts)
     for op in _LOGICAL:
         native = library.function(op)
         if native is not None:
             found[op] = _logical(library, native)
     own = _Elementwise(library)
-    needs = {"power": "pow", "add": "add", "multiply": "multiply", "absolute": "abs", "bitwise_not": "bitwise_invert"}
-    needs |= {
-        name: name for name in ("negative", "sign", "square", "isnan", "isinf", "isfinite", "logical_not", "conj")
+    needs = {
+        "power": "pow",
+        "add": "add",
+        "multiply": "multiply",
+        "absolute": "abs",
+        "expm1": "expm1",
+        "log1p": "log1p",
     }
+    needs |= {name: name for name in ("sign", "square", "isnan", "isinf", "isfinite", "logical_not", "conj")}
     needs |= {name: name for name in ("floor", "ceil", "trunc", "real", "imag", "signbit")}
     needs |= {name: name for name in ("bitwise_left_shift", "bitwise_right_shift")}
     for op, name in needs.items():
         if library.function(name) is not None:
             found[op] = getattr(own, op)
-    if "expm1" in found:
-        found["expm1"] = own.expm1
-    if "log1p" in found:
-        found["log1p"] = own.log1p
     return found
 
 
@@ -127,9 +130,6 @@ class _Elementwise:
         usual = power(a, xp.where(negative, zero, b))
         return xp.where(negative, xp.where(size_one, sign, zero), usual)
 
-    def negative(self, x: Any) -> Any:
-        return self._xp.negative(x)
-
     def absolute(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.abs(x)
 
@@ -156,9 +156,6 @@ class _Elementwise:
     def logical_not(self, x: Any) -> Any:
         return self._xp.logical_not(self._library.cast(x, self._library.dtypes["bool"]))
 
-    def bitwise_not(self, x: Any) -> Any:
-        return self._xp.bitwise_invert(x)
-
     def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
@@ -177,9 +174,7 @@ class _Elementwise:
         return self._shifted(x, y, self._library.function("bitwise_right_shift"), False)
 
     def _kept(self, x: Any, native: Function) -> Any:
-        if self._library.kind(x) in ("bool", "signed", "unsigned"):
-            return x
-        return native(x)
+        return native(x) if self._library.kind(x) in _FLOATING else x
 
     def floor(self, x: Any) -> Any:
         return self._kept(x, self._xp.floor)
