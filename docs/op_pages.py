@@ -151,7 +151,7 @@ GIVES = {
 def _types(spec: OpSpec) -> Iterator[str]:
     facts = spec.facts
     if facts.takes:
-        refused = f"; {' and '.join(facts.refused)} ones raise a `DTypeError`" if facts.refused else ""
+        refused = f"; {' and '.join(facts.refuses)} ones raise a `DTypeError`" if facts.refuses else ""
         yield f"It takes {facts.takes} dtypes{refused}. The result has {GIVES[facts.gives]}."
     row = all_samples().get(spec.name)
     if row is not None and not row.reference:

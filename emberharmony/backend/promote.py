@@ -69,6 +69,10 @@ SAME = "{0}.dtype is {1}.dtype"
 """The condition `same` of a library that has one object for each dtype."""
 
 
+FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
+"""The condition of such a library that a tensor is in single or double precision."""
+
+
 def _has_dtype(operand: Any) -> bool:
     # The class comes first, because torch.compile knows only that of a number that changes between calls.
     return type(operand) not in _ABSORBS and hasattr(operand, "dtype")
@@ -80,13 +84,13 @@ class Direct:
     __slots__ = ("full", "guard", "native", "plain", "weak", "when")
 
     def __init__(
-        self, native: Native, full: Native, guard: str | None, weak: bool | str, when: str | None, plain: str
+        self, native: Native, full: Native | None, guard: str | None, weak: bool | str, when: str | None, plain: str
     ) -> None:
         self.native, self.full, self.guard, self.weak, self.when, self.plain = native, full, guard, weak, when, plain
 
     def __call__(self, *tensors: Any) -> Any:
         """Calls the function of tensors of one dtype."""
-        return self.full(*tensors)
+        return (self.full or self.native)(*tensors)
 
 
 def direct(
@@ -112,7 +116,7 @@ def direct(
         when: the whole condition, in place of the one that follows from the declaration.
         plain: the name of a published type for which the whole condition need not be tested.
     """
-    return Direct(native, full or native, guard, weak, when, plain)
+    return Direct(native, full, guard, weak, when, plain)
 
 
 class Promotion:
@@ -255,26 +259,31 @@ class Promotion:
             count: how many operands the op has.
         """
         if not isinstance(own, Direct):
-            as_it_is = count == 1 and not facts.refused and facts.gives != "float"
+            as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
             return own if as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
         when, weak, plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
-        return fast(own.native, when, weak, plain=plain)(self._promoting(own.full, facts, count))
+        full = own.full or self.for_all(own.native, facts, count)
+        return fast(own.native, when, weak, plain=plain)(self._promoting(full, facts, count))
+
+    def for_all(self, native: Native, facts: Facts, count: int) -> Native:
+        """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some."""
+        return native
 
     def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
-        refused, inexact = facts.refused, facts.gives == "float"
+        refused, inexact = facts.refuses, facts.gives == "float"
 
-        def checked(x: Any) -> Any:
+        def of_one(x: Any) -> Any:
             if refused:
                 self.refuse(x, refused)
             return function(self.floats(x) if inexact else x)
 
-        def promoted(*operands: Any) -> Any:
+        def of_several(*operands: Any) -> Any:
             tensors = self.common(*operands, inexact=inexact)
             if refused:
                 self.refuse(tensors[0], refused)
             return function(*tensors)
 
-        found: Any = checked if count == 1 else promoted
+        found: Any = of_one if count == 1 else of_several
         found.__promoted__ = function
         whole: Native = found
         return whole

@@ -79,7 +79,7 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
         notes.append(f"{_shown(quick.native)} is called directly if {when}")
     whole, found = found, getattr(found, "__promoted__", found)
     if found is not whole:
-        refused = " or ".join(spec.facts.refused)
+        refused = " or ".join(spec.facts.refuses)
         after = f" that is not {refused}" if refused else ""
         notes.append(f"operands become tensors of one dtype{after}, and then {_shown(found)} is called")
     if found is spec.body:

@@ -16,8 +16,6 @@ _INTEGERS = frozenset(("int", "Sequence[int]", "Sequence[Sequence[int]]", "tuple
 _WHOLE = _INTEGERS | {"SpatialPadding", "None"}
 """The parts of the annotations of options that are integers or sequences of them, or words in their place."""
 EMPTY = object()
-
-
 REFUSED = {
     "all": (),
     "numeric": ("bool",),
@@ -61,7 +59,7 @@ class Facts(Record):
     finite: "Literal['', 'yes', 'gradient']" = ""
 
     @property
-    def refused(self) -> tuple[str, ...]:
+    def refuses(self) -> tuple[str, ...]:
         """The kinds of dtypes for which the op raises a `DTypeError`."""
         return REFUSED[self.takes] if self.takes else ()
 

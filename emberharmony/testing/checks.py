@@ -119,7 +119,7 @@ def errors(sample: Sample) -> Iterator[Call]:
         if "uint8" in sample.integers and sample.result == "promoted":
             yield _refused(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
     facts = OPS[sample.op].facts
-    refused = facts.refused
+    refused = facts.refuses
     if not facts.takes and sample.elementwise and not any(as_dtype(dtype).is_complex for dtype in sample.dtypes):
         refused = ("complex",)
     for word in refused:

@@ -54,7 +54,7 @@ def test_a_guard_holds_beside_a_number_too(backend: str) -> None:
 
 
 @pytest.fixture
-def summed() -> Iterator[Any]:
+def sum_op() -> Iterator[Any]:
     @op(elementwise=True, takes="real", gives="float")
     def test_summed(x1: Operand, x2: Operand) -> Tensor: ...
 
@@ -62,7 +62,7 @@ def summed() -> Iterator[Any]:
     del OPS["test_summed"]
 
 
-def test_a_backend_may_bind_an_op_that_is_declared_late(summed: Any) -> None:
+def test_a_backend_may_bind_an_op_that_is_declared_late(sum_op: Any) -> None:
     class Late(NumpyBackend):
         name = "late"
         test_summed = direct(np.add)
@@ -70,9 +70,9 @@ def test_a_backend_may_bind_an_op_that_is_declared_late(summed: Any) -> None:
     late = Late()
     assert fast_of(OPS["test_summed"], late).native is np.add
     with ops.use_backend(late):
-        assert summed(np.array([1]), np.array([2])).dtype == ops.default_float()
+        assert sum_op(np.array([1]), np.array([2])).dtype == ops.default_float()
         with pytest.raises(DTypeError, match="complex128"):
-            summed(np.array([1j]), np.array([1]))
+            sum_op(np.array([1j]), np.array([1]))
 
 
 def test_two_objects_of_a_class_share_its_definitions() -> None:

@@ -98,8 +98,8 @@ def test_a_declaration_says_facts_of_an_op() -> None:
 def test_facts_follow_from_each_other() -> None:
     assert OPS["less"].facts == Facts(True, takes="real", gives="bool", gradient="zero", finite="yes")
     assert OPS["gcd"].facts == Facts(True, takes="integer", gradient="zero", finite="yes")
-    assert OPS["less"].facts.refused == ("complex",)
-    assert OPS["matmul"].facts.refused == ()
+    assert OPS["less"].facts.refuses == ("complex",)
+    assert OPS["matmul"].facts.refuses == ()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.promote import SAME, Native, Promotion
+from emberharmony.backend.promote import FLOAT, SAME, Native, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 from emberharmony.core.errors import BackendUnavailableError, DTypeError
@@ -80,8 +80,7 @@ def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
 
 
 # JAX has one object per dtype of NumPy, so test `is`, which is faster than `==`.
-_FLOAT = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
-_ORDERED = f"({_FLOAT[1:-1]} or {{0}}.dtype.kind in 'biu')"
+_ORDERED = f"({FLOAT} or {{0}}.dtype.kind in 'biu')"
 _NUMBER = "({1}.__class__ is float or {1}.__class__ is int)"
 
 promotion = Promotion(
@@ -89,9 +88,9 @@ promotion = Promotion(
     cast,
     lambda number, dtype: of_host(number, dtype),
     same=SAME,
-    weak=f"({_NUMBER} and {_FLOAT} or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.kind in 'iu')",
-    inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
-    weak_inexact=f"{_NUMBER} and {_FLOAT}",
+    weak=f"({_NUMBER} and ({FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.kind in 'iu')",
+    inexact=f"({FLOAT}) or {{0}}.dtype.kind == 'c'",
+    weak_inexact=f"{_NUMBER} and ({FLOAT})",
     guards={"real": _ORDERED},
 )
 

@@ -12,14 +12,13 @@ from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer, at_hand
-from emberharmony.backend.promote import direct
+from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.backend.shared import elementary
 
 _FEW = 2**14
 """Up to this number of elements NumPy computes a power of two, if the values are at hand."""
 _SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
 """The coefficients of the series of the inverse hyperbolic tangent, the highest first."""
-_REAL = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 
 
 def of_real(native: Any) -> Any:
@@ -229,7 +228,7 @@ _angle: Any = elementwise(
 class JAXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = direct(jnp.exp, _ended(jnp.exp, _exp_at_ends), when=_REAL)
+    exp = direct(jnp.exp, _ended(jnp.exp, _exp_at_ends), when=FLOAT)
     expm1 = direct(_ended(_expm1, _expm1_at_ends))
     exp2 = staticmethod(_exp2)
     log = direct(jnp.log)

@@ -9,10 +9,10 @@ from jax import lax
 from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
-from emberharmony.backend.promote import direct
+from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.core.options import is_number
 
-_REAL = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+_REAL = f"({FLOAT})"
 """The condition under which a function of JAX runs alone: the dtype is float32 or float64."""
 
 

@@ -10,7 +10,7 @@ from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, program, promotion
-from emberharmony.backend.promote import Native, direct
+from emberharmony.backend.promote import FLOAT, Native, direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 
 _REACH = {"float16": 15, "bfloat16": 100, "float32": 100, "float64": 1000}
@@ -20,8 +20,7 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 def _kept(native: Native) -> Any:
     """Returns a rounding op that returns integers and booleans unchanged."""
-    when = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
-    return direct(native, lambda x: native(x) if is_float(x) else x, when=when)
+    return direct(native, lambda x: native(x) if is_float(x) else x, when=FLOAT)
 
 
 def _signbit(x: jax.Array) -> jax.Array:

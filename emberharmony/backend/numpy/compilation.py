@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.lowering import lowered
+from emberharmony.backend.numpy.lowering import lowering_rules
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
 from emberharmony.backend.shared.compilation import constant_kind, hashable
 from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, differentiated, newly_held
@@ -128,7 +128,7 @@ class Compiled:
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         given = [*(leaves[i] for i in places), *held]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
-        recorder = Recorder(self._backend, [x.view() for x in given], _OPTIONS, lowered())
+        recorder = Recorder(self._backend, [x.view() for x in given], _OPTIONS, lowering_rules())
         filled = list(leaves)
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)

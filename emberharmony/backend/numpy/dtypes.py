@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.promote import SAME, Promotion
+from emberharmony.backend.promote import FLOAT, SAME, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
@@ -28,18 +28,17 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 # NumPy has one object per dtype of its own, with rare exceptions, so test `is`, which is faster than `==`. The
 # exceptions only miss the fast path.
-_FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _NUMBER = "{1}.__class__ is float or {1}.__class__ is int"
 _SCALAR = "{1}.__class__ is {0}.dtype.type"
 """The condition for a scalar of NumPy with the dtype of the tensor: elements of an array are such scalars."""
 
-ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"
+ORDERED = f"({FLOAT} or {{0}}.dtype.kind in 'biufV')"
 """The condition for native order comparisons: NumPy orders complex numbers and strings too, which must be refused."""
 
-EQUATED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufcV')"
+EQUATED = f"({FLOAT} or {{0}}.dtype.kind in 'biufcV')"
 """The condition for native equality: NumPy compares strings and objects too, which are not tensors."""
 
-NUMBERS = f"({_FLOAT} or {{0}}.dtype.kind in 'fiu')"
+NUMBERS = f"({FLOAT} or {{0}}.dtype.kind in 'fiu')"
 """The condition for native division with remainder: NumPy divides booleans too, which must be refused."""
 
 # A Python int from 0 to 127 fits every integer dtype. NumPy's own dtypes have isbuiltin == 1; bfloat16 has 2.
@@ -48,10 +47,10 @@ promotion = Promotion(
     cast,
     lambda number, dtype: np.asarray(number, dtype),
     same=SAME,
-    weak=f"(({_NUMBER}) and ({_FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.isbuiltin == 1"
+    weak=f"(({_NUMBER}) and ({FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.isbuiltin == 1"
     f" or {_SCALAR})",
-    inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
-    weak_inexact=f"({_NUMBER} or {_SCALAR}) and ({_FLOAT})",
+    inexact=f"{FLOAT} or {{0}}.dtype.kind == 'c'",
+    weak_inexact=f"({_NUMBER} or {_SCALAR}) and ({FLOAT})",
     element="{0}.__class__ is native_float64.type or {0}.__class__ is native_float32.type",
     guards={"real": ORDERED, "real numeric": NUMBERS},
 )

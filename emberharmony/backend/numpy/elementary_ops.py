@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.promote import direct
+from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.backend.shared import elementary
 
 _BLOCK = 2**15
 """`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
 FEW = 128
 """Up to this number of elements, calls of Python's function for one number take less time than calls for tensors."""
-_REAL = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 
@@ -84,10 +83,10 @@ class NumpyElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
     exp = direct(np.exp)
-    expm1 = direct(np.expm1, _expm1, when=_REAL)
+    expm1 = direct(np.expm1, _expm1, when=FLOAT)
     exp2 = direct(np.exp2)
     log = direct(np.log)
-    log1p = direct(np.log1p, _log1p, when=_REAL)
+    log1p = direct(np.log1p, _log1p, when=FLOAT)
     log2 = direct(np.log2)
     log10 = direct(np.log10)
     logaddexp = direct(np.logaddexp)

@@ -165,7 +165,7 @@ _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minim
 
 
 @functools.cache
-def lowered() -> dict[Callable[..., Any], Callable[..., Any]]:
+def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
     """Returns the rules by the native function, which a backend completes when it is created."""
     return {
         NumpyReductionOps.sum: _sum,

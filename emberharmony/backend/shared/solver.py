@@ -4,15 +4,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.promote import SAME, Promotion, normalized
+from emberharmony.backend.promote import FLOAT, SAME, Promotion, normalized
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, LinAlgError, ShapeError
 
 Function = Callable[..., Any]
 
-
-_FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
-DIRECT = {1: _FLOAT, 2: f"{{0}}.dtype is {{1}}.dtype and ({_FLOAT})"}
+DIRECT = {1: FLOAT, 2: f"{SAME} and ({FLOAT})"}
 """The condition under which one or two operands need no cast, for libraries that have one object for each dtype."""
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.promote import SAME, Direct, Native, Promotion
+from emberharmony.backend.promote import SAME, Native, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
@@ -115,12 +115,10 @@ class _Promotion(Promotion):
         """
         return x if x.dtype.is_floating_point or x.dtype.is_complex else self.to(x, neutral.default_float())
 
-    def whole(self, own: Native, facts: Facts, count: int) -> Native:
-        """Returns the whole op; a native function of two tensors also gets those of wide unsigned dtypes."""
-        if isinstance(own, Direct) and own.full is own.native and count == 2 and facts.gives != "float":
-            full = through_int64(own.native, facts.takes.startswith("real"))
-            own = Direct(own.native, full, own.guard, own.weak, own.when, own.plain)
-        return super().whole(own, facts, count)
+    def for_all(self, native: Native, facts: Facts, count: int) -> Native:
+        """Returns a function that also takes two tensors of a wide unsigned dtype."""
+        exact = count == 2 and facts.gives != "float"
+        return through_int64(native, facts.takes.startswith("real")) if exact else native
 
 
 promotion = _Promotion(

@@ -9,7 +9,7 @@ from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, WHOLE, Sample, 
 REAL = FLOATS + HALVES
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 _NEAR = (np.array([1.0, 2.0, np.inf]), np.array([1.0 + 1e-6, 2.1, np.inf]))
-_INF, _J = np.inf, np.array([1j])
+_INF = np.inf
 _ENDS = (
     np.array([1 + 1j, complex(_INF, 1), complex(_INF, 1), complex(1, _INF), complex(1, -_INF), complex(_INF, _INF)]),
     np.array([complex(_INF, 1), complex(_INF, 1), complex(_INF, 2), complex(2, _INF), complex(1, _INF), 3 + 0j]),

@@ -137,6 +137,7 @@ def _is_own(frame: Any) -> bool:
 
 Case = tuple[tuple[Any, ...], dict[str, Any]]
 MANY = 100
+"""Of a list of more calls a run tries half."""
 
 
 def case(*args: Any, **kwargs: Any) -> Case:
