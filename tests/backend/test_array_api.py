@@ -335,3 +335,18 @@ def test_a_network_trains_on_a_library_and_moves_to_it_in_mid_training(strict: B
     assert losses == pytest.approx(expected, abs=1e-6)
     assert len(same) == len(numbers) == 3
     assert losses[-1] < losses[0]
+
+
+def test_functions_of_the_standard_serve_by_its_names_and_others_do_not() -> None:
+    class Odd:
+        """A namespace in which NumPy's names, and the names of ops that the standard lacks, are something else."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("transpose", "concatenate", "arctan", "deg2rad", "cbrt", "gcd"):
+                return lambda *args, **kwargs: 1 / 0
+            return getattr(np, name)
+
+    with ops.use_backend(from_array_api("odd", Odd(), tensor_type=np.ndarray)):
+        assert ops.transpose(ops.concatenate([[[1.0], [0.0]]])).tolist() == [[1.0, 0.0]]
+        assert ops.arctan([0.0]).tolist() == ops.deg2rad([0.0]).tolist() == ops.cbrt([0.0]).tolist() == [0.0]
+        assert ops.gcd([4], [6]).tolist() == [2]

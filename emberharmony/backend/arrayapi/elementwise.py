@@ -6,37 +6,33 @@ All are functions of tensors of one dtype, see `Promotion.whole`.
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import direct
-from emberharmony.core.registry import OPS, Facts
+from emberharmony.core.registry import OPS, OpSpec
 
 Function = Callable[..., Any]
-
 _FLOATING = ("float", "complex")
-_UNARY = {
-    **{name: name for name in ("exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt")},
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: name for name in ("reciprocal", "exp2")},
-}
-"""Float functions of one tensor: the name of the op, and that in the namespace."""
-_OTHERS = {
-    **{name: name for name in ("divide", "hypot", "logaddexp", "logaddexp2", "copysign", "nextafter", "subtract")},
-    **{name: name for name in ("floor_divide", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "equal")},
-    **{name: name for name in ("not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum")},
-    "arctan2": "atan2",
-    "mod": "remainder",
-    "negative": "negative",
-    "bitwise_not": "bitwise_invert",
-}
-"""Other functions: the name of the op, and that in the namespace."""
-_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+_PLAIN = (
+    *("exp", "exp2", "log", "log2", "log10", "sqrt", "reciprocal", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
+    *("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "logaddexp", "logaddexp2"),
+    *("subtract", "divide", "floor_divide", "mod", "fmod", "negative", "copysign", "nextafter", "maximum", "minimum"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+)
+"""The ops for which the standard's function may be called, and three that NumPy and its namesakes have.
+
+What other functions of the name of an op do is not specified: NumPy's `deg2rad` refuses complex numbers.
+"""
 
 
-def _for_all(library: Library, native: Function, facts: Facts) -> Function:
+def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
-    if facts.takes == "real numeric":
+    takes, gives = spec.facts.takes, spec.facts.gives
+    if gives == "float":
+        return direct(native) if spec.declared.__code__.co_argcount == 1 else native
+    if takes == "real numeric":
         return _dividing(library, native)
-    return _ordering(library, native) if facts.takes == "real" and facts.gives != "float" else native
+    return _ordering(library, native) if takes == "real" else native
 
 
 def _dividing(library: Library, native: Function) -> Function:
@@ -66,50 +62,13 @@ def _ordering(library: Library, native: Function) -> Function:
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
-    found: dict[str, Function] = {}
-    for op, name in _UNARY.items():
-        native = library.function(name)
-        if native is not None:
-            found[op] = direct(native)
-    for op, name in _OTHERS.items():
-        native = library.function(name)
-        if native is not None:
-            found[op] = _for_all(library, native, OPS[op].facts)
-    for op in _LOGICAL:
-        native = library.function(op)
-        if native is not None:
-            found[op] = _logical(library, native)
-    own = _Elementwise(library)
-    needs = {
-        "power": "pow",
-        "add": "add",
-        "multiply": "multiply",
-        "absolute": "abs",
-        "expm1": "expm1",
-        "log1p": "log1p",
-    }
-    needs |= {name: name for name in ("sign", "square", "isnan", "isinf", "isfinite", "logical_not", "conj")}
-    needs |= {name: name for name in ("floor", "ceil", "trunc", "real", "imag", "signbit")}
-    needs |= {name: name for name in ("bitwise_left_shift", "bitwise_right_shift")}
-    for op, name in needs.items():
-        if library.function(name) is not None:
-            found[op] = getattr(own, op)
-    return found
+    natives = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
+    found = {op: _for_all(library, native, OPS[op]) for op, native in natives.items()}
+    return found | _Elementwise(library).bound()
 
 
-def _logical(library: Library, native: Function) -> Function:
-    def op(x1: Any, x2: Any) -> Any:
-        truth = library.dtypes["bool"]
-        return native(library.cast(x1, truth), library.cast(x2, truth))
-
-    return op
-
-
-class _Elementwise:
+class _Elementwise(Definitions):
     """The ops that need more than a cast."""
-
-    def __init__(self, library: Library) -> None:
-        self._library, self._xp = library, library.xp
 
     def add(self, a: Any, b: Any) -> Any:
         return self._xp.logical_or(a, b) if self._library.kind(a) == "bool" else self._xp.add(a, b)
@@ -119,7 +78,7 @@ class _Elementwise:
 
     def power(self, a: Any, b: Any) -> Any:
         xp, library = self._xp, self._library
-        power = library.function("pow")
+        power = library.function("power")
         if library.kind(a) != "signed":
             return power(a, b)
         # The standard leaves negative powers of integers open: 1 and -1 have some, those of others truncate to 0.
@@ -153,8 +112,20 @@ class _Elementwise:
     def isfinite(self, x: Any) -> Any:
         return self._tested(x, self._xp.isfinite, True)
 
+    def _truths(self, native: Function, *operands: Any) -> Any:
+        return native(*(self._library.cast(x, self._library.dtypes["bool"]) for x in operands))
+
+    def logical_and(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_and, x1, x2)
+
+    def logical_or(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_or, x1, x2)
+
+    def logical_xor(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_xor, x1, x2)
+
     def logical_not(self, x: Any) -> Any:
-        return self._xp.logical_not(self._library.cast(x, self._library.dtypes["bool"]))
+        return self._truths(self._xp.logical_not, x)
 
     def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
@@ -221,7 +192,7 @@ class _Elementwise:
         real, imag = xp.real(x), xp.imag(x)
         two, one = self._library.number(2, real), self._library.number(1, real)
         size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, two)), xp.multiply(imag, imag))), two)
-        angle = self._library.function("atan2")(imag, xp.add(real, one))
+        angle = self._library.function("arctan2")(imag, xp.add(real, one))
         turned = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
         near = xp.add(self._library.astype(size, x.dtype), turned)
         return xp.where(small, near, far)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.shared.fft import along, named_by_keras
 from emberharmony.backend.shared.lapack import NEARLY
 from emberharmony.backend.shared.shape import matrices
@@ -12,16 +12,14 @@ from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 
 Function = Callable[..., Any]
-_LINALG = ("det", "slogdet", "inv", "solve", "cholesky", "qr", "svd", "eigh", "eig")
 _FFT = ("fft", "ifft", "rfft", "irfft")
 
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the extensions of the namespace have functions for."""
     linalg, fft = (getattr(library.xp, name, None) for name in ("linalg", "fft"))
-    own = _Linalg(library, linalg)
-    found: dict[str, Function] = {name: getattr(own, name) for name in _LINALG if hasattr(linalg, name)}
-    return found | {name: _transform(library, fft, name) for name in _FFT if hasattr(fft, name)}
+    transforms = {name: _transform(library, fft, name) for name in _FFT if hasattr(fft, name)}
+    return _Linalg(library, linalg).bound() | transforms
 
 
 def _transform(library: Library, fft: Any, name: str) -> Function:
@@ -53,11 +51,16 @@ def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
     return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if double else 1]])
 
 
-class _Linalg:
+class _Linalg(Definitions):
     """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents."""
 
     def __init__(self, library: Library, linalg: Any) -> None:
-        self._library, self._xp, self._linalg = library, library.xp, linalg
+        super().__init__(library)
+        self._linalg = linalg
+
+    def has(self, op: str) -> bool:
+        """Returns whether the extension has the function of an op."""
+        return hasattr(self._linalg, op)
 
     def _given(self, *operands: Any) -> tuple[list[Any], Function]:
         """Returns operands in a common floating dtype that LAPACK has, and what casts results back."""
@@ -150,7 +153,7 @@ class _Linalg:
         if not missing:
             return factors
         ones = self._xp.ones((*factors.shape[:-1], missing), dtype=factors.dtype)
-        return self._library.function("concat")([factors, ones], axis=-1)
+        return self._library.function("concatenate")([factors, ones], axis=-1)
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         (x,), back = self._given(x)

@@ -1,32 +1,26 @@
 """A namespace of the array API standard with what all definitions over it need: casts, promotion, and its functions."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Promotion
 from emberharmony.core.dtypes import NativeDTypes, bfloat16
+from emberharmony.core.registry import OPS
 
-_SPELLINGS = {
-    "asin": ("asin", "arcsin"),
-    "acos": ("acos", "arccos"),
-    "atan": ("atan", "arctan"),
-    "atan2": ("atan2", "arctan2"),
-    "asinh": ("asinh", "arcsinh"),
-    "acosh": ("acosh", "arccosh"),
-    "atanh": ("atanh", "arctanh"),
-    "pow": ("pow", "power"),
-    "concat": ("concat", "concatenate"),
-    "permute_dims": ("permute_dims", "transpose"),
-    "bitwise_left_shift": ("bitwise_left_shift", "left_shift"),
-    "bitwise_right_shift": ("bitwise_right_shift", "right_shift"),
-    "remainder": ("remainder", "mod"),
-    "cumulative_sum": ("cumulative_sum",),
-    "cumulative_prod": ("cumulative_prod",),
-    "conj": ("conj", "conjugate"),
-}
-"""The names of a function: that of the standard first, then NumPy's."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def needing(function: str) -> Callable[[F], F]:
+    """Returns a decorator of a definition that calls the function of another op; see `Definitions`."""
+
+    def decorated(definition: F) -> F:
+        definition.needs = function  # type: ignore[attr-defined]
+        return definition
+
+    return decorated
 
 
 class Library:
@@ -51,13 +45,13 @@ class Library:
             weak_inexact="",
         )
 
-    def function(self, name: str) -> Any:
-        """Returns the function of a name of the standard; None if the namespace does not have it."""
-        for spelling in _SPELLINGS.get(name, (name,)):
-            found = getattr(self.xp, spelling, None)
-            if found is not None:
-                return found
-        return None
+    def function(self, op: str) -> Any:
+        """Returns the function of the namespace that computes an op; None if it has none.
+
+        Where the standard has another name than NumPy, it is an alias of the op, and comes first: what the name of the
+        op stands for in an extended namespace may be something else, such as `torch.transpose`.
+        """
+        return next((found for name in (*OPS[op].aliases, op) if (found := getattr(self.xp, name, None))), None)
 
     def kind(self, x: Any) -> str:
         """Returns the kind of a tensor's dtype, such as "float"."""
@@ -123,3 +117,23 @@ class Library:
         names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
         wide = next((name for name in names if name in self.dtypes.natives), None)
         return x if wide is None else self.astype(x, self.dtypes[wide])
+
+
+class Definitions:
+    """Definitions of ops over a namespace: the methods with the names of ops.
+
+    Args:
+        library: the namespace.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library, self._xp = library, library.xp
+
+    def bound(self) -> dict[str, Callable[..., Any]]:
+        """Returns the definitions of the ops that the namespace has functions for."""
+        own = {op: method for op, method in vars(type(self)).items() if op in OPS}
+        return {op: getattr(self, op) for op, method in own.items() if self.has(getattr(method, "needs", op))}
+
+    def has(self, op: str) -> bool:
+        """Returns whether the namespace has the function of an op."""
+        return self._library.function(op) is not None

@@ -3,31 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.library import Definitions, Library, needing
 from emberharmony.backend.promote import nonempty, normalized, remaining, single
 from emberharmony.backend.shared.products import check_factors
 from emberharmony.core.options import without_axes
 
 Function = Callable[..., Any]
 _COMPLEX = ("complex",)
-_NEEDS = {
-    **{name: name for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "argsort", "matmul")},
-    "cumsum": "cumulative_sum",
-    "cumprod": "cumulative_prod",
-}
 
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for."""
-    own = _Reductions(library)
-    return {op: getattr(own, op) for op, name in _NEEDS.items() if library.function(name) is not None}
+    return _Reductions(library).bound()
 
 
-class _Reductions:
+class _Reductions(Definitions):
     """The ops, bound to one namespace."""
 
     def __init__(self, library: Library) -> None:
-        self._library, self._xp, self._promotion = library, library.xp, library.promotion
+        super().__init__(library)
+        self._promotion = library.promotion
 
     def _summable(self, x: Any, dtype: Any) -> tuple[Any, Any]:
         """Returns a tensor in the dtype that its sum is computed in, and the dtype of the sum."""
@@ -113,9 +108,11 @@ class _Reductions:
         x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
         return library.cast(native(x, axis=axis, dtype=x.dtype), wanted)
 
+    @needing("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return self._cumulative(self._xp.cumulative_sum, x, axis, dtype)
 
+    @needing("cumulative_prod")
     def cumprod(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return self._cumulative(self._xp.cumulative_prod, x, axis, dtype)
 

@@ -4,22 +4,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import normalized, single
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import as_shape, held, joinable, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
-_NAMES = ("tril", "triu", "flip", "roll", "stack", "tile", "nonzero")
-
 
 def bind(library: Library) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    own = _Shapes(library)
-    found: dict[str, Any] = {
-        name: staticmethod(getattr(own, name)) for name in _NAMES if library.function(name) is not None
-    }
+    found: dict[str, Any] = {name: staticmethod(own) for name, own in _Shapes(library).bound().items()}
     return found | {name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None}
 
 
@@ -36,11 +31,8 @@ def _fill(library: Library, name: str) -> Callable[..., Any]:
     return fill
 
 
-class _Shapes:
+class _Shapes(Definitions):
     """The ops, bound to one namespace."""
-
-    def __init__(self, library: Library) -> None:
-        self._library, self._xp = library, library.xp
 
     def tril(self, x: Any, k: int = 0) -> Any:
         return self._xp.tril(matrices(x), k=held(k, *x.shape[-2:]))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.library import Definitions, Library, needing
 from emberharmony.backend.fallback import BODIES
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import normalized
@@ -14,41 +14,29 @@ from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
 Function = Callable[..., Any]
-_NEEDS = {
-    "cast": "asarray",
-    "to_numpy": "asarray",
-    "copy": "asarray",
-    "reshape": "reshape",
-    "transpose": "permute_dims",
-    "broadcast_to": "broadcast_to",
-    "concatenate": "concat",
-    "where": "where",
-    "take": "take",
-    "take_along_axis": "take_along_axis",
-}
 
 
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
     own = _Tensors(library, tensor_type)
-    found: dict[str, Any] = {
-        op: staticmethod(getattr(own, op)) for op, name in _NEEDS.items() if library.function(name) is not None
-    }
+    found: dict[str, Any] = {op: staticmethod(definition) for op, definition in own.bound().items()}
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
-        return own.get_item(self, x, key)
+        return own.selected(self, x, key)
 
-    return found | {"get_item": get_item}
+    whole = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
+    return found | whole
 
 
-class _Tensors:
+class _Tensors(Definitions):
     """The ops, bound to one namespace."""
 
     def __init__(self, library: Library, tensor_type: type) -> None:
+        super().__init__(library)
         self._tensor_type: Any = tensor_type
-        self._library, self._xp, self._promotion = library, library.xp, library.promotion
-        self.cast, self.to_numpy = library.cast, library.to_host
+        self._promotion = library.promotion
 
+    @needing("convert_to_tensor")
     def copy(self, x: Any) -> Any:
         return self._xp.asarray(x, copy=True)
 
@@ -60,7 +48,7 @@ class _Tensors:
     def transpose(self, x: Any, axes: Any = None) -> Any:
         ndim = len(x.shape)
         order = tuple(range(ndim))[::-1] if axes is None else permuted(axes, ndim)
-        return self._library.function("permute_dims")(x, order)
+        return self._library.function("transpose")(x, order)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
         return self._xp.broadcast_to(x, as_shape(shape))
@@ -69,7 +57,7 @@ class _Tensors:
         tensors = joinable(xs, self._promotion)
         if axis is not None:
             (axis,) = normalized(axis, len(tensors[0].shape))
-        return self._library.function("concat")(tensors, axis=axis)
+        return self._library.function("concatenate")(tensors, axis=axis)
 
     def where(self, condition: Any, x1: Any, x2: Any) -> Any:
         truth = self._library.cast(condition, self._library.dtypes["bool"])
@@ -121,7 +109,7 @@ class _Tensors:
             return xp.zeros(tuple(places.shape), dtype=x.dtype)
         return xp.take_along_axis(source, places, axis=axis)
 
-    def get_item(self, backend: Any, x: Any, key: Any) -> Any:
+    def selected(self, backend: Any, x: Any, key: Any) -> Any:
         """Returns the slice that a plain key selects; other keys have a default body."""
         if not is_plain(key, x.shape):
             return BODIES["get_item"](backend, x, key)
