@@ -49,6 +49,29 @@ def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, t
     assert all(set(row) == COLUMNS and row["native"] > 0 and row["ours"] > 0 for row in figures.values())
 
 
+def test_the_benchmark_of_programs_writes_a_row_for_each_size(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    command = [sys.executable, str(FOLDER / "programs.py"), "--sizes", "1e2,1e3", "--rounds", "1", "--json", str(path)]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run([*command, "softmax|mlp"], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    written = json.loads(path.read_text())
+    assert set(written["figures"]["numpy"]) == {
+        f"{name}, {size}" for name in ("softmax", "mlp") for size in (100, 1000)
+    }
+    assert all(set(row) == COLUMNS for row in written["figures"]["numpy"].values())
+
+
+def test_the_walk_counts_the_calls_of_a_training_step() -> None:
+    command = [sys.executable, str(FOLDER / "walk.py"), "--backend", "numpy", "--calls"]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = {line[:24].strip(): line for line in done.stdout.splitlines() if line.startswith("numpy")}
+    assert set(rows) == {"numpy   backward", "numpy   AdamW.step"}
+    assert "optim/optimizer.py  Optimizer.step" in done.stdout
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_files_writes_its_figures(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"

@@ -143,3 +143,23 @@ def test_two_processes_record_the_same(tmp_path):
     assert found["add"]["string"][:2] == ["error", "DTypeError"]
     assert found["sin"]["gradient, case 0"][0] == "several"
     assert found["empty"]["row, float32, case 0"] == ["tensor", "float32", [2, 3], ""]
+
+
+@pytest.mark.parametrize("arguments", [["steps", "--optimizer=SGD momentum"], ["programs", "--count=10"]])
+def test_two_records_of_steps_and_programs_are_equal(gates, tmp_path, arguments):
+    command, _ = gates
+    gate, option = arguments
+    for out in ("one", "two"):
+        result = CliRunner().invoke(command, [gate, "numpy", str(tmp_path / out), option])
+        assert result.exit_code == 0, result.output
+    one, two = ((tmp_path / out).read_text(encoding="utf-8") for out in ("one", "two"))
+    assert one == two
+    assert "error" not in one
+    assert json.loads(one)["gate"] == gate
+
+
+def test_an_unknown_optimizer_is_explained(gates, tmp_path):
+    command, _ = gates
+    result = CliRunner().invoke(command, ["steps", "numpy", str(tmp_path / "out"), "--optimizer", "Adamant"])
+    assert result.exit_code != 0
+    assert "there is no optimizer 'Adamant'" in result.output

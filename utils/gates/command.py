@@ -12,6 +12,8 @@ from emberharmony import ops
 from emberharmony.core.errors import EmberError
 from emberharmony.core.selection import current
 from gates import probe as probes
+from gates import random_programs
+from gates import steps as training
 from gates.comparison import HARMLESS, SOURCE, Difference, differences
 from gates.record import Record
 from gates.variants import variant
@@ -63,6 +65,39 @@ def variants(backend: str, out: Path, names: tuple[str, ...]) -> None:
     """Records into OUT the source that dispatch generates for each op, and the native function that it calls."""
     _use(backend)
     _write(Record("variants", backend, {name: variant(name) for name in _chosen(names)}), out)
+
+
+@command.command()
+@click.argument("backend")
+@click.argument("out", type=_FILE)
+@click.option(
+    "--optimizer", "names", multiple=True, metavar="NAME", help="Record this one alone (see `gates/steps.py`)."
+)
+def steps(backend: str, out: Path, names: tuple[str, ...]) -> None:
+    """Records into OUT what each optimizer and wrapper makes of lists of parameters."""
+    _use(backend)
+    unknown = {*names} - training.OPTIMIZERS.keys()
+    if unknown:
+        raise click.BadParameter(f"there is no optimizer {min(unknown)!r}", param_hint="--optimizer")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = {name: training.recorded(name) for name in names or training.OPTIMIZERS}
+        if not names:
+            found["others"] = training.others()
+    _write(Record("steps", backend, found), out)
+
+
+@command.command()
+@click.argument("backend")
+@click.argument("out", type=_FILE)
+@click.option("--count", type=int, default=300, help="How many functions to compile (default: 300).")
+def programs(backend: str, out: Path, count: int) -> None:
+    """Records into OUT what compiled random functions give; PyTorch takes seconds for each."""
+    _use(backend)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = {f"{seed:04}": random_programs.recorded(seed) for seed in range(count)}
+    _write(Record("programs", backend, found), out)
 
 
 @command.command()

@@ -14,9 +14,9 @@ class Record:
     """What a gate found on a backend.
 
     Args:
-        gate: "probe" or "variants".
+        gate: "probe", "variants", "steps" or "programs".
         backend: the name of the backend.
-        ops: by op, the findings by the name of a call, or of a part of the compiled op.
+        ops: by op, optimizer or program, the findings by the name of a call, or of a part of the compiled op.
     """
 
     gate: str
