@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
+from emberharmony.backend.discovery import load
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, default_complex, default_float
 from emberharmony.core.names.unknown_names import without
@@ -87,6 +88,15 @@ class ArrayNamespace(ModuleType):
 
     def __hash__(self) -> int:
         return hash((self._backend.name, self._part))
+
+    def __reduce__(self) -> "tuple[Callable[[str, str], ArrayNamespace], tuple[str, str]]":
+        return _named, (self._backend.name, self._part)
+
+
+def _named(backend: str, part: str) -> ArrayNamespace:
+    """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
+    space = load(backend).namespace
+    return getattr(space, part) if part else space
 
 
 def _bound(backend: Any, name: str, value: Any) -> Any:

@@ -5,12 +5,10 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
-from emberharmony.backend.array_namespace import ArrayNamespace
-from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Direct, Kinds, Promotion
@@ -19,6 +17,7 @@ from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, bfloat16
 from emberharmony.core.errors import (
@@ -31,10 +30,18 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
     brief,
 )
-from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.state.locations import located
 from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
+
+if TYPE_CHECKING:
+    from emberharmony.backend import diagnosis
+    from emberharmony.backend.array_namespace import ArrayNamespace
+    from emberharmony.core.names import unknown_names
+else:
+    diagnosis = Deferred("emberharmony.backend.diagnosis")
+    unknown_names = Deferred("emberharmony.core.names.unknown_names")
+array_namespace: Any = Deferred("emberharmony.backend.array_namespace")
 
 ErrorRule = tuple[type[BaseException], str, type[EmberError]]
 # The head of a message of this library: an error raised inside a composite has one already.
@@ -164,10 +171,10 @@ class Backend(Steps, Transforms, Probes):
         return [name for name in own if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
-    def namespace(self) -> ArrayNamespace:
+    def namespace(self) -> "ArrayNamespace":
         """The ops of this backend as a namespace of the array API standard; there is one for each backend object."""
         if "_namespace" not in self.__dict__:
-            self.__dict__.setdefault("_namespace", ArrayNamespace(self))
+            self.__dict__.setdefault("_namespace", array_namespace.ArrayNamespace(self))
         space: ArrayNamespace = self.__dict__["_namespace"]
         return space
 
@@ -403,7 +410,7 @@ class Backend(Steps, Transforms, Probes):
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
         if spec is None or not (spec.composite or name in _bodies()):
-            raise without(f"backend {self.name!r}", "op", name)
+            raise unknown_names.without(f"backend {self.name!r}", "op", name)
         return self.composed(name) if spec.composite else functools.partial(_bodies()[name], self)
 
     def composed(self, name: str) -> Callable[..., Any]:
@@ -461,7 +468,7 @@ class Backend(Steps, Transforms, Probes):
         If the error is typed already, its message gets the names of the op and the backend in front.
         """
         if isinstance(error, EmberError):
-            error.args = (self._named(op, str(error)) + unpacked(OPS[op], arguments),)
+            error.args = (self._named(op, str(error)) + diagnosis.unpacked(OPS[op], arguments),)
             return located(error)
         typed = next(
             (
@@ -471,7 +478,7 @@ class Backend(Steps, Transforms, Probes):
             ),
             None,
         )
-        return located(explain(self, op, error, arguments, typed))
+        return located(diagnosis.explain(self, op, error, arguments, typed))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

@@ -1,13 +1,10 @@
 """The choice of a namespace by tensors: `ops.array_namespace`."""
 
-import copyreg
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import OWNERS, owner
 from emberharmony.backend.discovery import load
@@ -83,16 +80,3 @@ def _backend(leaf: Any) -> Backend:
             f"{kind.__module__}.{kind.__qualname__}; pass the tensors alone"
         )
     return backend
-
-
-def _named(backend: str, part: str) -> ArrayNamespace:
-    """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
-    space = load(backend).namespace
-    return getattr(space, part) if part else space
-
-
-def _reduced(space: ArrayNamespace) -> tuple[Callable[[str, str], ArrayNamespace], tuple[str, str]]:
-    return _named, (space._backend.name, space._part)
-
-
-copyreg.pickle(ArrayNamespace, _reduced)  # here, because the module of the class cannot import `load`

@@ -4,9 +4,10 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from emberharmony.backend.shared.programs import Program, Written
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.programs import Program, Written
 
 
 class Steps:
@@ -40,7 +41,9 @@ class Steps:
             for start, end, like in parts
         ]
 
-    def evaluated(self, program: Program, columns: Sequence[Sequence[Any]], large: bool) -> list[Sequence[Any]] | None:
+    def evaluated(
+        self, program: "Program", columns: Sequence[Sequence[Any]], large: bool
+    ) -> list[Sequence[Any]] | None:
         """Returns what a program of elementwise ops computes from lists of tensors, with the bits of the ops.
 
         Args:
@@ -54,7 +57,7 @@ class Steps:
         """
         return None
 
-    def computes_together(self, program: Program, like: Any) -> bool:
+    def computes_together(self, program: "Program", like: Any) -> bool:
         """Returns whether `evaluated` computes large and small tensors like this one in the same way."""
         return False
 
@@ -106,8 +109,8 @@ class Steps:
         return False
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[Any]], large: bool, alike: Any
-    ) -> Written | None:
+        self, program: "Program", columns: Sequence[Sequence[Any]], large: bool, alike: Any
+    ) -> "Written | None":
         """Returns what writes the results of a program over its inputs, with the bits that `evaluated` computes.
 
         The first output takes the place of the second input, the next one that of the third, and so on.

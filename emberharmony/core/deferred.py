@@ -34,7 +34,7 @@ def _load(deferred: Deferred) -> None:
 
 
 def import_now(package: str) -> None:
-    """Imports the deferred modules of a package, so that `torch.compile` can trace their first use too."""
+    """Imports a deferred module, or those of a package, so that `torch.compile` can trace their first use too."""
     for deferred in Deferred.made:
-        if deferred._name.startswith(f"{package}."):
+        if f"{deferred._name}.".startswith(f"{package}."):
             _load(deferred)

@@ -9,6 +9,12 @@ from emberharmony.core.tracing import TensorProxy, is_traced
 
 T = TypeVar("T")
 
+USUAL_POOL = (
+    "{1}.__class__ is int and {2} is None and {3}.__class__ is str and {3} == 'valid' and {4} is None "
+    "and {5}.__class__ is int and {5} == 1 and {6} is False"
+)
+"""When the windows of `max_pool` are adjacent, and of one length on all axes."""
+
 
 def constant(name: str, value: T, reason: str = "") -> T:
     """Returns an option unchanged: a number, a tensor, or a nested sequence of them.

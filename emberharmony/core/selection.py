@@ -163,6 +163,7 @@ def _direct(backend: Any) -> Iterable[Step]:
     bound = backend.bound
     if backend.eager:
         import_now("emberharmony.backend.shared")
+        import_now("emberharmony.transforms.trees")
         for name in list(OPS):
             getattr(bound, name)
     return when(_PROCESS, "overridden", False, bound._made_direct)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection
 from emberharmony.core.axes import normalized
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.tracing import TensorProxy
@@ -23,7 +24,11 @@ from emberharmony.ops.comparison import greater_equal
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.shape import concatenate, flip, reshape, stack
 from emberharmony.ops.tensor import convert_to_tensor
-from emberharmony.transforms.trees import flatten, require_callable
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import trees
+else:
+    trees = Deferred("emberharmony.transforms.trees")
 
 
 @op
@@ -39,8 +44,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         >>> ops.cond(ops.less(x, 0.0), lambda: ops.negative(x), lambda: x).tolist()
         2.0
     """
-    require_callable("cond", true_fn)
-    require_callable("cond", false_fn)
+    trees.require_callable("cond", true_fn)
+    trees.require_callable("cond", false_fn)
     known = _read("cond", pred, bool)
     if known is not None:
         return true_fn(*operands) if known else false_fn(*operands)
@@ -66,7 +71,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if not branches:
         raise ArgumentError("switch() takes at least one branch")
     for branch in branches:
-        require_callable("switch", branch)
+        trees.require_callable("switch", branch)
     known = _read("switch", index, int)
     if known is not None:
         return branches[min(max(known, 0), len(branches) - 1)](*operands)
@@ -94,8 +99,8 @@ def while_loop(
         >>> ops.while_loop(lambda x: ops.less(x, 100.0), lambda x: ops.multiply(x, 3.0), ops.array(2.0)).tolist()
         162.0
     """
-    require_callable("while_loop", cond)
-    require_callable("while_loop", body)
+    trees.require_callable("while_loop", cond)
+    trees.require_callable("while_loop", body)
     several = isinstance(loop_vars, (tuple, list))
     loop_vars = _with_tensors(loop_vars)
     variables = tuple(loop_vars) if several else (loop_vars,)
@@ -118,7 +123,7 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
         24
     """
-    require_callable("fori_loop", body_fun)
+    trees.require_callable("fori_loop", body_fun)
     value = _with_tensors(init_val)
     for i in range(operator.index(lower), operator.index(upper)):
         value = body_fun(i, value)
@@ -151,16 +156,16 @@ def scan(
         >>> total.tolist(), sums.tolist()
         (6, [1, 3, 6])
     """
-    require_callable("scan", f)
+    trees.require_callable("scan", f)
     tensors, structure, count = _rows("scan", xs, length)
-    carry, carried = _with_tensors(init), flatten(init)[1]
+    carry, carried = _with_tensors(init), trees.flatten(init)[1]
     results = []
     for i in reversed(range(count)) if reverse else range(count):
         returned = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(returned).__name__}")
         carry, y = returned
-        if flatten(carry)[1] != carried:
+        if trees.flatten(carry)[1] != carried:
             raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
         results.append(y)
     return carry, _stacked("scan", results[::-1] if reverse else results)
@@ -179,7 +184,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
         >>> ops.map(ops.sum, ops.array([[1, 2], [3, 4]])).tolist()
         [3, 7]
     """
-    require_callable("map", f)
+    trees.require_callable("map", f)
     tensors, structure, count = _rows("map", xs, None)
     return _stacked("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
 
@@ -204,15 +209,15 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
     Source: Blelloch, "Prefix sums and their applications" (1990), in the form of JAX.
     """
-    require_callable("associative_scan", f)
-    leaves, structure = flatten(elems)
+    trees.require_callable("associative_scan", f)
+    leaves, structure = trees.flatten(elems)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
     lengths = {x.shape[normalized(operator.index(axis), len(x.shape))[0]] for x in tensors}
     if len(lengths) != 1:
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        found, given = flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
+        found, given = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
         if given != structure:
             raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
         return [convert_to_tensor(leaf) for leaf in found]
@@ -225,7 +230,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
 def _with_tensors(tree: Any) -> Any:
     """Returns a tree whose NumPy arrays and cells are tensors, because native operators do not accept all of them."""
-    leaves, structure = flatten(tree)
+    leaves, structure = trees.flatten(tree)
     backend = selection.current()
     foreign = [
         isinstance(x, Cell) or (hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x))
@@ -259,8 +264,8 @@ def _holds(condition: Any) -> bool:
 
 def _selected(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
     """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
-    ones, structure = flatten(result)
-    others, other_structure = flatten(otherwise)
+    ones, structure = trees.flatten(result)
+    others, other_structure = trees.flatten(otherwise)
     if structure != other_structure:
         raise ArgumentError(
             f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
@@ -271,7 +276,7 @@ def _selected(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
 
 def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
     """Returns the tensors of a tree, its structure, and their common length along the first axis, or `length`."""
-    leaves, structure = flatten(xs)
+    leaves, structure = trees.flatten(xs)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
     if any(tuple(x.shape) == () for x in tensors):
         raise ShapeError(f"{name}() loops along the first axis of xs, but xs holds a scalar, which has no axis")
@@ -288,9 +293,9 @@ def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, i
 
 def _stacked(name: str, results: list[Any]) -> Any:
     columns = []
-    structure = flatten(results[0])[1]
+    structure = trees.flatten(results[0])[1]
     for result in results:
-        leaves, given = flatten(result)
+        leaves, given = trees.flatten(result)
         if given != structure:
             raise ArgumentError(f"{name}(): f returns different trees for different slices")
         columns.append(leaves)

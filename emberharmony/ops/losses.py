@@ -6,11 +6,11 @@ Dtype: integers become the default float.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
 from emberharmony.core import selection
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
@@ -26,6 +26,11 @@ from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.reduction import any, mean, sum
 from emberharmony.ops.shape import expand_dims, reshape, squeeze
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import losses as shared_losses
+else:
+    shared_losses = Deferred("emberharmony.backend.shared.losses")
 
 EPSILON = 1e-7
 """Probabilities are clipped to this distance from 0 and 1."""
@@ -127,7 +132,7 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
-    along = check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
+    along = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     classes, ids = input.shape[along], cast(target, "int64")
     kept = counting(ids, classes, as_index(ignore_index))
     place = ids if kept is None else where(kept, ids, 0)
@@ -169,7 +174,7 @@ def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     if known is None:
         kept = logical_and(greater_equal(ids, 0), less(ids, classes))
         return logical_and(kept, not_equal(ids, ignored)) if 0 <= ignored < classes else kept
-    return None if counting_on_host(known, classes, ignored) is None else not_equal(ids, ignored)
+    return None if shared_losses.counting_on_host(known, classes, ignored) is None else not_equal(ids, ignored)
 
 
 def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:

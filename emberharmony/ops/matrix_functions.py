@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emberharmony.backend.shared.solver import square
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact, promote
@@ -31,9 +30,11 @@ from emberharmony.ops.transforms import stop_gradient
 if TYPE_CHECKING:
     from emberharmony.backend.shared import lapack as shared_lapack
     from emberharmony.backend.shared import matrix_functions as shared_matrix_functions
+    from emberharmony.backend.shared import solver as shared_solver
 else:
     shared_lapack = Deferred("emberharmony.backend.shared.lapack")
     shared_matrix_functions = Deferred("emberharmony.backend.shared.matrix_functions")
+    shared_solver = Deferred("emberharmony.backend.shared.solver")
 
 
 @op
@@ -52,7 +53,7 @@ def expm(x: TensorLike) -> Tensor:
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     result = as_inexact(dtype_of(x))
-    a = computed(square(x))
+    a = computed(shared_solver.square(x))
     if not a.shape[-1]:
         return cast(a, result)
     norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
@@ -103,7 +104,7 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         [2.0, 3.0]
     """
     result = as_inexact(promote(dtype_of(c), dtype_of(b)))
-    factor = computed(square(cast(c, result)))
+    factor = computed(shared_solver.square(cast(c, result)))
     adjoint = conj(matrix_transpose(factor))
     lower, above = (adjoint, factor) if upper else (factor, adjoint)
     half = solve_triangular(lower, computed(cast(b, result)), True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 from emberharmony.core.numeric.promotion import promote
@@ -25,6 +25,11 @@ from emberharmony.ops.math import multiply, subtract
 from emberharmony.ops.reduction import sum
 from emberharmony.ops.shape import moveaxis, reshape, stack, transpose, unstack
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import solver as shared_solver
+else:
+    shared_solver = Deferred("emberharmony.backend.shared.solver")
 
 
 @op(autocast="half")
@@ -126,7 +131,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    check_paired(x1, x2, axis)
+    shared_solver.check_paired(x1, x2, axis)
     kind = promote(dtype(x1), dtype(x2))
     wide = "float32" if kind.is_floating and kind.bits == 16 else kind
     x1, x2 = (moveaxis(cast(x, wide), axis, -1) for x in (x1, x2))

@@ -6,7 +6,9 @@ integers are packed in uint32 from the lowest bits up, so n values take n * bits
 
 from __future__ import annotations
 
-from emberharmony.backend.shared.quantization import check_divisible, check_options, check_packed, check_product
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import DTypeError
 from emberharmony.core.types import Tensor, TensorLike
@@ -24,6 +26,11 @@ from emberharmony.ops.rounding import round as round_
 from emberharmony.ops.shape import expand_dims, reshape, stack
 from emberharmony.ops.tensor import cast, view
 from emberharmony.ops.transforms import stop_gradient
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import quantization as shared_quantization
+else:
+    shared_quantization = Deferred("emberharmony.backend.shared.quantization")
 
 _LEAST = 1e-7
 """The least scale, which groups of equal values have."""
@@ -58,8 +65,8 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
         >>> tuple(packed.shape), biases.tolist()
         ((8,), [31.0])
     """
-    check_options(group_size, bits)
-    check_divisible(w.shape, group_size)
+    shared_quantization.check_options(group_size, bits)
+    shared_quantization.check_divisible(w.shape, group_size)
     if dtype(w).is_complex:
         raise DTypeError(f"expected real values, got {dtype(w).name}; quantise the real and the imaginary part")
     w = stop_gradient(inexact(w))
@@ -106,8 +113,8 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
         >>> float(ops.max(ops.abs(ops.dequantize(*packed, bits=8, group_size=32) - ops.arange(32.0)))) < 0.07
         True
     """
-    check_options(group_size, bits)
-    check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
+    shared_quantization.check_options(group_size, bits)
+    shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
     kind = result_type(scales, biases)
     small = view(stop_gradient(w), "uint8")
     if bits == 4:
@@ -154,9 +161,9 @@ def quantized_matmul(
         >>> ops.quantized_matmul(ops.ones((2, 64)), *packed).tolist()
         [[64.0, 64.0, 64.0], [64.0, 64.0, 64.0]]
     """
-    check_options(group_size, bits)
-    check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
-    check_product(x.shape, w.shape, transpose, bits)
+    shared_quantization.check_options(group_size, bits)
+    shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
+    shared_quantization.check_product(x.shape, w.shape, transpose, bits)
     kind = result_type(x, scales, biases)
     matrix = dequantize(w, widened(scales), widened(biases), group_size=group_size, bits=bits)
     return cast(linear(widened(x), matrix, None, transpose), kind)

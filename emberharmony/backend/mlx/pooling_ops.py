@@ -6,9 +6,10 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.reduction_ops import extreme_over
-from emberharmony.backend.shared.convolution import USUAL_POOL, adjacent
+from emberharmony.backend.shared.convolution import adjacent
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import USUAL_POOL
 
 _FEW = 2**13
 """From this many elements on, a reduction for each axis is faster than one over all of them."""

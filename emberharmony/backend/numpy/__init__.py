@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import to_host
-from emberharmony.backend.numpy import optimizers, programs
 from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.attention_ops import NumpyAttentionOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
@@ -44,9 +43,16 @@ from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
-from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.core import errors
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    from emberharmony.backend.numpy import optimizers, programs
+    from emberharmony.backend.shared.programs import Program, Written
+else:
+    optimizers = Deferred("emberharmony.backend.numpy.optimizers")
+    programs = Deferred("emberharmony.backend.numpy.programs")
 
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
@@ -195,7 +201,7 @@ class NumpyBackend(
         return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
 
     def evaluated(
-        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+        self, program: "Program", columns: Sequence[Sequence[np.ndarray]], large: bool
     ) -> list[Sequence[np.ndarray]] | None:
         """Returns what a program computes from lists of arrays; None if a tensor is traced or of another dtype."""
         return (programs.blocked if large else programs.listed)(program, columns) if _alike(columns) else None
@@ -218,7 +224,7 @@ class NumpyBackend(
         """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
         return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
-    def computes_together(self, program: Program, like: np.ndarray) -> bool:
+    def computes_together(self, program: "Program", like: np.ndarray) -> bool:
         """Returns whether the results between need no memory but that of one array."""
         return program.is_chain()
 
@@ -234,8 +240,8 @@ class NumpyBackend(
         return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(map(_FLAGS, tensors))
 
     def overwriting(
-        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
-    ) -> Written | None:
+        self, program: "Program", columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
+    ) -> "Written | None":
         """Returns what writes the results of a program over its inputs; None for several dtypes and for no floats."""
         plain = alike is not None or {*map(type, columns[0])} == {np.ndarray}
         dtype = columns[0][0].dtype

@@ -1,11 +1,16 @@
 """Attention, on NumPy."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.shared.attention import rotation_tables, whole_rotation
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import attention as shared_attention
+else:
+    shared_attention = Deferred("emberharmony.backend.shared.attention")
 
 
 class NumpyAttentionOps:
@@ -24,11 +29,13 @@ class NumpyAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> np.ndarray:
-        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        place = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if place is None or x.dtype.char not in "fd":
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         kind = x.dtype
-        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind.char, lambda table: table.astype(kind))
+        cosine, sine = shared_attention.rotation_tables(
+            x.shape, offset, place, base, scale, kind.char, lambda table: table.astype(kind)
+        )
         half = x.shape[-1] // 2
         result = np.concatenate((x[..., half:], x[..., :half]), -1)
         result *= sine

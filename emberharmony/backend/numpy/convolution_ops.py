@@ -2,20 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.reduction_ops import widened
-from emberharmony.backend.shared.convolution import (
-    Windows,
-    channels_last,
-    check_bias,
-    check_channels,
-    transposed,
-    windows,
-)
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 _BLOCK = 2**20
 """The most bytes of windows to copy at a time; at least one row of windows is copied."""
@@ -23,7 +21,7 @@ _MANY = 16
 """From this number of outputs on, a depthwise convolution multiplies all channels at once, by einsum."""
 
 
-def windowed(x: np.ndarray, plan: Windows) -> np.ndarray:
+def windowed(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     """Returns the windows of a padded tensor (batch, *spatial, channels): a view (batch, *counts, *size, channels)."""
     x = np.ascontiguousarray(x)
     first, *spatial, last = x.strides
@@ -75,7 +73,7 @@ def _depthwise(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...]) ->
 def _spread(x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
     """Returns the sum of the kernels (*size, outputs, inputs) placed at each element and multiplied by the element."""
     *size, outputs, _ = kernel.shape
-    plan = Windows(x.shape[1:-1], (), tuple(size), strides, dilation)
+    plan = shared_convolution.Windows(x.shape[1:-1], (), tuple(size), strides, dilation)
     lengths = [
         (n - 1) * step + (k - 1) * spread + 1
         for n, k, step, spread in zip(plan.counts, size, strides, dilation, strict=True)
@@ -108,17 +106,17 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        last = channels_last(data_format)
+        last = shared_convolution.channels_last(data_format)
         x, w, *b = promotion.common(
             inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
-        groups, kind = check_channels(x.shape, w.shape), x.dtype
-        check_bias(bias, w.shape[-1])
+        groups, kind = shared_convolution.check_channels(x.shape, w.shape), x.dtype
+        shared_convolution.check_bias(bias, w.shape[-1])
         if not w.size:
             # Without elements there are no windows to multiply; the composite computes the shape of the result.
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         x, w = widened(x), widened(w)
-        plan = windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
+        plan = shared_convolution.windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x = np.pad(x, plan.around()) if plan.padded else x
         if groups > 1 and w.shape[-2] == 1 and w.shape[-1] >= _MANY:
             result = _depthwise(windowed(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
@@ -138,17 +136,19 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        last = channels_last(data_format)
+        last = shared_convolution.channels_last(data_format)
         x, w, *b = promotion.common(
             inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
         kind = x.dtype
-        if check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:]))) > 1:
+        if shared_convolution.check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:]))) > 1:
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
-        check_bias(bias, w.shape[-2])
-        plan = transposed(x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
+        shared_convolution.check_bias(bias, w.shape[-2])
+        plan = shared_convolution.transposed(
+            x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
+        )
         result = _spread(widened(x), widened(w), plan.strides, plan.dilation)
         excess = plan.excess(w.shape[:-2])
         cuts = (slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(excess, result.shape[1:-1], strict=True))

@@ -1,10 +1,17 @@
 """Histograms, on NumPy."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.histograms import check_weights, countable, edges
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import dense
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import histograms as shared_histograms
+else:
+    shared_histograms = Deferred("emberharmony.backend.shared.histograms")
 
 
 class NumpyHistogramsOps:
@@ -15,10 +22,10 @@ class NumpyHistogramsOps:
         x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
     ) -> np.ndarray:
         dense("sparse", sparse)
-        host = countable(x)
+        host = shared_histograms.countable(x)
         if weights is None:
             return np.bincount(host, None, minlength)
-        check_weights(weights, x)
+        shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
         return np.bincount(host, weights.astype(np.float64), minlength).astype(weights.dtype)
 
@@ -27,5 +34,7 @@ class NumpyHistogramsOps:
         x: np.ndarray, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         x = promotion.floats(x)
-        steps = edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
+        steps = shared_histograms.edges(
+            float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range
+        )
         return np.histogram(x, steps.astype(x.dtype))

@@ -1,12 +1,18 @@
 """Losses, on NumPy: the logarithm of the softmax at the labels alone."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES
-from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import losses as shared_losses
+else:
+    shared_losses = Deferred("emberharmony.backend.shared.losses")
 
 
 def cross_entropy_with_slope(
@@ -83,11 +89,11 @@ class NumpyLossesOps:
         plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
         if not plain:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
-        along = check_cross_entropy(
+        along = shared_losses.check_cross_entropy(
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
         count = input.shape[along]
-        kept = counting_on_host(target, count, as_index(ignore_index))
+        kept = shared_losses.counting_on_host(target, count, as_index(ignore_index))
         labels = (target if kept is None else np.where(kept, target, 0)).reshape(-1)
         rows = (input if along == input.ndim - 1 else np.moveaxis(input, along, -1)).reshape(-1, count)
         shifted = rows - rows.max(-1, keepdims=True)

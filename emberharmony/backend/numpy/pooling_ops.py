@@ -2,13 +2,19 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.convolution_ops import windowed
-from emberharmony.backend.shared.convolution import USUAL_POOL, Windows, adjacent, pool_windows
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import USUAL_POOL
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 _FEW = 2**10
 """From this many elements on, to reduce strided slices is faster than a reduction over several axes."""
@@ -16,13 +22,13 @@ _FEW = 2**10
 
 def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
     """Returns the largest element of each window; windows are adjacent, and no element is left over."""
-    apart, axes = adjacent(x.shape, size)
+    apart, axes = shared_convolution.adjacent(x.shape, size)
     return np.maximum.reduce(x.reshape(apart), axes)
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(shape: tuple[int, ...], size: int, strides: int | None) -> Windows:
-    return pool_windows(shape[1:-1], size, strides, "valid").plan
+def _plan(shape: tuple[int, ...], size: int, strides: int | None) -> "shared_convolution.Windows":
+    return shared_convolution.pool_windows(shape[1:-1], size, strides, "valid").plan
 
 
 def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:

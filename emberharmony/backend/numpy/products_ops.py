@@ -1,13 +1,19 @@
 """Products of tensors, on NumPy."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.backend.shared.solver import check_paired
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import products as shared_products
+else:
+    shared_products = Deferred("emberharmony.backend.shared.products")
 
 _COSTLY = 10**5
 """From this number of products on, einsum searches for a good order of contraction."""
@@ -25,7 +31,7 @@ _FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dty
 # With `out=...`, the product of two vectors is a 0-d array, not a scalar that would cost 3,000 instructions to convert.
 @fast(np.matmul, _FLOATS, options="out=...")
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    check_factors(x1.shape, x2.shape)
+    shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
     wide = _computed(a.dtype)
     return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)
@@ -52,7 +58,7 @@ class NumpyProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
-        length = check_subscripts(subscripts, *(x.shape for x in operands))
+        length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
         # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.

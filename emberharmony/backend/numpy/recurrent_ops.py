@@ -1,10 +1,16 @@
 """Recurrent layers, on NumPy: the steps of an LSTM computed in place."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.shared.recurrent import check_recurrent, check_state
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import recurrent as shared_recurrent
+else:
+    shared_recurrent = Deferred("emberharmony.backend.shared.recurrent")
+
 
 _PLAIN = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -44,9 +50,9 @@ class NumpyRecurrentOps:
         given = [t for t in (*weights, h, c, weight_hr) if t is not None]
         if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in given):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
-        batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
-        check_state("h", h, batch, outputs, layer_axis)
-        check_state("c", c, batch, hidden, layer_axis)
+        batch, hidden, outputs = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
+        shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
+        shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
         rows = x if time_major else x.swapaxes(0, 1)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
         gates = (rows.reshape(len(rows) * batch, x.shape[-1]) @ weight_ih.T).reshape(*rows.shape[:2], len(weight_ih))

@@ -1,7 +1,7 @@
 """Reductions of groups of slices, on NumPy."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,14 @@ from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.numpy.elementary_ops import FEW
 from emberharmony.backend.numpy.indexing_ops import UFUNCS
 from emberharmony.backend.numpy.reduction_ops import widened
-from emberharmony.backend.shared.segments import check_segments, neutral_element, segments
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import segments as shared_segments
+else:
+    shared_segments = Deferred("emberharmony.backend.shared.segments")
 
 op_globals.publish(int64_of_numpy=np.dtype(np.int64))
 _MANY, _WIDE = 4096, 8
@@ -34,10 +39,10 @@ def _segment(reduction: str) -> Callable[..., np.ndarray]:
         data: np.ndarray, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> np.ndarray:
         ids = host_indices(segment_ids)
-        check_segments(ids.shape, data.shape)
-        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        shared_segments.check_segments(ids.shape, data.shape)
+        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         wide = widened(data)
-        result = np.empty((segments(ids, num_segments), *data.shape[1:]), wide.dtype)
+        result = np.empty((shared_segments.segments(ids, num_segments), *data.shape[1:]), wide.dtype)
         result.fill(start)
         if wide.size >= _MANY and wide.size >= _WIDE * len(wide):
             _by_rows(UFUNCS[reduction], result, ids, wide)

@@ -1,13 +1,18 @@
 """Writing by any key, on NumPy."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emberharmony.backend.host import readable
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import writing as shared_writing
+else:
+    shared_writing = Deferred("emberharmony.backend.shared.writing")
 
 _UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -30,9 +35,9 @@ class NumpyWritingOps:
         "{3} == 'set' and {1}.__class__ is native_type and {2}.__class__ is native_type and {0}.dtype is {2}.dtype",
     )
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
-        check_mode(mode)
+        shared_writing.check_mode(mode)
         key = readable(key)
-        new, result = held(self, promotion, value, x), x.copy()
+        new, result = shared_writing.held(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))
         try:
@@ -51,8 +56,8 @@ class NumpyWritingOps:
                     _UFUNCS[mode].at(result, key, new)
         except (TypeError, ValueError) as error:
             shape = x[key].shape
-            if not suits(new.shape, shape):
-                raise does_not_fit(new.shape, shape) from error
+            if not shared_writing.suits(new.shape, shape):
+                raise shared_writing.does_not_fit(new.shape, shape) from error
             if mode != "set":
                 raise
             # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.

@@ -264,13 +264,6 @@ def adjacent(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[
     return (shape[0], *apart, shape[-1]), tuple(range(2, len(apart) + 1, 2))
 
 
-USUAL_POOL = (
-    "{1}.__class__ is int and {2} is None and {3}.__class__ is str and {3} == 'valid' and {4} is None "
-    "and {5}.__class__ is int and {5} == 1 and {6} is False"
-)
-"""When the windows of `max_pool` are adjacent, and of one length on all axes."""
-
-
 def pool_windows(
     lengths: Sequence[int],
     pool_size: Any,

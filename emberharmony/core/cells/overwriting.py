@@ -6,9 +6,9 @@ that the reader has, and writes nothing, or the reader finds the writer, and wai
 """
 
 import sys
+from _thread import RLock  # threading.RLock, without the import of threading
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection

@@ -9,7 +9,7 @@ The overrides of a thread or asyncio task are a linked stack in a `ContextVar`. 
 it is in the stack, so that suspended generators may be closed in any order.
 """
 
-import threading
+from _thread import _local  # threading.local, without the import of threading
 from _weakref import ref  # weakref.ref, without the import of weakref
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -101,7 +101,7 @@ if not TYPE_CHECKING:
     Scope.__exit__ = Exit(_leave)
 
 
-class ThreadStack(threading.local):
+class ThreadStack(_local):
     """A stack of the blocks of one thread, for code that cannot read a `ContextVar`, or must know all open blocks.
 
     Args:
