@@ -39,6 +39,9 @@ class Facts(Record):
     Attributes:
         elementwise: whether the result is one tensor, each element of which depends on the elements of the tensors at
             one place only; so blocks, and the slices of `vmap`, may be computed together or alone.
+        along: the axes of its first tensor that the op needs whole, while it treats what lies along them alike at all
+            places: "axis" for its argument of this name, "axes" if it is a reduction over that argument and has
+            `keepdims`, or "matrix" for the last two axes; "" for others.
         takes: the dtypes that it is defined for, a word of `REFUSED`; others raise a `DTypeError`. All arguments are
             operands, which become tensors of one dtype before a backend's function runs. "" if the function sees to it.
         gives: the dtype of the result: "float" if integers and booleans become the default float first, "bool", or
@@ -52,6 +55,7 @@ class Facts(Record):
     """
 
     elementwise: bool = False
+    along: "Literal['', 'axis', 'axes', 'matrix']" = ""
     takes: str = ""
     gives: "Literal['', 'float', 'bool', 'real']" = ""
     gradient: "Literal['', 'zero']" = ""
@@ -70,6 +74,7 @@ NONE = Facts()
 _KNOWN: dict[tuple[tuple[str, object], ...], Facts] = {(): NONE}
 _WORDS: dict[str, tuple[object, ...]] = {
     "elementwise": (True,),
+    "along": ("axis", "axes", "matrix"),
     "takes": tuple(REFUSED),
     "gives": ("float", "bool", "real"),
     "gradient": ("zero",),

@@ -42,7 +42,7 @@ else:
 _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
 
-@op
+@op(along="axis")
 def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the discrete Fourier transform along an axis.
 
@@ -53,7 +53,7 @@ def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm =
     ...
 
 
-@op
+@op(along="axis")
 def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the inverse of `fft`.
 
@@ -64,7 +64,7 @@ def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
     ...
 
 
-@op
+@op(along="axis")
 def rfft(
     x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward", *, fft_length: int | None = None
 ) -> Tensor:
@@ -81,7 +81,7 @@ def rfft(
     ...
 
 
-@op
+@op(along="axis")
 def irfft(
     x: ComplexTensorLike,
     n: int | None = None,

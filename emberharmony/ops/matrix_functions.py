@@ -37,7 +37,7 @@ else:
     shared_solver = Deferred("emberharmony.backend.shared.solver")
 
 
-@op
+@op(along="matrix")
 def expm(x: TensorLike) -> Tensor:
     """Returns the exponential of square matrices, `I + x + x @ x / 2 + …`; NaN for a matrix that is not finite.
 
@@ -111,7 +111,7 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     return cast(solve_triangular(above, half, False), result)
 
 
-@op
+@op(along="matrix")
 def lu(x: TensorLike) -> PLUResult:
     """Returns P, L and U with `x = P @ L @ U`: a permutation, a lower triangle of unit diagonal, an upper triangle.
 

@@ -29,7 +29,7 @@ from emberharmony.ops.shape import pad, ravel
 from emberharmony.ops.tensor import cast
 
 
-@op(autocast="float32", finite="gradient")
+@op(along="axes", autocast="float32", finite="gradient")
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the sum over axes; 0 if there are no elements.
 
@@ -40,7 +40,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLi
     ...
 
 
-@op(autocast="float32")
+@op(along="axes", autocast="float32")
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the product over axes; 1 if there are no elements.
 
@@ -51,7 +51,7 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeL
     ...
 
 
-@op(autocast="float32", finite="gradient")
+@op(along="axes", autocast="float32", finite="gradient")
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the arithmetic mean over axes; NaN if there are no elements.
 
@@ -62,7 +62,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     ...
 
 
-@op(autocast="float32")
+@op(along="axes", autocast="float32")
 def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the variance over axes: the mean squared distance from the mean, computed in two passes.
 
@@ -77,7 +77,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
     ...
 
 
-@op(autocast="float32")
+@op(along="axes", autocast="float32")
 def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the standard deviation over axes, the square root of `var`.
 
@@ -88,7 +88,7 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
     ...
 
 
-@op(finite="yes")
+@op(along="axes", finite="yes")
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
     """Returns the largest element over axes.
 
@@ -109,7 +109,7 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
 amax = alias("amax", max)
 
 
-@op(finite="yes")
+@op(along="axes", finite="yes")
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
     """Returns the smallest element over axes.
 
@@ -130,7 +130,7 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
 amin = alias("amin", min)
 
 
-@op(gradient="zero", finite="yes")
+@op(along="axes", gradient="zero", finite="yes")
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns whether any element over axes is non-zero; False if there are no elements.
 
@@ -141,7 +141,7 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     ...
 
 
-@op(gradient="zero", finite="yes")
+@op(along="axes", gradient="zero", finite="yes")
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns whether all elements over axes are non-zero; True if there are no elements.
 
@@ -152,7 +152,7 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     ...
 
 
-@op(gradient="zero", finite="yes")
+@op(along="axes", gradient="zero", finite="yes")
 def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the index of the first largest element along an axis, by default of the flattened `x`.
 
@@ -168,7 +168,7 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     ...
 
 
-@op(gradient="zero", finite="yes")
+@op(along="axes", gradient="zero", finite="yes")
 def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the index of the first smallest element along an axis, by default of the flattened `x`.
 
@@ -184,7 +184,7 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     ...
 
 
-@op(autocast="float32")
+@op(along="axis", autocast="float32")
 def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative sum along an axis, by default of the flattened `x`.
 
@@ -195,7 +195,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
     ...
 
 
-@op(autocast="float32")
+@op(along="axis", autocast="float32")
 def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative product along an axis, by default of the flattened `x`.
 
@@ -261,7 +261,7 @@ def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
     return pad(x, widths, "constant", first)
 
 
-@op(finite="yes")
+@op(along="axis", finite="yes")
 def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
     """Returns the cumulative maximum along an axis, by default of the flattened `x`; NaN propagates.
 
@@ -272,7 +272,7 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
     ...
 
 
-@op(finite="yes")
+@op(along="axis", finite="yes")
 def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
     """Returns the cumulative minimum along an axis, by default of the flattened `x`; NaN propagates.
 
@@ -294,7 +294,7 @@ def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> T
     return sum(not_equal(x, 0), axis, keepdims)
 
 
-@op(autocast="float32")
+@op(along="axes", autocast="float32")
 def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements.
 

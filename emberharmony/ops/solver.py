@@ -37,7 +37,7 @@ from emberharmony.ops.shape import broadcast_to, expand_dims, matrix_transpose, 
 from emberharmony.ops.tensor import cast
 
 
-@op
+@op(along="matrix")
 def det(x: TensorLike) -> Tensor:
     """Returns the determinant.
 
@@ -53,7 +53,7 @@ def det(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(along="matrix")
 def slogdet(x: TensorLike) -> SlogdetResult:
     """Returns the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix.
 
@@ -74,7 +74,7 @@ def logdet(x: TensorLike) -> Tensor:
     return multiply(sum(log(real(diagonal(cholesky(x), 0, -2, -1))), -1), 2.0)
 
 
-@op
+@op(along="matrix")
 def inv(x: TensorLike) -> Tensor:
     """Returns the inverse of square matrices.
 
@@ -122,7 +122,7 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
     ...
 
 
-@op
+@op(along="matrix")
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with `x = L @ L^H`; only the lower half of `x` is read.
 
@@ -160,7 +160,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     return matmul(root, adjoint) if upper else matmul(adjoint, root)
 
 
-@op
+@op(along="matrix")
 def lu_factor(x: TensorLike) -> LUResult:
     """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U.
 
@@ -173,7 +173,7 @@ def lu_factor(x: TensorLike) -> LUResult:
     ...
 
 
-@op
+@op(along="matrix")
 def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """Returns Q and R with `x = Q @ R`.
 
@@ -187,7 +187,7 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
     ...
 
 
-@op
+@op(along="matrix")
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Any:
     """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
@@ -219,7 +219,7 @@ def svdvals(x: TensorLike) -> Tensor:
     return svd(x, False).S
 
 
-@op
+@op(along="matrix")
 def eigh(x: TensorLike) -> EigResult:
     """Returns the eigenvalues, ascending, and the eigenvectors of Hermitian matrices; only the lower half is read.
 
@@ -241,7 +241,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
     return eigh(x).eigenvalues
 
 
-@op
+@op(along="matrix")
 def eig(x: TensorLike) -> EigResult:
     """Returns the eigenvalues and eigenvectors of square matrices, in no particular order.
 

@@ -28,7 +28,7 @@ from emberharmony.ops.reduction import any, cumsum, sum
 from emberharmony.ops.shape import concatenate, expand_dims, moveaxis, pad, ravel, reshape, squeeze, unstack
 
 
-@op
+@op(along="axis")
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements in order along an axis; with `axis=None` those of the flattened `x`.
 
@@ -39,7 +39,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
     ...
 
 
-@op(gradient="zero")
+@op(along="axis", gradient="zero")
 def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the indices that sort along an axis; equal elements keep their order in both directions.
 

@@ -20,7 +20,7 @@ from typing import Any
 from emberharmony.core.errors import EmberError, TracedTensorError, says
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
-from emberharmony.transforms.rules import BATCHING
+from emberharmony.transforms.rules import BATCHING, BATCHING_ALONG
 from emberharmony.transforms.tape import Tape, call, is_plain, prepared, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
@@ -223,7 +223,7 @@ class Batch(Tape):
             return self._customized(*given)
         mapped = Mapped(self.backend.bound, self.size, op)
         spec = mapped.spec
-        rule = BATCHING.get(op, elementwise if spec.facts.elementwise else None)
+        rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
         if len(given) < len(spec.parameters):
             given = mapped.completed(given)
         if rule is None and spec.composite:

@@ -11,6 +11,9 @@ SLOPES: set[Any] = set()
 BATCHING: dict[str, Any] = {}
 """The batching rule of each op that has one; `emberharmony.rules.batching` fills it at the first `vmap`."""
 
+BATCHING_ALONG: dict[str, Any] = {}
+"""By the word of the fact `along`, the rule of the ops that say it."""
+
 LEAVING: set[str] = set()
 """Ops that take values out of the differentiated function."""
 

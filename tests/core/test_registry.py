@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emberharmony import ops
@@ -105,7 +106,7 @@ def test_facts_follow_from_each_other() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"elemntwise": True}, "op 'wave' says the fact 'elemntwise'; the facts are elementwise, takes, gives"),
+        ({"elemntwise": True}, "op 'wave' says the fact 'elemntwise'; the facts are elementwise, along, takes"),
         ({"gradient": "none"}, "op 'wave' says gradient='none'; it is 'zero', or left out"),
         ({"autocast": "float16"}, "op 'wave' says autocast='float16'; it is 'half' or 'float32', or left out"),
         ({"takes": "reals"}, "op 'wave' says takes='reals'; it is 'all' or 'numeric' or 'real' or"),
@@ -134,3 +135,18 @@ def test_the_facts_of_an_op_that_is_declared_late_count(backend: str) -> None:
         assert seen == [((2, 2), "float32")]
     finally:
         del OPS["test_stairs"]
+
+
+def test_an_op_that_is_declared_late_is_mapped_by_what_it_says_to_work_along() -> None:
+    @op(along="axis")
+    def test_reversed(x: "TensorLike", axis: int = 0) -> "Tensor":  # type: ignore[name-defined]  # noqa: F821
+        shapes.append(ops.shape(x))
+        return ops.flip(x, axis)
+
+    shapes: list[tuple[int, ...]] = []
+    try:
+        with ops.use_backend("numpy"):
+            assert ops.vmap(test_reversed)(np.arange(6.0).reshape(3, 2)).tolist() == [[1, 0], [3, 2], [5, 4]]
+        assert shapes == [(3, 2)]
+    finally:
+        del OPS["test_reversed"]

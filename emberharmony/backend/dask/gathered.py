@@ -20,12 +20,9 @@ from emberharmony.backend.dask.blocks import (
 )
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.fft import named_by_keras
+from emberharmony.core.registry import OPS, complete
 
-ALONG = ("sort", "argsort", "cummax", "cummin", "fft", "ifft", "rfft", "irfft")
-"""Ops along an axis."""
-
-MATRICES = (*("det", "slogdet", "inv", "cholesky", "qr", "svd", "eigh", "eig", "lu_factor", "lu", "expm"),)
-"""Ops on the matrices in the last two axes."""
+complete()
 
 
 def _sides(a: int, b: int) -> tuple[int, int]:
@@ -33,8 +30,8 @@ def _sides(a: int, b: int) -> tuple[int, int]:
     return 2, min(b, 2)
 
 
-def _function(name: str) -> Callable[..., Any]:
-    if name in MATRICES:
+def _function(name: str, along: str) -> Callable[..., Any]:
+    if along == "matrix":
         return partial(by_matrix, name, lambda *ndims: [2] * len(ndims))
     function = partial(along_axis, name)
     return named_by_keras(function) if name in ("rfft", "irfft") else function
@@ -66,7 +63,9 @@ def _beside(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
     return whole_axes(name, args, kwargs, loops, found, lambda place, ndim: range(ndim))
 
 
-_Table: Any = type("_Table", (), {name: staticmethod(_function(name)) for name in (*ALONG, *MATRICES)})
+_SAID = {name: spec.facts.along for name, spec in OPS.items() if spec.facts.along in ("axis", "matrix")}
+_Table: Any = type("_Table", (), {name: staticmethod(_function(name, along)) for name, along in _SAID.items()})
+"""The ops that say along what they work; those that mixins before this one define are not taken from it."""
 
 
 class DaskGatheredOps(_Table):  # type: ignore[misc]

@@ -5,23 +5,21 @@ Those that are have one rule, `elementwise` in the module `transforms.batch`.
 
 from typing import Any
 
-from emberharmony.rules.batching.forms import Rule
+from emberharmony.rules.batching.forms import batches
 from emberharmony.transforms.batch import Mapped, Rows, aligned, elementwise
 
 T = Any
 
 
+@batches("allclose")
 def _all_close(m: Mapped, *arguments: Any) -> T:
     close = m.bound.isclose(*aligned(m, arguments))
     return m.bound.all(m.bound.reshape(close, (m.size, -1)), axis=1) if close.size else NotImplemented
 
 
+@batches("full_like")
 def _full_like(m: Mapped, x: Any, value: Any, *options: Any) -> T:
     return NotImplemented if value.__class__ is Rows else m(x.whole, value, *options)
 
 
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(("to_device", "convert_to_tensor", "empty_like"), elementwise),
-    "allclose": _all_close,
-    "full_like": _full_like,
-}
+batches("to_device", "convert_to_tensor", "empty_like")(elementwise)

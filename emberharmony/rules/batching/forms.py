@@ -9,6 +9,18 @@ from emberharmony.transforms.batch import Mapped, Rows, has_rows
 
 T = Any
 Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+"""The rules that `batches` gave to ops, by op."""
+
+
+def batches(*ops: str) -> Callable[[Rule], Rule]:
+    """Returns a decorator of the batching rule of ops."""
+
+    def decorated(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(ops, rule))
+        return rule
+
+    return decorated
 
 
 def lengthened(m: Mapped, x: Any, axis: int) -> Any:
@@ -38,6 +50,18 @@ def along(m: Mapped, x: Any, *options: Any) -> T:
     given = list(options)
     given[place] = 1 if axis is None else shifted(axis, len(x.shape))
     return m(flat(m, x) if axis is None else x.whole, *given)
+
+
+def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> T:
+    """Returns the result of a reduction over its argument `axis`; None stands for all axes."""
+    if x.__class__ is not Rows or Rows in map(type, options):
+        return NotImplemented
+    if axis is not None and not x.shape:
+        return NotImplemented
+    if axis is not None:
+        return m(x.whole, shifted(axis, len(x.shape)), keepdims, *options)
+    found = m(flat(m, x), 1, False, *options)
+    return m.bound.reshape(found, (m.size, *(1,) * len(x.shape))) if keepdims else found
 
 
 def last(count: int) -> Rule:

@@ -3,12 +3,13 @@
 from typing import Any
 
 from emberharmony.core.axes import normalized
-from emberharmony.rules.batching.forms import Rule, flat, shifted
+from emberharmony.rules.batching.forms import batches, flat, shifted
 from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
 T = Any
 
 
+@batches("take")
 def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
     if not has_rows(indices):
         return m(flat(m, x), indices, 1) if axis is None else m(x.whole, indices, shifted(axis, len(x.shape)))
@@ -26,12 +27,14 @@ def _numbers(m: Mapped, rank: int) -> T:
     return m.bound.reshape(m.bound.arange(m.size), (m.size, *(1,) * rank))
 
 
+@batches("take_along_axis")
 def _take_along_axis(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
     if axis is None or not hasattr(indices, "shape") or len(x.shape) != len(indices.shape):
         return NotImplemented
     return m(m.whole(x), m.whole(indices), shifted(axis, len(x.shape)))
 
 
+@batches("get_item")
 def _get_item(m: Mapped, x: Any, key: Any) -> T:
     keys = key if key.__class__ is tuple else (key,)
     picks = [i for i, part in enumerate(keys) if not (part is None or part is ... or isinstance(part, slice))]
@@ -70,18 +73,21 @@ def _is_integer(m: Mapped, x: Any) -> bool:
     return bool(m.bound.dtype(x.whole if x.__class__ is Rows else x).is_integer)
 
 
+@batches("slice")
 def _slice(m: Mapped, x: Any, start: Any, shape: Any) -> T:
     if x.__class__ is not Rows or not all(part.__class__ is int for part in start):
         return NotImplemented
     return m(x.whole, (0, *start), (m.size, *shape))
 
 
+@batches("slice_update")
 def _slice_update(m: Mapped, x: Any, start: Any, updates: Any) -> T:
     if not isinstance(start, (tuple, list)) or not all(part.__class__ is int for part in start):
         return NotImplemented
     return m(m.whole(x), (0, *start), m.whole(updates))
 
 
+@batches("scatter_update")
 def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: Any) -> T:
     found = indices if hasattr(indices, "shape") else m.bound.convert_to_tensor(indices)
     if not found.shape:
@@ -94,16 +100,6 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     return m(m.whole(x), bound.concatenate([numbers, index], -1), given, reduction)
 
 
+@batches("one_hot")
 def _one_hot(m: Mapped, x: Rows, count: int, axis: int, *options: Any) -> T:
     return m(x.whole, count, shifted(axis, len(x.shape) + 1), *options)
-
-
-RULES: dict[str, Rule] = {
-    "take": _take,
-    "take_along_axis": _take_along_axis,
-    "get_item": _get_item,
-    "slice": _slice,
-    "slice_update": _slice_update,
-    "scatter_update": _scatter_update,
-    "one_hot": _one_hot,
-}

@@ -3,12 +3,13 @@
 import math
 from typing import Any
 
-from emberharmony.rules.batching.forms import Rule, lengthened
+from emberharmony.rules.batching.forms import batches, lengthened
 from emberharmony.transforms.batch import Mapped, Rows, aligned
 
 T = Any
 
 
+@batches("matmul")
 def _matmul(m: Mapped, a: Any, b: Any) -> T:
     bound, ranks = m.bound, (len(a.shape), len(b.shape))
     if 0 in ranks:
@@ -38,6 +39,7 @@ def _product(m: Mapped, a: T, b: T) -> T:
     return m(a, b)
 
 
+@batches("outer")
 def _outer(m: Mapped, a: Any, b: Any) -> T:
     # A composite; its body would be three mapped calls.
     bound = m.bound
@@ -46,6 +48,7 @@ def _outer(m: Mapped, a: Any, b: Any) -> T:
     return bound.multiply(column, row)
 
 
+@batches("einsum")
 def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
     if not isinstance(subscripts, str):
         return NotImplemented
@@ -64,11 +67,9 @@ def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
     return m(f"{','.join(terms)}->{letter}{given}", *wholes)
 
 
+@batches("vecdot")
 def _vecdot(m: Mapped, a: Any, b: Any, axis: int) -> T:
     ranks = {len(a.shape), len(b.shape)}
     if axis.__class__ is not int or 0 in ranks or (axis >= 0 and len(ranks) > 1):
         return NotImplemented
     return m(*aligned(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)
-
-
-RULES: dict[str, Rule] = {"matmul": _matmul, "outer": _outer, "einsum": _einsum, "vecdot": _vecdot}

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.backend.shared.shape import pad_pairs
 from emberharmony.core.axes import broadcast, normalized
-from emberharmony.rules.batching.forms import Rule, along, flat, last, shifted
+from emberharmony.rules.batching.forms import along, batches, flat, last, shifted
 from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
 T = Any
@@ -15,39 +15,47 @@ def _lengths(shape: Any) -> tuple[Any, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
 
 
+@batches("reshape")
 def _reshape(m: Mapped, x: Rows, shape: Any, copy: Any) -> T:
     return m(x.whole, (m.size, *_lengths(shape)), copy)
 
 
+@batches("transpose")
 def _transpose(m: Mapped, x: Rows, axes: Any) -> T:
     rank = len(x.shape)
     order = range(rank)[::-1] if axes is None else normalized(tuple(axes), rank)
     return m(x.whole, (0, *(axis + 1 for axis in order))) if len(order) == rank else NotImplemented
 
 
+@batches("swapaxes", "moveaxis")
 def _swapaxes(m: Mapped, x: Rows, axis1: int, axis2: int) -> T:
     return m(x.whole, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
 
 
+@batches("expand_dims")
 def _expand_dims(m: Mapped, x: Rows, axis: Any) -> T:
     return m(x.whole, shifted(axis, len(x.shape) + (len(axis) if isinstance(axis, (tuple, list)) else 1)))
 
 
+@batches("squeeze")
 def _squeeze(m: Mapped, x: Rows, axis: Any) -> T:
     return m(x.whole, shifted([i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis, len(x.shape)))
 
 
+@batches("broadcast_to")
 def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
     wanted = _lengths(shape)
     return m(with_rank(m, x, len(wanted)), (m.size, *wanted)) if len(wanted) >= len(x.shape) else NotImplemented
 
 
+@batches("broadcast_arrays")
 def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
     shape = broadcast([x.shape for x in arrays])
     to = m.bound.broadcast_to
     return tuple(to(with_rank(m, x, len(shape)) if x.__class__ is Rows else x, (m.size, *shape)) for x in arrays)
 
 
+@batches("concatenate")
 def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
@@ -57,22 +65,26 @@ def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
     return m(wholes, shifted(axis, len(xs[0].shape)))
 
 
+@batches("stack")
 def _stack(m: Mapped, xs: Any, axis: int) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
     return m([m.whole(x) for x in xs], shifted(axis, len(xs[0].shape) + 1))
 
 
+@batches("tile")
 def _tile(m: Mapped, x: Rows, repeats: Any) -> T:
     counts = _lengths(repeats)
     rank = max(len(counts), len(x.shape))
     return m(with_rank(m, x, rank), (1, *(1,) * (rank - len(counts)), *counts))
 
 
+@batches("flip")
 def _flip(m: Mapped, x: Rows, axis: Any) -> T:
     return m(x.whole, shifted(list(range(len(x.shape))) if axis is None else axis, len(x.shape)))
 
 
+@batches("roll")
 def _roll(m: Mapped, x: Any, shift: Any, axis: Any) -> T:
     if has_rows(shift):
         return NotImplemented
@@ -81,16 +93,19 @@ def _roll(m: Mapped, x: Any, shift: Any, axis: Any) -> T:
     return m(x.whole, shift, shifted(axis, len(x.shape)))
 
 
+@batches("pad")
 def _pad(m: Mapped, x: Any, pad_width: Any, mode: str, constant_values: Any) -> T:
     if x.__class__ is not Rows or constant_values.__class__ is Rows:
         return NotImplemented
     return m(x.whole, [(0, 0), *pad_pairs(pad_width, len(x.shape))], mode, constant_values)
 
 
+@batches("diagonal")
 def _diagonal(m: Mapped, x: Rows, offset: int, axis1: int, axis2: int) -> T:
     return m(x.whole, offset, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
 
 
+@batches("diag")
 def _diag(m: Mapped, x: Rows, k: int) -> T:
     if len(x.shape) == 2:
         return m.bound.diagonal(x.whole, k, 1, 2)
@@ -103,27 +118,6 @@ def _diag(m: Mapped, x: Rows, k: int) -> T:
     return m.bound.where(m.bound.eye(size, size, k, "bool"), placed, m.bound.zeros_like(placed))
 
 
-RULES: dict[str, Rule] = {
-    "reshape": _reshape,
-    "transpose": _transpose,
-    "matrix_transpose": last(2),
-    "swapaxes": _swapaxes,
-    "moveaxis": _swapaxes,
-    "expand_dims": _expand_dims,
-    "squeeze": _squeeze,
-    "broadcast_to": _broadcast_to,
-    "broadcast_arrays": _broadcast_arrays,
-    "concatenate": _concatenate,
-    "stack": _stack,
-    "split": along,
-    "unstack": along,
-    "tile": _tile,
-    "repeat": along,
-    "flip": _flip,
-    "roll": _roll,
-    "pad": _pad,
-    "diagonal": _diagonal,
-    "diag": _diag,
-    "tril": last(2),
-    "triu": last(2),
-}
+batches("matrix_transpose", "tril", "triu")(last(2))
+batches("split", "unstack", "repeat")(along)
+batches("softmax", "log_softmax")(along)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from emberharmony.rules.batching.forms import Rule, last, lengthened
+from emberharmony.rules.batching.forms import batches, lengthened
 from emberharmony.transforms.batch import Mapped, Rows, aligned
 
 T = Any
 
 
+@batches("solve", "solve_triangular")
 def _solve(m: Mapped, a: Any, b: Any, *options: Any) -> T:
     ranks = len(a.shape), len(b.shape)
     if ranks[0] < 2 or not ranks[1]:
@@ -17,10 +18,3 @@ def _solve(m: Mapped, a: Any, b: Any, *options: Any) -> T:
     if ranks[1] == 1:
         return m.bound.squeeze(m(*aligned(m, (a, lengthened(m, b, -1))), *options), -1)
     return m(*aligned(m, (a, b)), *options)
-
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(("det", "slogdet", "inv", "cholesky", "lu_factor", "qr", "svd", "eigh", "eig"), last(2)),
-    **dict.fromkeys(("svdvals", "eigvalsh", "eigvals"), last(2)),
-    **dict.fromkeys(("solve", "solve_triangular"), _solve),
-}
