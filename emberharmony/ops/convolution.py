@@ -66,7 +66,7 @@ def conv(
     groups = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
     kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
-    x, kernel = _wide(x), _wide(kernel)
+    x, kernel = _wide(cast(x, kind)), _wide(cast(kernel, kind))  # a bias of a wider dtype widens the products too
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.around()) if plan.padded else x
     total = None

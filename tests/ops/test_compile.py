@@ -492,6 +492,26 @@ def test_names_of_dtypes_are_constants_of_a_compiled_function(quick: str) -> Non
     assert compiled(ops.ones(2)) == ("float32", True, "float32")
 
 
+def test_numbers_and_ranges_have_their_dtypes_in_a_compiled_function(quick: str) -> None:
+    numbers = (True, 2, 2.5, 2j, [1, 2j], [1, 2.5], [1, 2])
+
+    def made(x: Any) -> list[Any]:
+        return [ops.convert_to_tensor(number) for number in numbers]
+
+    found = [ops.dtype(x).name for x in ops.compile(made)(ops.ones(1))]
+    assert found == ["bool", "int64", "float32", "complex64", "complex64", "float32", "int64"]
+    ranges = ops.compile(
+        lambda x: [ops.arange(2), ops.arange(2, dtype="int16"), ops.arange(1, 3), ops.arange(4, step=3), ops.arange(-2)]
+    )(ops.ones(1))
+    assert lists(ranges) == [[0, 1], [0, 1], [1, 2], [0, 3], []]
+    assert [ops.dtype(x).name for x in ranges] == ["int64", "int16", "int64", "int64", "int64"]
+    if quick == "torch":
+        compilation = importlib.import_module("emberharmony.backend.torch.compilation")
+        compiled = compilation.Compiled(made, selection.active(), lambda: False)
+        compiled(ops.ones(1))
+        assert compiled._way == compilation._WHOLE
+
+
 def test_other_threads_may_call_a_compiled_function(quick: str) -> None:
     compiled, found = ops.compile(lambda x: ops.multiply(x, 2.0)), []
     compiled(ops.ones(2))

@@ -505,3 +505,21 @@ def test_the_gradient_of_a_complex_product_is_right_or_refused(backend: str) -> 
                 ops.grad(loss)(v)
         else:
             np.testing.assert_allclose(ops.to_numpy(ops.grad(loss)(v)), [3 + 11j, 8 - 1j], rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_mask_without_axes_selects_what_numpy_selects(value: bool, backend: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for mask in (value, np.array(value), ops.asarray(value)):
+        for key in (
+            lambda m: m,
+            lambda m: (m, 1),
+            lambda m: (slice(0, 1), m),
+            lambda m: (1, None, m),
+            lambda m: (None, m),
+            lambda m: (None, m, ..., 0),
+            lambda m: (m, slice(None), [2]),
+        ):
+            wanted = x[key(value)]
+            found = ops.to_numpy(ops.get_item(x, key(mask)))
+            assert (found.shape, found.tolist()) == (wanted.shape, wanted.tolist())

@@ -66,7 +66,18 @@ class JAXIndexingOps:
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
             return x[key]
-        return x[key_of(parts_of(key, x.shape, mask_axes), x.shape)]
+        parts = list(parts_of(key, x.shape, mask_axes))
+        found = key_of(parts, x.shape)
+        scalars = [isinstance(part, bool) or (mask and not part.ndim) for part, _, mask in parts]
+        if any(scalars):
+            # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
+            new = [axis for (part, axis, _), scalar in zip(parts, scalars, strict=True) if scalar or part is None]
+            x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new)])
+            found = tuple(
+                np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
+                for part, scalar in zip(found, scalars, strict=True)
+            )
+        return x[found]
 
     @staticmethod
     def nonzero(x: jax.Array) -> tuple[jax.Array, ...]:

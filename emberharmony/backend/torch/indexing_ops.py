@@ -120,6 +120,7 @@ class TorchIndexingOps:
         if is_plain(key, x.shape):
             return x[key]
         new: list[Any] = []
+        joint = False
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, slice) and part.step is not None and part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
@@ -130,8 +131,9 @@ class TorchIndexingOps:
                 part = torch.from_numpy(np.array(part)).to(x.device)
             elif isinstance(part, torch.Tensor) and not mask:
                 part = integers(part, x.device)
+            joint = joint or mask or part.__class__ is bool or (isinstance(part, torch.Tensor) and part.ndim > 0)
             new.append(part)
-        if any(isinstance(part, torch.Tensor) and part.ndim for part in new):
+        if joint:
             # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
             new = [_in_company(part, x.device) for part in new]
         return x[tuple(new)]
