@@ -6,6 +6,7 @@ import inspect
 import re
 from contextlib import suppress
 from operator import attrgetter
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import EmberError
 from emberlint.knowledge.arguments import fits, parameters
-from emberlint.knowledge.replacements import WAYS, Replacement, replacement, table
+from emberlint.knowledge.replacements import PACKAGE, WAYS, Replacement, replacement, table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
@@ -164,7 +165,7 @@ def test_the_replacement_of_a_native_function(origin: str, expected: Replacement
 
 def test_every_replacement_exists() -> None:
     for found in table().values():
-        value = attrgetter(found.op)(ops)
+        value = resolve_name(found.op) if found.op.startswith(PACKAGE) else attrgetter(found.op)(ops)
         assert (found.op in parameters()) or not callable(value) or isinstance(value, type), found.op
         assert callable(value) or isinstance(value, float | None), found.op
 

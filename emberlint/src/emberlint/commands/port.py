@@ -3,6 +3,7 @@
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -75,13 +76,13 @@ def port(
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
     named = [(relative(path, found.root), "frontend") for path in paths if path.is_file()]
     settings = found.with_(roles=(*named, *found.roles, ("**", "frontend")))
-    results, changed = {}, {}
     files = options.files_for(paths, settings)
-    own, library = (
-        own_methods(files.values(), import_module("emberlint.port.steps").OF_TORCH),
-        Library(Modules(settings)),
-    )
-    for path, file in files.items():
+    own = own_methods(files.values(), import_module("emberlint.port.steps").OF_TORCH)
+    library = Library(Modules(settings))
+    results: dict[str, Any] = {}
+    changed: dict[str, tuple[str, Path, Repaired]] = {}
+
+    def rewrite(path: str, file: Path, modules: str = "") -> None:
         shown = options.shown(path, settings)
         try:
             content = file.read_bytes()
@@ -90,16 +91,25 @@ def port(
             shelf = shelf_for(path, text, settings, library)
             first = source_file(path, text, settings, shelf)
             again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = ported(first, again, default_float, notebook, own)
+            result = ported(first, again, default_float, notebook, own, modules)
             repaired = Repaired(result.before, result.after)
             if notebook is not None:
                 repaired = Repaired(notebook.content, notebook.replaced(result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown}: skipped: {error}", err=True)
-            continue
+            return
         results[shown] = result
+        changed.pop(path, None)
         if repaired.before != repaired.after:
             changed[path] = (shown, file, repaired)
+
+    for path, file in files.items():
+        rewrite(path, file)
+    # a model of one file is trained in another, and modules of two libraries do not mix
+    keeping = [path for path in files if getattr(results.get(options.shown(path, settings)), "keeps_modules", False)]
+    for path, file in files.items() if keeping else ():
+        if getattr(results.get(options.shown(path, settings)), "has_modules", False):
+            rewrite(path, file, f"modules stay native in {keeping[0]}, and modules of two libraries do not mix")
     # The tests run before anything is written, so that an interruption leaves the project as it is.
     texts = {path: repaired.after for path, (_, _, repaired) in changed.items()}
     tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None

@@ -1,7 +1,7 @@
 """Finds the expression for the namespace of ops at the place of a repair."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from emberlint.source.scopes import Binding, Scope
@@ -53,6 +53,24 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     if any(name in scope.bindings for scope in chain):
         raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, namespace, added=True)
+
+
+def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] = ()) -> Spelling:
+    """Returns the expression for a package beside ops, such as `emberharmony.nn`, at a node.
+
+    Its last part is the name, also where it is bound to a module of another library that is `freed`: then the caller
+    replaces the import.
+
+    Raises:
+        ShadowedError: if `emberharmony` is bound to something else there.
+    """
+    root, _, short = name.rpartition(".")
+    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(short, ())]
+    if all(one == name for one in bound) or short in freed:
+        return Spelling(short, name, added=not bound)
+    if any(one.origin != root for scope in _chain(file, node) for one in scope.bindings.get(root, ())):
+        raise ShadowedError(f"`{short}` and `{root}` are bound to something else here")
+    return Spelling(name, root, added=root not in file.names.root.bindings)
 
 
 def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:

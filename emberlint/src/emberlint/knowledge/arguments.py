@@ -37,10 +37,13 @@ class Parameters(NamedTuple):
 
 @cache
 def parameters() -> Mapping[str, Parameters]:
-    """Returns the parameters of the ops that replace native functions; a constant has no entry."""
-    text = files("emberlint.knowledge").joinpath("parameters.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    return {row["op"]: _parsed(row["parameters"].split()) for row in rows}
+    """Returns the parameters of the ops, layers, losses and optimizers that replace native ones; not of constants."""
+    found = {}
+    for name in ("parameters.csv", "layers.csv"):
+        text = files("emberlint.knowledge").joinpath(name).read_text(encoding="utf-8")
+        rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+        found.update({row["op"]: _parsed(row["parameters"].split()) for row in rows})
+    return found
 
 
 def _parsed(words: list[str]) -> Parameters:

@@ -107,6 +107,14 @@ class Replacement(NamedTuple):
     is_rename: bool
 
 
+PACKAGE = "emberharmony."  # before the names in the tables that are not those of ops: layers, losses, optimizers
+
+
+def written(op: str) -> str:
+    """Returns a name of the tables as programs write it: `ops.sin`, `nn.Linear`."""
+    return op.removeprefix(PACKAGE) if op.startswith(PACKAGE) else f"ops.{op}"
+
+
 @cache
 def table() -> Mapping[str, Replacement]:
     """Returns the replacements by native name."""
@@ -127,9 +135,9 @@ def difference(origin: str) -> str:
     if found is None:
         return "no op is known to equal this call"
     if found.op.startswith("random."):
-        return f"ops.{found.op} {_STREAM}"
+        return f"{written(found.op)} {_STREAM}"
     told = DIFFERENCES.get(listed(origin)) or DIFFERENCES.get(found.op)
-    return f"ops.{found.op} {told or 'is not known to give the same values and dtypes for all arguments'}"
+    return f"{written(found.op)} {told or 'is not known to give the same values and dtypes for all arguments'}"
 
 
 def listed(origin: str) -> str:

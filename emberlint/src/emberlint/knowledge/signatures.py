@@ -10,7 +10,9 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.replacements import written
 
+DROPPED = ""
 PARTS = {"values": 0, "indices": 1}  # of the results of `torch.max(x, dim)`, `torch.sort` and the like
 
 
@@ -18,8 +20,9 @@ class Signature(NamedTuple):
     """A native function or method, its parameters, and how its arguments become those of the op.
 
     `places` are the positional parameters in order; `*axes` takes all further positional arguments. `arguments` gives
-    the op's parameter for a native one, `fills` the arguments of the op that stand for a native default. `when` names a
-    condition on the arguments, `integers` is what differs for integer tensors. `part` is the index of the item of the
+    the op's parameter for a native one, or an empty text if the argument is dropped because it changes no result.
+    `fills` are the arguments of the op that stand for a native default. `when` names a condition on the arguments,
+    `integers` is what differs for integer tensors. `part` is the index of the item of the
     native result that the op returns, or None for the whole result.
     """
 
@@ -38,7 +41,8 @@ class Signature(NamedTuple):
 class Translation(NamedTuple):
     """The arguments of the op: a keyword for each argument of the call, None for a positional one, and the fills.
 
-    The arguments from `packed` on are wrapped in a tuple; -1 if there are none.
+    The keyword of an argument that is dropped is empty. The arguments from `packed` on are wrapped in a tuple; -1 if
+    there are none.
     """
 
     keywords: tuple[str | None, ...]
@@ -112,11 +116,14 @@ def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Tr
     for at, name in enumerate([*native, *keywords]):
         ours = found.arguments.get(name.lstrip("*"))
         if ours is None:
-            raise UntranslatableError(f"ops.{found.op} has no argument like `{name.lstrip('*')}=`")
-        if ours in given and not target.variadic:
+            raise UntranslatableError(f"{written(found.op)} has no argument like `{name.lstrip('*')}=`")
+        if not ours:
+            result.append(DROPPED)
+            continue
+        if ours in given and not (target.variadic and ours not in target.named):
             raise UntranslatableError(f"two arguments for `{name}`")
         given.add(ours)
-        if target.variadic and at < positional:
+        if target.variadic and at < positional and ours not in target.named:
             result.append(None)
             continue
         fits = at < len(target.positional) and target.positional[at] == ours and None not in result[at:]
@@ -124,7 +131,7 @@ def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Tr
         result.append(None if at < positional and fits and ordered else ours)
     missing = [name for name in target.required if name not in given and name not in found.fills]
     if missing:
-        raise UntranslatableError(f"ops.{found.op} needs `{missing[0]}`")
+        raise UntranslatableError(f"{written(found.op)} needs `{missing[0]}`")
     fills = tuple((name, text) for name, text in found.fills.items() if name not in given)
     return Translation(tuple(result), fills, packed)
 

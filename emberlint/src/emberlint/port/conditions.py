@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from emberlint.knowledge.replacements import NEUTRAL, neutral_dtype, tensor_type
 from emberlint.knowledge.signatures import Signature
-from emberlint.port import promises
+from emberlint.port import layers, promises
 from emberlint.port.own_methods import Methods
 from emberlint.source.source_file import SourceFile
 
@@ -20,6 +20,8 @@ class Terms(NamedTuple):
     numpy_is_host: bool = False
     libraries: frozenset[str] = frozenset()  # that the file imports
     own: Methods = MappingProxyType({})  # of the classes of the project
+    freed: frozenset[str] = frozenset()  # the names of modules of another library that the port binds anew
+    modules: str = ""  # why modules and optimizers stay native, if they must
 
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.
@@ -56,11 +58,13 @@ def reason_against(
             return f"`{file.segment(call)}` names no type of tensors"
     elif dtype is not None and not is_dtype(file, dtype, is_certain=found.native in CASTS):
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
-    if found.when == "device" and not _is_device(file, given["device"]):
+    if found.when == "device" and not is_device(file, given["device"]):
         return f"`{file.segment(given['device'])}` may be something else than a device"
     if found.when == "sizes" and not all(_is_size(file, one) for one in call.args):
         return f"a size of `{file.segment(call)}` may be -1, which ops.{found.op} refuses"
     reason = reason_for_function(file, found, given["fn"]) if "fn" in given else None
+    if reason is None and found.when in layers.CONDITIONS:
+        reason = layers.CONDITIONS[found.when](file, call, given)
     if reason is not None:
         return reason
     caught = _caught(file, call)
@@ -154,7 +158,7 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
     return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_own)
 
 
-def _is_device(file: SourceFile, node: ast.expr) -> bool:
+def is_device(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument is a device: by its value, or by its name."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and node.value.partition(":")[0] in DEVICE_NAMES

@@ -14,8 +14,11 @@ from libcst.helpers import get_full_name_for_node
 from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.splice import spliced
 from emberlint.port.conditions import HOST, OWN, Terms
+from emberlint.port.modules import KIND
 from emberlint.port.own_methods import Methods
-from emberlint.port.steps import Step, steps
+from emberlint.port.step import Step
+from emberlint.port.steps import steps
+from emberlint.port.text import WITHOUT_LINE
 from emberlint.source.notebooks.joined import Place
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.source_file import SourceFile
@@ -46,6 +49,16 @@ class Ported(NamedTuple):
     ported: tuple[Use, ...]
     remaining: tuple[Use, ...]
 
+    @property
+    def has_modules(self) -> bool:
+        """Whether modules, optimizers or loaders were ported."""
+        return any(one.kind == KIND for one in self.ported)
+
+    @property
+    def keeps_modules(self) -> bool:
+        """Whether modules, optimizers or loaders remain."""
+        return any(one.kind == KIND for one in self.remaining)
+
 
 def port(
     file: SourceFile,
@@ -53,6 +66,7 @@ def port(
     default_float: str = "float32",
     notebook: Notebook | None = None,
     own: Methods = MappingProxyType({}),
+    modules: str = "",
 ) -> Ported:
     """Returns the file with every exact native use ported and a comment above each statement with another one.
 
@@ -65,11 +79,13 @@ def port(
         notebook: The notebook whose joined text the file has. Lines that are not Python may use names, so the imports
             of these stay.
         own: The methods of the classes of the project, also those of other files.
+        modules: Why modules and optimizers stay native, if they must.
 
     Raises:
         NotebookError: if the cells are lost.
     """
-    text, done, terms = file.text, list[Use](), _terms(file, default_float, own)
+    text, done = file.text, list[Use]()
+    terms = _terms(file, default_float, own)._replace(modules=modules)
     kept = notebook.words() if notebook is not None else frozenset()
     current = parsed(_unmarked(text))
     for _ in range(ROUNDS):
@@ -111,7 +127,7 @@ def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:
     pieces = LINE_END.split(file.text)
     lines, ends = pieces[::2], [*pieces[1::2], ""]
     spliced(lines, [change for step in found for change in step.changes])
-    after = "".join(map(str.__add__, lines, ends))
+    after = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
     names = {_first(file, step.node) for step in found}
     try:

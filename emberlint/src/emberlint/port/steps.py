@@ -4,13 +4,20 @@ import ast
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import WAYS, difference, neutral_dtype, replacement, tensor_type
+from emberlint.knowledge.replacements import (
+    PACKAGE,
+    WAYS,
+    difference,
+    neutral_dtype,
+    replacement,
+    tensor_type,
+    written,
+)
 from emberlint.knowledge.signatures import (
     PARTS,
     Signature,
@@ -19,8 +26,11 @@ from emberlint.knowledge.signatures import (
     translated,
 )
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
+from emberlint.port.modules import KIND, frees, is_blocked, is_module_use, named, names, space, together
 from emberlint.port.regions import TRACED, Region, is_inside, regions
+from emberlint.port.step import Step
 from emberlint.port.text import Text, by_parameter, receivers
+from emberlint.port.training import training, ungraded
 from emberlint.port.writes import writes
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice, is_plain
@@ -53,26 +63,27 @@ ARRAYS = frozenset({"numpy", "torch", "mlx", "jax", "emberharmony"})
 _ORIGIN = re.compile(r"`(numpy|torch|jax|emberharmony)\.[\w.]+`(?: returns|, a tensor type)")
 
 
-class Step(NamedTuple):
-    """A native use with its kind, and either the changes that port it or the reason against and the way out."""
-
-    node: ast.expr
-    native: str
-    kind: str
-    changes: tuple[Change, ...] = ()
-    space: Spelling | None = None
-    reason: str = ""
-    advice: str = ""
-
-
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
-    done = [*_calls(file, terms)]
-    found = [*done, *_others(file, done, any(not step.changes for step in done)), *_writes(file, terms)]
+    freed = names(file)
+    found = _found(file, terms._replace(freed=freed))
+    if freed and (is_blocked(found, terms) or not frees(file, found, freed)):
+        freed = frozenset()
+        found = _found(file, terms)
+    found = together(file, found, terms._replace(freed=freed))
     native = regions(file, {one.node for one in found if one.changes})
     if not native:
         return found
-    return [*_outside(file, [*done, *_others(file, done, True), *_writes(file, terms)], native)]
+    if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in found for one in native):
+        terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
+    return [*_outside(file, together(file, _found(file, terms, is_left=True), terms), native)]
+
+
+def _found(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
+    """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
+    done = [*_calls(file, terms), *training(file, terms)]
+    is_left = is_left or any(not step.changes for step in done)
+    return [*done, *_others(file, done, is_left, terms), *_writes(file, terms)]
 
 
 def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
@@ -111,8 +122,8 @@ def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            as_builtin = _compared(file, call, use)
-            yield as_builtin or _called(file, call, use.origin, candidates(use.origin), use, terms)
+            other = _compared(file, call, use) or ungraded(file, call, use.origin)
+            yield other or _called(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method(file, call, call.func, terms)
@@ -278,6 +289,7 @@ def _called(
 ) -> Step:
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
+    kind = KIND if is_module_use(origin) else kind
     why, way = difference(origin), _advice(file, use, found)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
@@ -286,14 +298,14 @@ def _called(
         if one.part not in (None, part):
             continue
         try:
-            space = spelling(file, call)
-            changes = _translated(file, call, one, space, [] if use is not None else receivers(call), terms)
+            where = space(file, call, one.op, terms) if one.op.startswith(PACKAGE) else spelling(file, call)
+            changes = _translated(file, call, one, where, [] if use is not None else receivers(call), terms)
             if one.part is not None:
-                changes = (*changes, Text(file, call, space).without_part())
-            return Step(call, origin, kind, changes, space)
+                changes = (*changes, Text(file, call, where).without_part())
+            return Step(call, origin, kind, changes, where)
         except (UntranslatableError, ShadowedError) as error:
             if one is found[0]:
-                why, way = str(error), way or f"ops.{one.op}"
+                why, way = str(error), way or written(one.op)
     return Step(call, origin, kind, reason=why, advice=way)
 
 
@@ -337,11 +349,11 @@ def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> st
     if use is None:
         return ""
     if found and replacement(use.origin) is None:
-        return f"ops.{found[0].op}"
+        return written(found[0].op)
     return WAYS.get(use.origin) or advice(file, use).title
 
 
-def _others(file: SourceFile, calls: Sequence[Step], is_left: bool) -> Iterator[Step]:
+def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms) -> Iterator[Step]:
     """Yields the steps of dtypes, constants and functions that are not called.
 
     If a native call is left, it may be given the dtypes of the file, which then stay native.
@@ -350,6 +362,9 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool) -> Iterator[
     for use in native_uses(file):
         above = file.parent(use.node)
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
+            continue
+        if is_module_use(use.origin):
+            yield named(file, use, terms)
             continue
         known = candidates(use.origin)
         if known and isinstance(above, ast.FunctionDef) and use.node in above.decorator_list:

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from emberlint.fixes.spelling import Spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.signatures import Signature, Translation, UntranslatableError
+from emberlint.knowledge.replacements import PACKAGE
+from emberlint.knowledge.signatures import DROPPED, Signature, Translation, UntranslatableError
 from emberlint.port.conditions import BUILTINS
+from emberlint.port.layers import additions
 from emberlint.source.source_file import SourceFile
+
+WITHOUT_LINE = "\0"  # instead of a line that goes
 
 
 def by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
@@ -16,7 +20,12 @@ def by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) ->
     target = parameters()[found.op]
     names = [*target.positional, *(f"operands {at}" for at in range(len(values)))]
     given = zip(plan.keywords, values, strict=False)
-    return {key or names[at]: one for at, (key, one) in enumerate(given)}
+    return {key or names[at]: one for at, (key, one) in enumerate(given) if key != DROPPED}
+
+
+def line_end(file: SourceFile) -> str:
+    """Returns the end of the lines of a file."""
+    return "\r\n" if "\r\n" in file.text else "\n"
 
 
 def receivers(call: ast.Call) -> list[ast.expr]:
@@ -41,21 +50,32 @@ class Text:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
         call, count = self.node, len(before)
         assert isinstance(call, ast.Call)
-        op = f"{self.space.text}.{found.op}"
+        op = f"{self.space.text}.{found.op.split('.', 2)[2] if found.op.startswith(PACKAGE) else found.op}"
+        if found.when == "tensors":
+            yield self.replaced(call.func, "")  # a tuple
+            return
         if count == 2:
             yield from self._indexed(call, op, before[1])
         elif before:
             yield from self._receiver(call, op, plan.keywords[0])
         else:
             yield self.replaced(call.func, op)
+        for node, opening, closing in additions(found.when, call):
+            yield self._inserted(node, opening)
+            if closing:
+                yield self._inserted(node, closing, after=True)
         for key, node in zip(plan.keywords[count:], call.args, strict=False):
-            if key is not None and plan.packed < 0:
+            if key == DROPPED:
+                yield self._dropped(call, node)
+            elif key is not None and plan.packed < 0:
                 yield self._inserted(node, f"{key}=")
         if plan.packed >= 0:
             yield from self._packed(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
         keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
         for key, keyword in zip(keys, call.keywords, strict=True):
-            if key != keyword.arg:
+            if key == DROPPED:
+                yield self._dropped(call, keyword)
+            elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
         names = by_parameter(found, plan, [*before, *call.args, *_values(call)])
@@ -72,6 +92,22 @@ class Text:
         column = self.file.column
         start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
         return Change(node.lineno, start, end, 0, text)
+
+    def _dropped(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
+        """Returns the change that leaves out an argument, and its line if it stands alone there."""
+        line, text = node.lineno, self.file.lines[node.lineno - 1]
+        if node.end_lineno != line:
+            raise UntranslatableError("an argument without meaning here spans several lines: leave it out")
+        start, end = (self.file.column(line, at) - 1 for at in (node.col_offset, node.end_col_offset or 0))
+        before, after = text[:start].rstrip(), text[end:].lstrip()
+        if not before and after in (",", ""):
+            return Change(line, 0, len(text), 0, WITHOUT_LINE)
+        if before.endswith(","):
+            return Change(line, len(before) - 1, end, 0, "")
+        if (not before and after.startswith(",")) or (before.endswith("(") and after.startswith((",", ")"))):
+            following = len(after) - len(after[1:].lstrip()) if after.startswith(",") else 0
+            return Change(line, start, len(text) - len(after) + following, 0, "")
+        raise UntranslatableError("an argument has no meaning here: leave it out")
 
     def _inserted(self, node: ast.expr, text: str, after: bool = False) -> Change:
         line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)

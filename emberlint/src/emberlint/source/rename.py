@@ -5,7 +5,7 @@ import ast
 from emberlint.findings import Fix, Safety
 from emberlint.knowledge.arguments import fits
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import neutral_dtype, replacement
+from emberlint.knowledge.replacements import PACKAGE, neutral_dtype, replacement, written
 from emberlint.source.source_file import SourceFile
 
 
@@ -25,9 +25,12 @@ def advice(file: SourceFile, use: Use) -> Fix:
     found = replacement(use.origin)
     if found is None:
         return Fix(Safety.GUIDED, "no op does this: compose it from ops, or move it to a backend folder")
+    name = written(found.op)
+    if found.op.startswith(PACKAGE):
+        return Fix(Safety.GUIDED, f"{name} of emberharmony, see `emberlint port`", name)
     if is_plain(file, use):
-        return Fix(Safety.UNSAFE, f"ops.{found.op}, with the same arguments", f"ops.{found.op}")
-    return Fix(Safety.GUIDED, f"ops.{found.op}, whose arguments differ: see its docstring", f"ops.{found.op}")
+        return Fix(Safety.UNSAFE, f"{name}, with the same arguments", name)
+    return Fix(Safety.GUIDED, f"{name}, whose arguments differ: see its docstring", name)
 
 
 def dtype_advice(file: SourceFile, use: Use) -> Fix:

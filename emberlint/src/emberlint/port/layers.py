@@ -1,0 +1,118 @@
+"""The conditions under which layers, loaders and pools equal those of PyTorch, and what they need besides."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+
+from emberlint.source.source_file import SourceFile
+
+DATASET = "torch.utils.data.TensorDataset"
+LOADER = "torch.utils.data.DataLoader"
+# Layers whose result no other name refers to, so that the next layer may write into it.
+_FRESH = ("Conv", "Linear", "BatchNorm", "GroupNorm", "LayerNorm", "InstanceNorm", "Bilinear")
+Condition = Callable[[SourceFile, ast.Call, Mapping[str, ast.expr]], str | None]
+
+
+def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+    """Returns why a layer may write into its input, which others may see."""
+    given = [one.value for one in call.keywords if one.arg == "inplace"]
+    given += [one for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, bool)]
+    if all(isinstance(one, ast.Constant) and one.value is False for one in given):
+        return None
+    above = file.parent(call)
+    if isinstance(above, ast.Call) and file.native(above.func) == "torch.nn.Sequential" and call in above.args[1:]:
+        before = above.args[above.args.index(call) - 1]
+        name = (file.native(before.func) or "") if isinstance(before, ast.Call) else ""
+        if name.rpartition(".")[2].startswith(_FRESH):
+            return None
+    return "with inplace=True it also changes its input, which may be used again"
+
+
+def _pair(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+    """Returns why a pool may be one of another number of axes."""
+    size = given.get("pool_size")
+    sizes = size.elts if isinstance(size, ast.Tuple) else [size] if isinstance(size, ast.Constant) else []
+    is_written = len(sizes) in (1, 2) and all(isinstance(one, ast.Constant) for one in sizes)
+    return None if is_written else "the number of axes does not follow from the arguments: write the size as (n, m)"
+
+
+def _flat(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+    """Returns why the shape of a flat tensor cannot be written down."""
+    start, tensor = given.get("shape"), given.get("x")
+    is_written = isinstance(start, ast.Constant) and type(start.value) is int and start.value > 0
+    if not is_written or not isinstance(tensor, ast.Name):
+        return "ops.reshape needs the shape: write the tensor as a name, and the first axis as a number"
+    return None
+
+
+def _dataset(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+    """Returns why the rows of a dataset may not be those of tensors."""
+    node = call.args[0] if call.args else None
+    made = _made(file, node) if node is not None else None
+    if made is None:
+        return "its dataset is no TensorDataset of several tensors that nothing else uses"
+    return None
+
+
+def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+    """Returns why a dataset of tensors cannot be a tuple of them."""
+    above = file.parent(call)
+    uses = _uses(file, call)
+    if isinstance(above, ast.Call):
+        uses = [call]
+    if len(call.args) < 2 or not uses or not all(_is_loaded(file, one) for one in uses):
+        return "only a DataLoader of several tensors can do without it"
+    return None
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "in place": _in_place,
+    "pair": _pair,
+    "flat": _flat,
+    "dataset": _dataset,
+    "tensors": _tensors,
+}
+
+
+def _made(file: SourceFile, node: ast.expr) -> ast.Call | None:
+    """Returns the call of TensorDataset that an expression is, or is bound to, if it can be a tuple."""
+    if isinstance(node, ast.Name):
+        bound = file.names.bindings(node)
+        node = bound[0].value if len(bound) == 1 and isinstance(bound[0].value, ast.expr) else node
+    is_made = isinstance(node, ast.Call) and file.native(node.func) == DATASET
+    return node if is_made and _tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
+
+
+def _uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
+    """Returns where the name is read that the result of a call is bound to."""
+    above = file.parent(call)
+    target = above.targets[0] if isinstance(above, ast.Assign) and len(above.targets) == 1 else None
+    if not isinstance(target, ast.Name) or len(file.names.bindings(target)) != 1:
+        return []
+    found = file.names.lookup(target)
+    return [
+        one
+        for one in file.index.nodes(ast.Name)
+        if one.id == target.id and isinstance(one.ctx, ast.Load) and found == file.names.lookup(one)
+    ]
+
+
+def _is_loaded(file: SourceFile, node: ast.expr) -> bool:
+    above = file.parent(node)
+    return isinstance(above, ast.Call) and node in above.args[:1] and file.native(above.func) == LOADER
+
+
+def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
+    """Yields the arguments that need texts before and after them: `*` before the tensors of a loader."""
+    keys = {one.arg: one.value for one in call.keywords}
+    if when == "dataset":
+        yield call.args[0], "*", ""
+    elif when == "pair":
+        size = keys.get("kernel_size") or call.args[1]
+        if isinstance(size, ast.Constant):
+            yield size, "(", f", {size.value!r})"
+    elif when == "flat":
+        is_method = isinstance(call.func, ast.Attribute) and len(call.args) < 2 and "input" not in keys
+        some = [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) and is_method else call.args
+        start = keys.get("start_dim") or some[1]
+        tensor = keys.get("input") or some[0]
+        yield start, f"(*{getattr(tensor, 'id', '')}.shape[:", "], -1)"

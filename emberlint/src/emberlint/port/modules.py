@@ -1,0 +1,219 @@
+"""The modules, optimizers and loaders of a file, which are ported together or not at all.
+
+A layer of PyTorch takes no parameter of `emberharmony.nn`, and an optimizer none of the other library. So one use that
+has to stay keeps all others of the group.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from emberlint.fixes.spelling import ShadowedError, Spelling, package
+from emberlint.fixes.splice import Change
+from emberlint.knowledge.native import Use
+from emberlint.knowledge.replacements import PACKAGE, WAYS, replacement, written
+from emberlint.knowledge.signatures import UntranslatableError, candidates
+from emberlint.port.conditions import Terms
+from emberlint.port.step import Step
+from emberlint.port.text import Text, line_end
+from emberlint.source.native_uses import native_uses
+from emberlint.source.source_file import SourceFile
+
+KIND = "module"
+GROUP = ("torch.nn.", "torch.optim.", "torch.utils.data.")
+FUNCTIONS = "torch.nn.functional."
+FREED = {"nn": "torch.nn", "optim": "torch.optim"}  # the names that both libraries have for their packages
+MIXED = "modules, optimizers and loaders of two libraries do not mix"
+# What objects of modules and parameters have in PyTorch only, or with another meaning.
+HOOKS = frozenset(
+    {"register_backward_hook", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook"}
+    | {"register_module", "register_parameter", "add_module", "get_parameter", "get_submodule", "named_children"}
+    | {"requires_grad_", "share_memory", "to_empty"}
+)
+MOVES = frozenset({"bfloat16", "cpu", "cuda", "double", "float", "half", "type", "zero_grad"})
+
+
+def is_module_use(origin: str) -> bool:
+    """Returns whether a native name is a module, an optimizer or a loader, or a function that takes one."""
+    return origin.startswith(GROUP) and not origin.startswith(FUNCTIONS)
+
+
+def has_modules(file: SourceFile) -> bool:
+    """Returns whether a file uses modules, optimizers or loaders of PyTorch."""
+    return any(is_module_use(one.origin) for one in native_uses(file))
+
+
+def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
+    """Returns the expression for the package of a layer, a loss or an optimizer at a node.
+
+    Raises:
+        ShadowedError: if its names are bound to something else.
+        UntranslatableError: if the namespace of the settings is another one.
+    """
+    if file.settings.namespaces[:1] != ("emberharmony.ops",):
+        raise UntranslatableError(f"the namespace has no {written(op)}")
+    return package(file, node, ".".join(op.split(".")[:2]), terms.freed)
+
+
+def named(file: SourceFile, use: Use, terms: Terms) -> Step:
+    """Returns the step of a class that is not called: a base, an annotation, an argument."""
+    found, above = replacement(use.origin), file.parent(use.node)
+    name = found.op if found is not None and found.op.startswith(PACKAGE) else ""
+    is_class = name.rpartition(".")[2][:1].isupper()
+    is_base = isinstance(above, ast.ClassDef) and use.node in above.bases
+    why = "no layer or optimizer is known to equal it here"
+    if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
+        try:
+            where = space(file, use.node, name, terms)
+            change = Text(file, use.node, where).replaced(use.node, f"{where.text}.{name.split('.', 2)[2]}")
+            more = tuple(_forward(file, above)) if isinstance(above, ast.ClassDef) and is_base else ()
+            return Step(use.node, use.origin, KIND, (change, *more), where)
+        except (UntranslatableError, ShadowedError) as error:
+            why = str(error)
+    return Step(use.node, use.origin, KIND, reason=why, advice=written(name) if name else "")
+
+
+def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
+    """Yields the changes of the methods `forward` of a class of modules, and of those that derive from it.
+
+    Raises:
+        UntranslatableError: if a class has `__call__` too.
+    """
+    found = [first]
+    for one in found:  # which grows meanwhile
+        found += [other for other in derived(file, one) if other not in found]
+    for kind in found:
+        methods = {one.name: one for one in kind.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        forward = methods.get("forward")
+        if forward is not None and "__call__" in methods:
+            raise UntranslatableError(f"`{kind.name}` has forward and __call__")
+        if forward is not None:
+            line = file.lines[forward.lineno - 1]
+            start = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
+            yield Change(forward.lineno, start, start + len("forward"), 0, "__call__")
+        for call in (one for one in ast.walk(kind) if isinstance(one, ast.Call)):
+            yield from _called_forward(file, call)
+
+
+def _called_forward(file: SourceFile, call: ast.Call) -> Iterator[Change]:
+    """Yields the change of `self.forward(x)` to `self(x)`, and of `super().forward(x)`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr != "forward":
+        return
+    receiver, line = function.value, function.end_lineno or 0
+    is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
+    if not is_super and not (isinstance(receiver, ast.Name) and receiver.id == "self"):
+        return
+    end = file.column(line, function.end_col_offset or 0) - 1
+    start = end - len("forward")
+    if file.lines[line - 1][start - 1 : end] != ".forward":
+        raise UntranslatableError("its name spans several lines")
+    yield Change(line, start, end, 0, "__call__") if is_super else Change(line, start - 1, end, 0, "")
+
+
+def derived(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
+    """Yields the classes of the file that name a class as their base."""
+    for other in file.index.nodes(ast.ClassDef):
+        for base in other.bases:
+            if isinstance(base, ast.Name) and any(one.node is kind for one in file.names.bindings(base)):
+                yield other
+
+
+def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
+    """Returns whether an expression is known as a module of PyTorch: a call of a class, or a name bound to one."""
+    if isinstance(node, ast.Call):
+        origin = file.native(node.func) or ""
+        if isinstance(node.func, ast.Attribute) and not origin:
+            chained = node.func.attr in ("to", "train", "eval", *MOVES)
+            return chained and is_module(file, node.func.value, depth)
+        bound = [one.node for one in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
+        is_own = bool(bound) and all(isinstance(one, ast.ClassDef) and _is_kind(file, one) for one in bound)
+        return is_own or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
+    if isinstance(node, ast.Name) and depth < 3:
+        values = [one.value if one.kind == "value" else None for one in file.names.bindings(node)]
+        return bool(values) and all(isinstance(one, ast.expr) and is_module(file, one, depth + 1) for one in values)
+    return False
+
+
+def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
+    """Returns whether a class of the file derives from a module of PyTorch."""
+    if depth > 8:
+        return False
+    bound = [one.node for base in kind.bases if isinstance(base, ast.Name) for one in file.names.bindings(base)]
+    own = any(isinstance(one, ast.ClassDef) and _is_kind(file, one, depth + 1) for one in bound)
+    return own or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
+
+
+def is_blocked(found: Iterable[Step], terms: Terms) -> bool:
+    """Returns whether the modules of a file stay native, because one of their uses has to."""
+    own = [one for one in found if one.kind == KIND]
+    return bool(own) and (bool(terms.modules) or not all(one.changes for one in own))
+
+
+def together(file: SourceFile, found: Sequence[Step], terms: Terms) -> list[Step]:
+    """Returns the steps, those of modules without changes if one of them has to stay."""
+    own = [one for one in found if one.kind == KIND]
+    if not is_blocked(found, terms):
+        spaces = {one.space.namespace for one in found if one.space is not None}
+        edits = tuple(_imports(file, frozenset(one for one in terms.freed if f"{PACKAGE}{one}" in spaces)))
+        first = next((one for one in found if one.changes), None)
+        return [one._replace(changes=(*one.changes, *edits)) if one is first else one for one in found]
+    blocking = next((one.native for one in own if not one.changes), "")
+    why = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
+    ported = {id(one) for one in own if one.changes}
+    return [
+        one._replace(changes=(), space=None, reason=why, advice=_way(one)) if id(one) in ported else one
+        for one in found
+    ]
+
+
+def _way(step: Step) -> str:
+    found = replacement(step.native)
+    return written(found.op) if found is not None else WAYS.get(step.native, step.advice)
+
+
+def names(file: SourceFile) -> frozenset[str]:
+    """Returns the names of packages that a port may bind anew: those that a single import on one line binds."""
+    return frozenset(name for name, origin in FREED.items() if _bound(file, name, origin))
+
+
+def _first(node: ast.expr) -> str:
+    """Returns the name that a dotted expression begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _bound(file: SourceFile, name: str, origin: str) -> bool:
+    scopes = file.names.root.bindings.get(name, ())
+    if len(scopes) != 1 or scopes[0].origin != origin or not isinstance(scopes[0].node, ast.alias):
+        return False
+    statement = file.parent(scopes[0].node)
+    return isinstance(statement, ast.Import | ast.ImportFrom) and statement.lineno == statement.end_lineno
+
+
+def frees(file: SourceFile, found: Iterable[Step], freed: frozenset[str]) -> bool:
+    """Returns whether nothing native is left under the names of packages that are bound anew."""
+    changed = {id(one.node) for one in found if one.changes}
+    for use in native_uses(file):
+        if _first(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
+            return False
+    return True
+
+
+def _imports(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
+    """Yields the changes of the imports that bind the names of packages."""
+    statements: dict[ast.stmt, list[str]] = {}
+    for name in sorted(freed):
+        statement = file.parent(file.names.root.bindings[name][0].node)
+        assert isinstance(statement, ast.stmt)
+        statements.setdefault(statement, []).append(name)
+    for statement, some in statements.items():
+        assert isinstance(statement, ast.Import | ast.ImportFrom)
+        rest = [one for one in statement.names if (one.asname or one.name) not in some]
+        parts = [one.name if one.asname is None else f"{one.name} as {one.asname}" for one in rest]
+        head = "import" if isinstance(statement, ast.Import) else f"from {statement.module} import"
+        lines = [*([f"{head} {', '.join(parts)}"] if rest else []), f"from emberharmony import {', '.join(some)}"]
+        column = file.column
+        start, end = (column(statement.lineno, at) - 1 for at in (statement.col_offset, statement.end_col_offset or 0))
+        indent = file.lines[statement.lineno - 1][:start]
+        yield Change(statement.lineno, start, end, 0, f"{line_end(file)}{indent}".join(lines))

@@ -1,0 +1,19 @@
+"""A native use of a file with what becomes of it."""
+
+import ast
+from typing import NamedTuple
+
+from emberlint.fixes.spelling import Spelling
+from emberlint.fixes.splice import Change
+
+
+class Step(NamedTuple):
+    """A native use with its kind, and either the changes that port it or the reason against and the way out."""
+
+    node: ast.expr
+    native: str
+    kind: str
+    changes: tuple[Change, ...] = ()
+    space: Spelling | None = None
+    reason: str = ""
+    advice: str = ""
