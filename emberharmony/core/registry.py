@@ -52,6 +52,9 @@ class Facts(Record):
             "float32" for what overflows easily in half precision or adds many numbers; "" for that of its arguments.
         finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check, as
             integers and booleans need none; "gradient" if only its gradients make none; "" otherwise.
+        reads: whether the body of a composite reads values on the host, which no compiled program has: "host" if it
+            cannot do without, "checks" if it only refuses wrong ones where they are at hand; "" if it reads none.
+        view: whether the results are elements of the arguments as they are, which a library may share without reading.
     """
 
     elementwise: bool = False
@@ -61,6 +64,8 @@ class Facts(Record):
     gradient: "Literal['', 'zero']" = ""
     autocast: "Literal['', 'half', 'float32']" = ""
     finite: "Literal['', 'yes', 'gradient']" = ""
+    reads: "Literal['', 'host', 'checks']" = ""
+    view: bool = False
 
     @property
     def refuses(self) -> tuple[str, ...]:
@@ -80,6 +85,8 @@ _WORDS: dict[str, tuple[object, ...]] = {
     "gradient": ("zero",),
     "autocast": ("half", "float32"),
     "finite": ("yes", "gradient"),
+    "reads": ("host", "checks"),
+    "view": (True,),
 }
 
 

@@ -15,7 +15,7 @@ from emberharmony.ops.shape import stack
 from emberharmony.ops.tensor import cast
 
 
-@op(elementwise=True, takes="all", gives="real", finite="yes")
+@op(elementwise=True, view=True, takes="all", gives="real", finite="yes")
 def real(x: TensorLike) -> Tensor:
     """Returns the real part; real tensors are returned as they are.
 
@@ -26,7 +26,7 @@ def real(x: TensorLike) -> Tensor:
     ...
 
 
-@op(elementwise=True, takes="all", gives="real", finite="yes")
+@op(elementwise=True, view=True, takes="all", gives="real", finite="yes")
 def imag(x: TensorLike) -> Tensor:
     """Returns the imaginary part; zeros for real tensors.
 

@@ -69,7 +69,7 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
     ...
 
 
-@op
+@op(view=True)
 def get_item(x: TensorLike, key: object) -> Tensor:
     """Returns `x[key]` for integers, slices, None, Ellipsis, and integer or boolean tensors or lists.
 
@@ -104,7 +104,7 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     ...
 
 
-@op
+@op(reads="host")
 def argwhere(x: TensorLike) -> Tensor:
     """Returns the positions of the non-zero elements as rows of indices (int64); forces evaluation on MLX.
 
@@ -147,7 +147,7 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
     ...
 
 
-@op(finite="gradient")
+@op(finite="gradient", reads="checks")
 def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
     """Returns a tensor of zeros with values added at indices; values at equal indices are summed.
 
@@ -192,7 +192,7 @@ def scatter_update(
     ...
 
 
-@op
+@op(view=True)
 def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Returns a diagonal of two axes, as the last axis of the result.
 

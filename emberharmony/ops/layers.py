@@ -48,7 +48,7 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, tr
     return add(product, bias)
 
 
-@op(finite="yes")
+@op(finite="yes", reads="checks")
 def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tensor:
     """Returns the rows of a table at indices: `take(table, indices, axis=0)`.
 

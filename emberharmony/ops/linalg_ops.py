@@ -14,7 +14,7 @@ from emberharmony.ops.reduction import max, min, sum
 from emberharmony.ops.solver import inv, svdvals
 
 
-@op
+@op(reads="checks")
 def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tensor:
     """Returns the condition number `norm(x) * norm(inv(x))`; by the 2-norm, infinity for a singular matrix.
 
@@ -39,7 +39,7 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
     return divide(least, largest) if p == -2 else divide(largest, least)
 
 
-@op
+@op(view=True)
 def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
     """Returns a diagonal of the last two axes, as the last axis of the result.
 

@@ -69,7 +69,7 @@ def categorical_crossentropy(
     return negative(sum(multiply(target, log_softmax(output, axis)), axis))
 
 
-@op(autocast="float32")
+@op(autocast="float32", reads="checks")
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
@@ -94,7 +94,7 @@ def sparse_categorical_crossentropy(
     return where(known, squeeze(lost, axis), 0)
 
 
-@op(autocast="float32")
+@op(autocast="float32", reads="checks")
 def cross_entropy(
     input: TensorLike,
     target: TensorLike,

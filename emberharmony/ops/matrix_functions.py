@@ -37,7 +37,7 @@ else:
     shared_solver = Deferred("emberharmony.backend.shared.solver")
 
 
-@op(along="matrix")
+@op(along="matrix", reads="host")
 def expm(x: TensorLike) -> Tensor:
     """Returns the exponential of square matrices, `I + x + x @ x / 2 + …`; NaN for a matrix that is not finite.
 
@@ -85,7 +85,7 @@ def _pade(a: Tensor, degree: int) -> Tensor:
     return solve(subtract(even, odd), add(even, odd))
 
 
-@op
+@op(reads="checks")
 def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     """Returns the x that satisfies `a @ x = b`, given the Cholesky factor `c = cholesky(a, upper)`.
 
@@ -111,7 +111,7 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     return cast(solve_triangular(above, half, False), result)
 
 
-@op(along="matrix")
+@op(along="matrix", reads="host")
 def lu(x: TensorLike) -> PLUResult:
     """Returns P, L and U with `x = P @ L @ U`: a permutation, a lower triangle of unit diagonal, an upper triangle.
 

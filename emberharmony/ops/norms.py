@@ -54,7 +54,7 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
 
 
-@op
+@op(reads="checks")
 def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
     """Returns the norm of matrices.
 
@@ -84,7 +84,7 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
 
 
-@op(autocast="float32")
+@op(autocast="float32", reads="checks")
 def norm(
     x: TensorLike,
     ord: float | Literal["fro", "nuc"] | None = None,

@@ -121,7 +121,7 @@ def max_pool_indices(
     return places if last else moveaxis(places, -1, 1)
 
 
-@op
+@op(reads="checks")
 def max_unpool(
     inputs: TensorLike,
     indices: Tensor | Sequence[Any],

@@ -51,7 +51,7 @@ else:
 Method = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
-@op
+@op(reads="host")
 def quantile(
     x: TensorLike,
     q: Varying,
@@ -79,7 +79,7 @@ def quantile(
     return _quantile(x, *_host(q), axis, method, keepdims, False)
 
 
-@op
+@op(reads="host")
 def nanquantile(
     x: TensorLike,
     q: Varying,
@@ -98,7 +98,7 @@ def nanquantile(
     return _quantile(x, *_host(q), axis, method, keepdims, True)
 
 
-@op
+@op(reads="host")
 def percentile(
     x: TensorLike,
     q: Varying,
@@ -115,7 +115,7 @@ def percentile(
     return _quantile(x, *_host(q, 100.0), axis, method, keepdims, False)
 
 
-@op
+@op(reads="host")
 def nanpercentile(
     x: TensorLike,
     q: Varying,
@@ -130,7 +130,7 @@ def nanpercentile(
     return _quantile(x, *_host(q, 100.0), axis, method, keepdims, True)
 
 
-@op
+@op(reads="host")
 def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the median over axes; NaN if an element is NaN.
 
@@ -143,7 +143,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, False)
 
 
-@op
+@op(reads="host")
 def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the median over axes of the elements that are not NaN; forces evaluation on MLX.
 

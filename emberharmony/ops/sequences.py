@@ -44,7 +44,7 @@ def _within(numbers: Any, limit: int, what: str) -> Tensor:
     return convert_to_tensor(known)
 
 
-@op(autocast="float32")
+@op(autocast="float32", reads="checks")
 def ctc_loss(
     target: Tensor | Sequence[Sequence[int]],
     output: TensorLike,
@@ -114,7 +114,7 @@ def ctc_loss(
     return negative(logsumexp(both, -1))
 
 
-@op
+@op(reads="host")
 def ctc_decode(
     inputs: TensorLike,
     sequence_lengths: TensorLike,

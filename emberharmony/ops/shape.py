@@ -19,7 +19,7 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.tensor import cast, convert_to_tensor
 
 
-@op
+@op(view=True)
 def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
     """Returns the same elements in another shape; one length may be -1, which is inferred.
 
@@ -37,7 +37,7 @@ def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
     ...
 
 
-@op
+@op(view=True)
 def ravel(x: TensorLike) -> Tensor:
     """Returns all elements along one axis.
 
@@ -48,7 +48,7 @@ def ravel(x: TensorLike) -> Tensor:
     return reshape(x, -1)
 
 
-@op
+@op(view=True)
 def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """Returns `x` with its axes in another order; by default they are reversed.
 
@@ -65,7 +65,7 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
 permute_dims = alias("permute_dims", transpose)
 
 
-@op
+@op(view=True)
 def matrix_transpose(x: TensorLike) -> Tensor:
     """Returns `x` with its last two axes swapped.
 
@@ -75,19 +75,19 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     ...
 
 
-@op
+@op(view=True)
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Returns `x` with two axes swapped."""
     ...
 
 
-@op
+@op(view=True)
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Returns `x` with axes moved to new positions; the other axes keep their order."""
     ...
 
 
-@op
+@op(view=True)
 def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
     """Returns `x` with axes of length 1 inserted.
 
@@ -101,7 +101,7 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
     ...
 
 
-@op
+@op(view=True)
 def atleast_1d(x: TensorLike) -> Tensor:
     """Returns `x`, or a vector of one element if it has no axes.
 
@@ -112,7 +112,7 @@ def atleast_1d(x: TensorLike) -> Tensor:
     return x if x.shape else reshape(x, (1,))
 
 
-@op
+@op(view=True)
 def atleast_2d(x: TensorLike) -> Tensor:
     """Returns `x` with at least two axes: a vector of n elements becomes (1, n).
 
@@ -123,7 +123,7 @@ def atleast_2d(x: TensorLike) -> Tensor:
     return x if len(x.shape) >= 2 else reshape(x, (1, *(x.shape or (1,))))
 
 
-@op
+@op(view=True)
 def atleast_3d(x: TensorLike) -> Tensor:
     """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1).
 
@@ -134,7 +134,7 @@ def atleast_3d(x: TensorLike) -> Tensor:
     return x if len(x.shape) >= 3 else expand_dims(atleast_2d(x), 2)
 
 
-@op
+@op(view=True)
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Returns `x` without axes of length 1; by default all of them are removed.
 
@@ -148,7 +148,7 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     ...
 
 
-@op
+@op(view=True)
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
     """Returns `x` repeated along its axes of length 1 to fill a shape.
 
@@ -160,7 +160,7 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
     ...
 
 
-@op
+@op(view=True)
 def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """Returns all tensors broadcast to their common shape.
 
@@ -253,7 +253,7 @@ def dstack(xs: Tensors) -> Tensor:
     return concatenate([expand_dims(x, 2) if len(x.shape) == 2 else x for x in vectors], 2)
 
 
-@op
+@op(view=True)
 def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Returns the parts of `x` along an axis: equal parts, or parts cut at indices.
 
@@ -270,7 +270,7 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     ...
 
 
-@op
+@op(view=True)
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Returns the parts of `x` like `split`; if equal parts are impossible, the first ones are longer by one.
 
@@ -286,25 +286,25 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
     return split(x, uneven_cuts(x.shape[place], indices_or_sections), place)
 
 
-@op
+@op(view=True)
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Returns `x` split along its second axis, or a vector along its first; see `split`."""
     return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
 
 
-@op
+@op(view=True)
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Returns `x`, which has at least two axes, split along its first; see `split`."""
     return split(matrices(x), indices_or_sections, 0)
 
 
-@op
+@op(view=True)
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Returns `x` split along its third axis; see `split`."""
     return split(x, indices_or_sections, 2)
 
 
-@op
+@op(view=True)
 def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices of `x` along an axis.
 

@@ -90,7 +90,7 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
     return sum(multiply(heights, diff(x)), -1)
 
 
-@op
+@op(reads="checks")
 def interp(
     x: TensorLike,
     xp: TensorLike,

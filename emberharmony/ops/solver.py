@@ -63,7 +63,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
     ...
 
 
-@op
+@op(reads="checks")
 def logdet(x: TensorLike) -> Tensor:
     """Returns the logarithm of the determinant of positive-definite matrices; the result is real.
 
@@ -140,7 +140,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     ...
 
 
-@op
+@op(reads="checks")
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """Returns the inverse of a matrix, given its Cholesky factor `x`.
 
@@ -267,7 +267,7 @@ def eigvals(x: TensorLike) -> Tensor:
     return eig(x).eigenvalues
 
 
-@op
+@op(reads="checks")
 def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
     """Returns the Moore-Penrose pseudo-inverse.
 
@@ -288,7 +288,7 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
     return cast(result, as_inexact(dtype(x)))
 
 
-@op
+@op(reads="checks")
 def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
     """Returns the rank of matrices: the number of singular values above a bound (int64).
 
@@ -310,7 +310,7 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
     return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _bound(s, 1.0, tol)), -1)
 
 
-@op
+@op(reads="checks")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     """Returns the x of least norm that minimises `norm(a @ x - b)`.
 
@@ -326,7 +326,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     return squeeze(x, -1) if len(b.shape) == 1 else x
 
 
-@op
+@op(reads="checks")
 def matrix_power(x: TensorLike, n: int) -> Tensor:
     """Returns the n-th power of square matrices; a negative n gives powers of the inverse.
 

@@ -241,7 +241,7 @@ def unique(
     return (values, *others) if others else values
 
 
-@op
+@op(reads="host")
 def unique_all(x: TensorLike) -> UniqueAllResult:
     """Returns the sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts.
 
@@ -291,7 +291,7 @@ def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return starts, take(which, argsort(order)), counts
 
 
-@op
+@op(reads="host")
 def unique_counts(x: TensorLike) -> UniqueCountsResult:
     """Returns the sorted unique elements and how often each occurs; every NaN is unique. Forces evaluation on MLX.
 
@@ -303,7 +303,7 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
     return UniqueCountsResult(found.values, found.counts)
 
 
-@op
+@op(reads="host")
 def unique_inverse(x: TensorLike) -> UniqueInverseResult:
     """Returns the sorted unique elements and the indices that rebuild `x` from them; every NaN is unique.
 
@@ -317,7 +317,7 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
     return UniqueInverseResult(found.values, found.inverse_indices)
 
 
-@op
+@op(reads="host")
 def unique_values(x: TensorLike) -> Tensor:
     """Returns the sorted unique elements of the flattened `x`; every NaN is unique. Forces evaluation on MLX.
 

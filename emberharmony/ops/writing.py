@@ -90,7 +90,7 @@ def set_item(
     return _scattered(x, found, broadcast_to(value, found.shape), mode)
 
 
-@op(finite="gradient")
+@op(finite="gradient", reads="checks")
 def put_along_axis(
     x: TensorLike,
     indices: Tensor | Sequence[Any],

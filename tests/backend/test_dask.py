@@ -130,6 +130,13 @@ def test_only_the_ops_of_the_page_compute() -> None:
     assert {"nonzero", "unique", "bincount", "random_gamma", "ctc_decode"} <= computing
 
 
+def test_ops_along_an_axis_see_all_blocks_of_it() -> None:
+    with ops.use_backend("dask"):
+        x = da.from_array(np.array([[3.0, 1.0, 2.0, 0.0]]), chunks=(1, 2))
+        assert ops.sort(x).compute().tolist() == [[0.0, 1.0, 2.0, 3.0]]
+        assert ops.cummax(x, axis=1).compute().tolist() == [[3.0] * 4]
+
+
 def test_the_page_lists_the_ops_that_gather_axes() -> None:
     from emberharmony.backend.dask import DaskBackend, DaskGatheredOps
     from emberharmony.backend.dask.segments import DaskSegmentsOps

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, nn, ops, optim
+from emberharmony.core.registry import OPS
 from emberharmony.demo import gpt
 from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensorError
 
 jax = pytest.importorskip("jax")
 programs = pytest.importorskip("emberharmony.backend.jax.programs")
+fusion = pytest.importorskip("emberharmony.backend.jax.fusion")
 
 CHEAP = (
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_llvm_disable_expensive_passes=true"
@@ -268,6 +270,15 @@ def test_forgetting_frees_programs_that_are_then_compiled_again(on_jax: Any) -> 
     assert float(ops.relu(tensor(-1.0))[0]) == 0.0
     on_jax.forget()
     assert float(ops.relu(tensor(2.0))[0]) == 2.0
+
+
+def test_composites_are_one_program_unless_they_read_values_or_depend_on_more(on_jax: Any) -> None:
+    joined = {name for name in OPS if name in vars(fusion.JAXFusedOps)}
+    assert {"gelu", "linear", "meshgrid", "nanargmax", "softmax"} <= joined
+    assert joined.isdisjoint(("array", "cond", "dropout", "embedding", "hard_silu", "quantile", "ravel", "relu", "sin"))
+    assert not any(OPS[name].facts.reads for name in joined)
+    with pytest.raises(IndexOutOfBoundsError):
+        ops.embedding([3], np.eye(3, dtype="float32"))
 
 
 @pytest.mark.slow

@@ -92,7 +92,8 @@ def test_the_repr_of_an_op_names_its_kind_and_category() -> None:
 def test_a_declaration_says_facts_of_an_op() -> None:
     assert OPS["floor"].facts == Facts(elementwise=True, takes="real", gradient="zero", finite="yes")
     assert OPS["matmul"].facts == Facts(autocast="half")
-    assert OPS["reshape"].facts is NONE
+    assert OPS["pad"].facts is NONE
+    assert OPS["split"].facts is OPS["reshape"].facts
     assert OPS["exp"].facts is OPS["log"].facts
 
 
@@ -150,3 +151,7 @@ def test_an_op_that_is_declared_late_is_mapped_by_what_it_says_to_work_along() -
         assert shapes == [(3, 2)]
     finally:
         del OPS["test_reversed"]
+
+
+def test_only_bodies_read_values() -> None:
+    assert [name for name, spec in OPS.items() if spec.facts.reads and not spec.composite] == []

@@ -20,7 +20,7 @@ from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
 from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.fft_ops import JAXFftOps
-from emberharmony.backend.jax.fusion import JAXFusedOps
+from emberharmony.backend.jax.fusion import JAXFusedOps, fuse
 from emberharmony.backend.jax.histograms_ops import JAXHistogramsOps
 from emberharmony.backend.jax.indexing_ops import JAXIndexingOps
 from emberharmony.backend.jax.math_ops import JAXMathOps
@@ -41,6 +41,7 @@ from emberharmony.backend.jax.writing_ops import JAXWritingOps
 from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.registry import complete
 from emberharmony.core.trees.tree import tree_leaves
 
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
@@ -72,7 +73,7 @@ class JAXBackend(
     JAXDTypeOps,
     JAXDeviceOps,
     JAXTransformsOps,
-    JAXFusedOps,  # type: ignore[misc]
+    JAXFusedOps,
     JAXProbes,
     Backend,
 ):
@@ -103,6 +104,8 @@ class JAXBackend(
 
     def __init__(self) -> None:
         enable_wide()
+        complete()
+        fuse(type(self))
         super().__init__()
 
     @property

@@ -7,36 +7,18 @@ from typing import Any
 import jax
 
 from emberharmony.core.dtypes import default_float
+from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
 
-NAMES = (
-    *("isposinf", "isneginf", "append", "hstack", "vstack", "dstack", "meshgrid", "block_diag", "diagflat", "select"),
-    *("divmod", "fmax", "fmin", "step", "lcm", "fabs", "saturate_cast", "deg2rad", "rad2deg", "cbrt", "sinc"),
-    *("cumulative_sum", "cumulative_prod", "count_nonzero", "logcumsumexp", "moments", "ptp", "lexsort", "in_top_k"),
-    *("angle", "isreal", "iscomplex", "polar", "view_as_real", "relu6", "leaky_relu", "elu", "selu", "celu"),
-    *("softsign", "silu", "gelu", "hard_tanh"),
-    *("hard_shrink", "soft_shrink", "tanh_shrink", "threshold", "squareplus", "glu", "softmax", "log_softmax"),
-    *("sparse_plus", "sparse_sigmoid", "sparsemax", "max_pool", "max_pool_indices", "average_pool", "lp_pool"),
-    *("adaptive_average_pool", "adaptive_max_pool", "layer_normalization", "rms_normalization", "batch_normalization"),
-    *("batch_normalization_training", "group_normalization", "local_response_normalization", "dot", "tensordot"),
-    *("vdot", "inner", "outer", "multi_dot", "kron", "trace", "cross", "dot_product_attention", "rope", "conv"),
-    *("depthwise_conv", "separable_conv", "conv_transpose", "unfold", "fold", "extract_sequences", "hfft", "ihfft"),
-    *("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2", "fftshift", "ifftshift", "stft", "istft"),
-    *("resize", "scale_and_translate", "gaussian_blur", "sobel_edges", "ssim", "rgb_to_grayscale", "rgb_to_hsv"),
-    *("hsv_to_rgb", "pad_images", "crop_images", "extract_patches", "extract_patches_3d", "interpolate", "linear"),
-    *("binary_crossentropy", "categorical_crossentropy", "psnr", "vector_norm", "normalize", "cdist", "quantize"),
-    *("dequantize", "quantized_matmul", "fliplr", "flipud", "rot90", "space_to_depth", "depth_to_space", "diff"),
-    *("trapezoid", "correlate", "convolve", "polyval", "entr", "logit", "average", "nansum", "nanprod", "nancumsum"),
-    *("nancumprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "cov", "corrcoef", "map_coordinates"),
-    *("affine_transform", "perspective_transform"),
-)
-"""The composites whose bodies read no values: neither to check arguments nor to choose what to compute.
+_ROUNDED = ("hard_sigmoid", "hard_silu")
+"""Composites that XLA would round otherwise in one program: it multiplies and adds with a single rounding.
 
-`hard_sigmoid` and `hard_silu` are not among them: in one program XLA multiplies and adds with a single rounding, so
-that `x / 6 + 1 / 2` is not 0 at -3, and the derivative there would be another one.
+So `x / 6 + 1 / 2` would not be 0 at -3, and the derivative there would be another one.
 """
+_OUTSIDE = frozenset(("device", "generator"))
+"""Parameters of ops that depend on more than their tensors."""
 _TENSOR = object()
 _MOST = 64
 """The most programs of a composite, each for other arguments; beyond them its steps are programs.
@@ -71,7 +53,7 @@ class _Fused:
             program = jax.jit(body) if len(self._made) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
-        if program is None or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
+        if program is None or not tensors or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
             return backend.composed(self.name)(*args, **kwargs)
         try:
             with WithoutDraws():
@@ -103,5 +85,22 @@ def _fused(name: str) -> Callable[..., Any]:
     return called
 
 
-JAXFusedOps: Any = type("JAXFusedOps", (), {name: _fused(name) for name in NAMES} | {"__doc__": __doc__})
-"""The mixin that holds these composites."""
+def fuses(spec: OpSpec) -> bool:
+    """Returns whether an op of the package is a composite that computes something of tensors and of nothing else."""
+    facts, parameters = spec.facts, spec.parameters
+    own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
+    if not own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
+        return False
+    of_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
+    return of_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)
+
+
+class JAXFusedOps:
+    """Holds these composites; `fuse` adds them."""
+
+
+def fuse(backend: type) -> None:
+    """Adds the composites that a backend does not define to its mixin."""
+    for name, spec in OPS.items():
+        if not hasattr(backend, name) and fuses(spec):
+            setattr(JAXFusedOps, name, _fused(name))

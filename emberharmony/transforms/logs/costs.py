@@ -24,14 +24,8 @@ _ELEMENTWISE = frozenset(
 _REDUCTIONS = frozenset(("norms", "pooling", "quantiles", "reduction", "segments", "statistics"))
 """Categories whose ops take at least one operation for each element of their arguments."""
 
-_VIEWS = frozenset(
-    (
-        *("reshape", "ravel", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze"),
-        *("broadcast_to", "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d", "diagonal", "real", "imag"),
-        *("eval", "synchronize", "get_item", "unstack", "split", "host_call"),
-    )
-)
-"""Ops that need not read their arguments, and those whose cost is not known."""
+_UNKNOWN = ("eval", "synchronize", "host_call")
+"""Ops whose cost is not known."""
 
 
 class Cost(NamedTuple):
@@ -122,7 +116,8 @@ def cost_of(
         results: the shapes of the tensors in the result.
         result_dtypes: the names of their dtypes.
     """
-    if op in _VIEWS or not results:
+    spec = OPS.get(op)
+    if not results or op in _UNKNOWN or (spec is not None and spec.facts.view):
         return Cost(0, 0, False)
     tensors = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
     moved = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
@@ -130,7 +125,7 @@ def cost_of(
     if formula is not None:
         needed = 1 if op == "outer" else 2
         return Cost(formula(shapes, results) if len(shapes) >= needed else 0, moved, True)
-    category = OPS[op].category if op in OPS else ""
+    category = "" if spec is None else spec.category
     if category in _ELEMENTWISE:
         return Cost(max(map(_size, [*shapes, *results])), moved, False)
     if category in _REDUCTIONS:
