@@ -402,7 +402,7 @@ class Backend(Steps, Transforms, Probes):
         A backend that watches the calls of ops overrides this as well as `implementation`, because the tape runs the
         body also where the backend has a definition of its own.
         """
-        return spec.declared
+        return spec.composed
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Returns a composite, run with this backend active, or an alias; called for names that the class lacks."""
@@ -421,9 +421,9 @@ class Backend(Steps, Transforms, Probes):
         def composite(*args: Any, **kwargs: Any) -> Any:
             # The body calls other ops, which run on the active backend.
             if selection.is_active(self.bound):
-                return spec.declared(*args, **kwargs)
+                return spec.composed(*args, **kwargs)
             with selection.Override(self):
-                return spec.declared(*args, **kwargs)
+                return spec.composed(*args, **kwargs)
 
         return composite
 

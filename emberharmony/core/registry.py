@@ -6,10 +6,15 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.named_tuple import Record
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from emberharmony.core.op_code import prologue
+else:
+    prologue = Deferred("emberharmony.core.op_code.prologue")
 
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
 _INTEGERS = frozenset(("int", "Sequence[int]", "Sequence[Sequence[int]]", "tuple[int, int]", "Axis", "Shape"))
@@ -153,17 +158,18 @@ class OpSpec:
     """One declared op.
 
     `declared` is the function as it was written, with a body for a composite and `...` for a primitive. `function` is
-    the one that users call. `body` runs a composite: it is `declared`, or `declared` wrapped. `facts` is what the
+    the one that users call. `body` runs a composite: it is `composed`, or `composed` wrapped. `facts` is what the
     declaration says of the op.
     """
 
-    __slots__ = ("_composite", "_parameters", "aliases", "body", "declared", "facts", "function", "name")
+    __slots__ = ("_body", "_composed", "_composite", "_parameters", "aliases", "declared", "facts", "function", "name")
 
     def __init__(self, name: str, declared: FunctionType, facts: Facts = NONE) -> None:
         self.name, self.declared, self.facts = name, declared, facts
         self._parameters: tuple[OpParameter, ...] | None = None
         self._composite: bool | None = None
-        self.body: Callable[..., Any] = declared
+        self._body: Callable[..., Any] | None = None
+        self._composed: Callable[..., Any] | None = None
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
 
@@ -183,6 +189,22 @@ class OpSpec:
         if self._composite is None:
             self._composite = not _is_ellipsis(self.declared)
         return self._composite
+
+    @property
+    def composed(self) -> Callable[..., Any]:
+        """The body as it was written; its operands are promoted and refused before, if the facts say what it takes."""
+        if self._composed is None:
+            self._composed = prologue.promoting(self.declared, self.facts) if self.facts.takes else self.declared
+        return self._composed
+
+    @property
+    def body(self) -> Callable[..., Any]:
+        """The function that runs a composite where a backend does not define it."""
+        return self.composed if self._body is None else self._body
+
+    @body.setter
+    def body(self, function: Callable[..., Any]) -> None:
+        self._body = function
 
     @property
     def parameters(self) -> tuple[OpParameter, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.ops.dtype import dtype
 
 
 @op(elementwise=True, takes="integer or boolean")
@@ -50,7 +51,9 @@ def bitwise_not(x: TensorLike) -> Tensor:
         >>> ops.bitwise_not([0, 5]).tolist()
         [-1, -6]
     """
-    ...
+    known = dtype(x)
+    ones = True if known.kind == "bool" else -1 if known.kind == "signed" else 2**known.bits - 1
+    return bitwise_xor(x, ones)
 
 
 bitwise_invert = alias("bitwise_invert", bitwise_not)

@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, not_equal
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.elementary import arctan2, cos, sin
-from emberharmony.ops.math import multiply
+from emberharmony.ops.math import multiply, negative
 from emberharmony.ops.shape import stack
 from emberharmony.ops.tensor import cast
 
@@ -45,7 +45,7 @@ def conj(x: TensorLike) -> Tensor:
         >>> ops.imag(ops.conj([1 + 2j])).tolist()
         [-2.0]
     """
-    ...
+    return view_as_complex(stack([real(x), negative(imag(x))], -1)) if dtype(x).is_complex else x
 
 
 conjugate = alias("conjugate", conj)

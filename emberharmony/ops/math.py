@@ -7,9 +7,21 @@ numbers are weak; an integer outside the range of the dtype raises `RangeError`.
 
 from __future__ import annotations
 
+from math import ceil, inf
+
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import greater, isnan
+from emberharmony.ops.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    logical_and,
+    logical_or,
+    not_equal,
+)
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import where
 from emberharmony.ops.tensor import cast
@@ -114,7 +126,19 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmod([7, -7], 3).tolist()
         [1, -1]
     """
-    ...
+    kind = dtype(x1).kind
+    if kind == "float":
+        # mod(x, inf) is x, but some libraries compute x - inf * 0.
+        size, by = absolute(x1), absolute(x2)
+        rest = where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, by))
+        # A remainder of 0 keeps the sign of the dividend.
+        return where(equal(rest, 0), multiply(x1, 0), where(less(x1, 0), negative(rest), rest))
+    rest = mod(x1, x2)
+    if kind == "unsigned":
+        return rest
+    # The magnitude of the smallest integer does not fit the dtype, so correct the sign of the remainder instead.
+    off = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
+    return where(off, subtract(rest, x2), rest)
 
 
 @op(elementwise=True, takes="numeric", autocast="float32")
@@ -141,7 +165,8 @@ def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
         [0.0, 0.5]
     """
-    ...
+    zero = equal(x2, 0)
+    return where(zero, 0, divide(x1, where(zero, 1, x2)))
 
 
 @op(elementwise=True, takes="numeric", finite="yes")
@@ -163,7 +188,7 @@ def positive(x: TensorLike) -> Tensor:
         >>> ops.positive([1, -2]).tolist()
         [1, -2]
     """
-    ...
+    return x
 
 
 @op(elementwise=True, takes="all", gives="real")
@@ -188,7 +213,15 @@ def sign(x: TensorLike) -> Tensor:
         >>> ops.sign([-3, 0, 5]).tolist()
         [-1, 0, 1]
     """
-    ...
+    known = dtype(x)
+    if known.kind == "bool":
+        return x
+    zero = equal(x, 0)
+    if known.is_complex:
+        return where(zero, 0, divide(x, cast(where(zero, 1, absolute(x)), known)))
+    # NaN is neither, and stays.
+    result = where(greater(x, 0), 1, where(zero, 0, x))
+    return result if known.kind == "unsigned" else where(less(x, 0), -1, result)
 
 
 @op(elementwise=True, takes="all")
@@ -199,7 +232,7 @@ def square(x: TensorLike) -> Tensor:
         >>> ops.square([1, -3]).tolist()
         [1, 9]
     """
-    ...
+    return multiply(x, x)
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -210,7 +243,7 @@ def reciprocal(x: TensorLike) -> Tensor:
         >>> ops.reciprocal([2, 4]).tolist()
         [0.5, 0.25]
     """
-    ...
+    return divide(1.0, x)
 
 
 @op(elementwise=True, takes="all", gives="float")
@@ -232,7 +265,7 @@ def rsqrt(x: TensorLike) -> Tensor:
         >>> ops.rsqrt([4.0]).tolist()
         [0.5]
     """
-    ...
+    return divide(1.0, sqrt(x))
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -243,7 +276,12 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.hypot([3.0], [4.0]).tolist()
         [5.0]
     """
-    ...
+    a, b = absolute(x1), absolute(x2)
+    # Divide by the larger magnitude, so that no square overflows.
+    large, small = maximum(a, b), minimum(a, b)
+    ratio = divide(small, where(equal(large, 0), 1, large))
+    result = multiply(large, sqrt(add(multiply(ratio, ratio), 1)))
+    return where(logical_or(isinf(a), isinf(b)), inf, result)
 
 
 @op(elementwise=True, takes="real", finite="yes")
@@ -333,7 +371,8 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
         [0.0, 0.5, 1.0]
     """
-    ...
+    step = where(less(x1, 0), 0, where(equal(x1, 0), x2, 1))
+    return where(isnan(x1), x1, step)
 
 
 @op(elementwise=True, finite="yes")
@@ -361,7 +400,13 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.gcd([12, -18, 0], 8).tolist()
         [4, 2, 8]
     """
-    ...
+    known = dtype(x1)
+    a, b = (x1, x2) if known.kind == "unsigned" else (absolute(x1), absolute(x2))
+    # Lamé: the Fibonacci numbers need the most of Euclid's steps, 1.44 for each bit.
+    for _ in range(ceil(1.45 * known.bits) + 2):
+        none = equal(b, 0)
+        a, b = where(none, a, b), where(none, 0, mod(a, where(none, 1, b)))
+    return absolute(a) if known.kind == "signed" else a
 
 
 @op(elementwise=True)

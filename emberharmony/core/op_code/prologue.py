@@ -1,0 +1,64 @@
+"""What a declaration says of its operands, done before the body of a composite: over ops, so that it differentiates."""
+
+import functools
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from emberharmony.core import op_globals
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import DTypeError
+from emberharmony.core.numeric.promotion import as_inexact, check_fits, promote, promote_weak
+from emberharmony.core.registry import Facts
+
+_INEXACT = ("float", "complex")
+
+
+def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
+    """Returns a body whose operands, tensors and numbers, become tensors of one dtype that the op takes.
+
+    It does over ops what `Promotion.whole` does over the functions of a library.
+    """
+    refused, inexact = facts.refuses, facts.gives == "float"
+    names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
+
+    @functools.wraps(declared)
+    def body(*args: Any, **named: Any) -> Any:
+        operands: Sequence[Any] = args
+        if named:
+            operands = [*args, *[named.pop(name) for name in names[len(args) :] if name in named]]
+        if named or len(operands) != len(names):
+            return declared(*operands, **named)  # raises the error of Python
+        bound = op_globals.active()
+        kinds = bound.backend.kinds
+        native = getattr(operands[0], "dtype", None)
+        if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
+            operands = _common(bound, operands, inexact)
+            native = operands[0].dtype
+        kind = kinds[native]
+        if kind in refused:
+            name = bound.backend.dtypes.neutral[native].name
+            raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
+        return declared(*(_common(bound, operands, True) if inexact and kind not in _INEXACT else operands))
+
+    return body
+
+
+def _common(bound: Any, operands: Sequence[Any], inexact: bool) -> list[Any]:
+    """Returns tensors and weak numbers as tensors of their common dtype."""
+    neutral = bound.backend.dtypes.neutral
+    dtype = promote(*[neutral[x.dtype] for x in operands if hasattr(x, "dtype")])
+    for x in operands:
+        if not hasattr(x, "dtype"):
+            dtype = promote_weak(dtype, type(x))
+    dtype = as_inexact(dtype) if inexact else dtype
+    return [_of(bound, x, dtype) for x in operands]
+
+
+def _of(bound: Any, x: Any, dtype: DType) -> Any:
+    """Returns a tensor or a number as a tensor of a dtype."""
+    if hasattr(x, "dtype"):
+        return x if bound.backend.dtypes.neutral[x.dtype] == dtype else bound.cast(x, dtype)
+    check_fits(x, dtype)
+    # The libraries cannot convert integers beyond 64 bits to float, so do it here.
+    return bound.convert_to_tensor(float(x) if type(x) is int and not dtype.is_integer else x, dtype)
