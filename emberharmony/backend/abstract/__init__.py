@@ -17,6 +17,7 @@ from emberharmony.backend.abstract.rules import pointwise
 from emberharmony.backend.abstract.shapes import AbstractShapes
 from emberharmony.backend.abstract.tensors import AbstractTensors
 from emberharmony.backend.base import Backend
+from emberharmony.core.registry import OPS, complete
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError
 
@@ -34,16 +35,19 @@ class AbstractBackend(
 ):
     """A backend whose tensors have the shapes and dtypes of the wrapped backend's, and no values.
 
-    It has a rule for every primitive; one that no base class defines works element by element, like most. The bodies of
-    composites run over these, so no op of the wrapped backend runs on tensors of more than one element.
+    It has a rule for every primitive; one that no base class defines works element by element, like most. So do the
+    composites that say it. The bodies of all others run over these, so no op of the wrapped backend runs on tensors of
+    more than one element.
     """
 
     tensor_type = AbstractTensor
     observable = False
 
     def __init__(self, wrapped: Backend) -> None:
-        for op in self.undefined_ops():
-            setattr(type(self), op, pointwise(op))
+        complete()
+        for op, spec in OPS.items():
+            if getattr(type(self), op, None) is None and (spec.facts.elementwise or not spec.composite):
+                setattr(type(self), op, pointwise(op))
         self.wrapped = wrapped
         self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]
         super().__init__()
