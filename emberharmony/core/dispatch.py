@@ -68,10 +68,8 @@ def op(declared: Any = None, /, **facts: object) -> Any:
 def _declare(facts: dict[str, object], declared: F) -> F:
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared, facts_of(declared.__name__, facts))
-    for reference in _BOUNDS.valuerefs():
-        bound = reference()
-        if bound is not None:
-            bound.forget(spec.name)
+    for bound in list(_BOUNDS.values()):
+        bound.forget(spec.name)
     function = _declared(spec)
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
@@ -304,7 +302,8 @@ def converted(
         given = value
         if value is not None or not parameter.optional:
             if parameter.cast:
-                dtype = _dtype_among(parameters, arguments)
+                names = [each.name for each in parameters]
+                dtype = dict(zip(names, arguments, strict=False)).get("dtype")
                 given = backend.convert(value) if dtype is None else backend.convert(value, dtype)
             else:
                 given = _convert(backend, parameter, value)
@@ -318,14 +317,6 @@ def converted(
     if alone and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
         positional[0] = backend.convert(positional[0])
     return positional, keywords
-
-
-def _dtype_among(parameters: Sequence[OpParameter], arguments: tuple[Any, ...]) -> Any:
-    """Returns the argument `dtype` of an op, if it has one."""
-    for parameter, value in zip(parameters, arguments, strict=False):
-        if parameter.name == "dtype":
-            return value
-    return None
 
 
 def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:

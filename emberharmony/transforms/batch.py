@@ -84,13 +84,6 @@ class Mapped:
             return x.whole
         return self.bound.broadcast_to(x, (self.size, *x.shape))
 
-    def completed(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Returns the arguments of the op with the defaults of those that were not given."""
-        parameters = self.spec.parameters
-        if any(parameter.variadic for parameter in parameters):
-            return arguments
-        return [*arguments, *(parameter.default for parameter in parameters[len(arguments) :])]
-
     def place(self, name: str) -> int:
         """Returns the index of a parameter of the op."""
         return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
@@ -224,8 +217,6 @@ class Batch(Tape):
         mapped = Mapped(self.backend.bound, self.size, op)
         spec = mapped.spec
         rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
-        if len(given) < len(spec.parameters):
-            given = mapped.completed(given)
         if rule is None and spec.composite:
             try:
                 return run_body(self.backend, spec, arguments)

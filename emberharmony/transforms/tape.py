@@ -481,9 +481,7 @@ def _fitted(gradient: Any, argument: Any) -> Any:
             gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
             return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
         axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
-        gradient = active().sum(gradient, axis=tuple(axes))
-        if gradient.shape != wanted:
-            gradient = active().reshape(gradient, wanted)
+        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), wanted)
     dtype = argument.dtype
     return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
 

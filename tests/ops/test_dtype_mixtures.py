@@ -13,6 +13,7 @@ from emberharmony.testing.rows import lacking
 from emberharmony.testing.sample import EPSILON, Case, Sample
 from emberharmony.testing.samples import all_samples
 from tests.properties.strategies import host
+from tests.sampling import portion
 
 PAIRS = (
     ("float32", "float64"),
@@ -52,9 +53,16 @@ def _mixed(row: Sample) -> Iterator[tuple[dict[str, str], Given]]:
 ROWS = {op: row for op, row in all_samples().items() if not row.reference and any(_mixed(row))}
 
 
+def _tensor(x: np.ndarray, dtype: str) -> Any:
+    """Returns numbers in a dtype; backends cast NaN to integers, and negative numbers to unsigned ones, differently."""
+    if "int" in dtype:
+        return ops.convert_to_tensor(np.nan_to_num(x).astype(np.int64).astype(dtype))
+    return ops.cast(x.astype(np.float32), dtype)
+
+
 def _called(op: str, dtypes: dict[str, str], given: Given, common: str = "") -> Any:
     """Returns the results of a call on the active backend, or the class of the error."""
-    cast = {name: ops.cast(ops.cast(given[name], "float32"), dtype) for name, dtype in dtypes.items()}
+    cast = {name: _tensor(given[name], dtype) for name, dtype in dtypes.items()}
     cast = {name: ops.cast(x, common) for name, x in cast.items()} if common else cast
     try:
         return _parts(OPS[op].function(**given | cast))
@@ -69,7 +77,8 @@ def _parts(result: Any) -> list[np.ndarray]:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", ROWS)
 def test_operands_of_several_dtypes_give_what_they_give_on_numpy(op: str, backend: str) -> None:
-    for dtypes, given in _mixed(ROWS[op]):
+    # JAX compiles each call anew, and Dask makes graphs.
+    for dtypes, given in portion([*_mixed(ROWS[op])], 1 if backend in ("numpy", "torch", "mlx") else 4):
         common = str(ops.result_type(*dtypes.values()))
         if lacking(tuple(dtypes.values())) or lacking(common):
             continue

@@ -193,3 +193,28 @@ def test_a_record_keeps_keywords_errors_and_their_place(backend: str) -> None:
     assert total.results == ((3,),)
     assert not total.error
     assert product.error == "ShapeError"
+
+
+MAPPED: dict[str, tuple[Callable[..., Any], Any]] = {
+    "a list of tensors of two transforms": (
+        lambda x, _: ops.grad(lambda y: ops.sum(ops.stack([x, ops.multiply(y, y)])))(x),
+        2 * X,
+    ),
+    "a slice by a mapped number": (lambda x, n: ops.get_item(x, slice(n, None)), X[:, 1:]),
+    "a gradient function that uses another mapped tensor": (
+        lambda x, n: ops.custom_gradient(lambda y: (ops.multiply(y, n), lambda y, upstream: ops.multiply(upstream, n)))(
+            x
+        ),
+        X,
+    ),
+    "a branch by a mapped number": (lambda x, n: ops.cond(ops.greater(ops.sum(x), 4.0), lambda: x, lambda: -x), None),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_a_mapped_function_gives_what_its_slices_give(name: str, backend: str) -> None:
+    function, wanted = MAPPED[name]
+    places = ops.convert_to_tensor(np.array([1, 1]))
+    found = ops.vmap(function)(ops.asarray(X), places)
+    assert lists(found) == [lists(function(ops.asarray(row), 1)) for row in X]
+    assert wanted is None or lists(found) == wanted.tolist()

@@ -90,8 +90,7 @@ class _Tensors(Definitions):
         shape = (*x.shape[:axis], *inner, *x.shape[axis + 1 :])
         if not count:
             return xp.zeros(shape, dtype=x.dtype)
-        found = xp.take(x, xp.reshape(places, (-1,)), axis=axis)
-        return found if len(inner) == 1 else xp.reshape(found, shape)
+        return xp.reshape(xp.take(x, xp.reshape(places, (-1,)), axis=axis), shape)
 
     def take_along_axis(self, x: Any, indices: Any, axis: int | None = -1) -> Any:
         xp = self._xp

@@ -61,8 +61,7 @@ class DaskHistogramsOps:
             limits = da.blockwise(make, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
         if not x.size:
             return self.bound.zeros((bins,), DTYPES["int64"]), limits
-        x = x if x.ndim else x[None]
-        return self._added(_histogram, [x], (), bins, DTYPES["int64"], limits), limits
+        return self._added(_histogram, [x[None]], (), bins, DTYPES["int64"], limits), limits
 
     def _added(
         self,

@@ -33,10 +33,8 @@ class _Made(HostMade):
         self.to_device = backend.bound.to_device
 
     def _placed(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
-        kind = self._backend.kinds[dtype]
-        if array.dtype.kind == "c" and kind not in ("complex", "bool"):
-            array = array.real
-        return placed(self._backend, array, dtype, device)
+        kept = self._backend.kinds[dtype] in ("complex", "bool")
+        return placed(self._backend, array if kept else array.real, dtype, device)
 
     def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
