@@ -9,6 +9,7 @@ import click
 
 from emberlint.commands import options
 from emberlint.config.errors import UsageError
+from emberlint.knowledge.methods import OF_TORCH
 from emberlint.run.check import source_file
 from emberlint.run.engine import shelf_for
 from emberlint.run.library import Library
@@ -77,7 +78,7 @@ def port(
     named = [(relative(path, found.root), "frontend") for path in paths if path.is_file()]
     settings = found.with_(roles=(*named, *found.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
-    own = own_methods(files.values(), import_module("emberlint.port.steps").OF_TORCH)
+    own = own_methods(files.values(), OF_TORCH)
     library = Library(Modules(settings))
     results: dict[str, Any] = {}
     changed: dict[str, tuple[str, Path, Repaired]] = {}

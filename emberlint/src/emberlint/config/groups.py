@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "numpy": ("EMB101", "EMB102", "EMB104", "EMB106", "EMB107", "EMB108"),
+    "numpy": ("EMB101", "EMB102", "EMB104", "EMB106", "EMB107", "EMB108", "EMB109"),
     "precision": ("EMB204",),
     "conversion": ("EMB103",),
     "operators": ("EMB201", "EMB202", "EMB203", "EMB205", "EMB206"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
+from emberlint.knowledge.methods import OF_TORCH
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import (
     PACKAGE,
@@ -38,24 +39,6 @@ from emberlint.source.source_file import SourceFile
 
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
 TYPES = frozenset({*CLASSES.values(), "jax.numpy.ndarray"})
-# Methods that only tensors of PyTorch have, so that the name tells the library of a value of unknown type.
-OF_TORCH = frozenset(
-    {
-        "clamp",
-        "clone",
-        "contiguous",
-        "cpu",
-        "detach",
-        "dim",
-        "expand",
-        "index_select",
-        "log_softmax",
-        "logsumexp",
-        "masked_fill",
-    }
-    | {"ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile", "tril", "triu"}
-    | {"unsqueeze"}
-)
 UNKNOWN = "the arguments of `*` and `**` are known only at run time"
 OF_BUILTINS = frozenset(name for kind in (str, list, dict, set, complex, float, int) for name in dir(kind))
 ARRAYS = frozenset({"numpy", "torch", "mlx", "jax", "emberharmony"})

@@ -268,7 +268,7 @@ def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
 
 
 def _may_call_model(file: SourceFile, statement: ast.stmt) -> bool:
-    """Returns whether a statement may compute something with parameters: it calls what is no function of a library."""
+    """Returns whether a statement may compute with parameters: it calls more than functions of libraries."""
     return any(isinstance(one, ast.Call) and not _is_of_library(file, one) for one in ast.walk(statement))
 
 

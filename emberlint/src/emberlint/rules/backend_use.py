@@ -21,7 +21,7 @@ class BackendUse(Rule):
     why = (
         "A native call works only with the arrays of that library, and follows its own promotion, defaults and "
         "errors. The same op of the namespace means the same on every backend. Conversions, type tests, dtypes, "
-        "random numbers and devices have rules of their own (EMB103 to EMB108)."
+        "random numbers, devices and methods have rules of their own (EMB103 to EMB109)."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (

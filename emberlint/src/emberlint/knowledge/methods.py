@@ -1,0 +1,91 @@
+"""The methods of tensors that the table of signatures knows, and the libraries whose tensors have them."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from emberlint.knowledge.signatures import Signature, UntranslatableError, candidates, translated
+
+TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
+LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "mlx": "MLX", "jax": "JAX"}
+# Methods that only tensors of PyTorch have, so that the name tells the library of a value of unknown type.
+OF_TORCH = frozenset(
+    {"clamp", "clone", "contiguous", "cpu", "detach", "dim", "expand", "index_select", "log_softmax", "logsumexp"}
+    | {"masked_fill", "ndimension", "nelement", "numel", "numpy", "permute", "reciprocal", "rsqrt", "softmax", "tile"}
+    | {"tril", "triu", "unsqueeze"}
+)
+ALIKE = frozenset({"ravel", "reshape"})  # ops of the same result
+# Arguments of NumPy's names, which PyTorch takes besides its own.
+_TOO = frozenset({"axis", "keepdims"})
+
+
+@cache
+def libraries_with() -> Mapping[str, frozenset[str]]:
+    """Returns the libraries whose tensors have a method, by its name."""
+    text = files("emberlint.knowledge").joinpath("methods.csv").read_text(encoding="utf-8")
+    return {row["method"]: frozenset(row["libraries"].split()) for row in csv.DictReader(text.splitlines())}
+
+
+def rows(method: str) -> dict[str, tuple[Signature, ...]]:
+    """Returns the signatures of a method by library, for the libraries that have one."""
+    found = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
+    return {library: some for library, some in found.items() if some}
+
+
+def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
+    """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
+    known = rows(method)
+    some = [*known.get(library, ()), *(one for found in known.values() for one in found)]
+    for one in some:
+        try:
+            translated(one, 1 + positional, keywords)
+        except UntranslatableError:
+            continue
+        return one.op
+    return some[0].op if some else ""
+
+
+def tied(method: str, positional: int, keywords: Sequence[str]) -> str:
+    """Returns why a call of a method works on the tensors of some libraries only, or an empty string."""
+    has = libraries_with().get(method)
+    if has is None:
+        return ""
+    if len(has) < len(LIBRARIES):
+        return f"{_only(has)} `.{method}()`"
+    known = rows(method)
+    for name in keywords:
+        taking = {
+            library
+            for library, some in known.items()
+            if any(name in one.named for one in some) or (library == "torch" and name in _TOO)
+        }
+        if taking == {"torch"} and len(known) > 1:
+            return f"{_only(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
+    if _differs(known, positional, keywords):
+        return f"`.{method}()` of PyTorch means something else than that of the other libraries"
+    return ""
+
+
+def _only(has: frozenset[str], verb: str = "have") -> str:
+    """Returns the beginning of a sentence about the libraries that have something."""
+    if len(has) == 1:
+        return f"only tensors of {LIBRARIES[min(has)]} {verb}"
+    lacking = [told for name, told in LIBRARIES.items() if name not in has]
+    return f"tensors of {' and '.join(lacking)} do not {verb}"
+
+
+def _differs(known: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:
+    """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
+    if set(known) == {"torch"}:  # the methods of the others are no op
+        return True
+    found = []
+    for library in ("numpy", "torch"):
+        for one in known.get(library, ()):
+            try:
+                plan = translated(one, 1 + positional, keywords)
+            except UntranslatableError:
+                continue
+            found.append(("" if one.op in ALIKE else one.op, () if one.op in ALIKE else plan.fills))
+            break
+    return len(found) == 2 and found[0] != found[1]
