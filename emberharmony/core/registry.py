@@ -56,7 +56,8 @@ class Facts(Record):
         autocast: the dtype in which the op computes in an `autocast` block: "half" for products, which add in float32,
             "float32" for what overflows easily in half precision or adds many numbers; "" for that of its arguments.
         finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check, as
-            integers and booleans need none; "gradient" if only its gradients make none; "" otherwise.
+            integers and booleans need none; "gradient" if only its gradients make none; "no" if it does although the
+            others of its category do not (`transforms/checks/safe.py`); "" otherwise.
         reads: whether the body of a composite reads values on the host, which no compiled program has: "host" if it
             cannot do without, "checks" if it only refuses wrong ones where they are at hand; "" if it reads none.
         view: whether the results are elements of the arguments as they are, which a library may share without reading.
@@ -68,7 +69,7 @@ class Facts(Record):
     gives: "Literal['', 'float', 'bool', 'real']" = ""
     gradient: "Literal['', 'zero']" = ""
     autocast: "Literal['', 'half', 'float32']" = ""
-    finite: "Literal['', 'yes', 'gradient']" = ""
+    finite: "Literal['', 'yes', 'gradient', 'no']" = ""
     reads: "Literal['', 'host', 'checks']" = ""
     view: bool = False
 
@@ -89,7 +90,7 @@ _WORDS: dict[str, tuple[object, ...]] = {
     "gives": ("float", "bool", "real"),
     "gradient": ("zero",),
     "autocast": ("half", "float32"),
-    "finite": ("yes", "gradient"),
+    "finite": ("yes", "gradient", "no"),
     "reads": ("host", "checks"),
     "view": (True,),
 }

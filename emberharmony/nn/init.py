@@ -29,7 +29,6 @@ _LINEAR = (
     *("linear", "conv1d", "conv2d", "conv3d"),
     *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
 )
-_NONLINEARITIES = (*_LINEAR, "sigmoid", "tanh", "relu", "leaky_relu", "selu")
 
 
 class Initializer:
@@ -157,9 +156,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
     Source: `torch.nn.init.calculate_gain`.
     """
-    choice("nonlinearity", nonlinearity, _NONLINEARITIES)
     slope = 0.01 if param is None else param
     gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)), "selu": 0.75}
+    choice("nonlinearity", nonlinearity, (*_LINEAR, "sigmoid", *gains))
     return gains.get(nonlinearity, 1.0)
 
 

@@ -157,7 +157,7 @@ def linspace(
     ...
 
 
-@op
+@op(finite="no")
 def logspace(
     start: float | Tensor,
     stop: float | Tensor,
@@ -177,7 +177,7 @@ def logspace(
     ...
 
 
-@op
+@op(finite="no")
 def geomspace(
     start: float | Tensor,
     stop: float | Tensor,
@@ -328,7 +328,7 @@ def block_diag(*arrays: TensorLike) -> Tensor:
     return concatenate(rows, -2)
 
 
-@op
+@op(finite="no")
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Returns the Vandermonde matrix of a vector, whose columns are its powers.
 
@@ -376,7 +376,7 @@ def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = 
     ...
 
 
-@op
+@op(finite="no")
 def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns the symmetric Kaiser window of `x` points.
 

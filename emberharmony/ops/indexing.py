@@ -164,7 +164,7 @@ def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence
     return scatter_update(zeros(shape, dtype_of(values), get_device(values)), indices, values, "add")
 
 
-@op
+@op(finite="no")
 def scatter_update(
     inputs: TensorLike,
     indices: Tensor | Sequence[Any],

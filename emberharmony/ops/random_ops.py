@@ -107,7 +107,7 @@ def standard_normal(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
     ...
 
 
-@op
+@op(finite="no")
 def random_normal(
     shape: Shape,
     mean: Varying = 0.0,
@@ -146,7 +146,7 @@ def random_normal(
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
 
 
-@op
+@op(finite="no")
 def random_uniform(
     shape: Shape,
     minval: Varying = 0.0,

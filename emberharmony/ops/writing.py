@@ -41,7 +41,7 @@ _FURTHEST = 2**63 - 1
 _COMBINE: dict[str, Any] = {"add": add, "multiply": multiply, "min": minimum, "max": maximum}
 
 
-@op
+@op(finite="no")
 def set_item(
     x: TensorLike,
     key: object,

@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.stand_ins.shared_methods import UFUNCS, ExplainedMethods
+from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of
 
 
 class AbstractTensor(ExplainedMethods):
@@ -93,7 +93,7 @@ class AbstractTensor(ExplainedMethods):
         return self.value("a function of NumPy or another library")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        op = UFUNCS.get(ufunc.__name__)
+        op = op_of(ufunc)
         if op is None or method != "__call__" or options:
             raise no_value(f"numpy.{ufunc.__name__} was applied to a tensor of shape {self.shape}")
         return self.run(self.backend, op, inputs)

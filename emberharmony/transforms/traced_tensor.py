@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.stand_ins.shared_methods import UFUNCS, ExplainedMethods
+from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of
 from emberharmony.core.tracing import TensorProxy, lost
 
 
@@ -84,7 +84,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         return bool(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        op = UFUNCS.get(ufunc.__name__)
+        op = op_of(ufunc)
         if options.get("out") is not None:
             raise TracedTensorError(
                 f"numpy.{ufunc.__name__} would write a traced tensor into an array (out= or an operator such as +=), "

@@ -17,8 +17,7 @@ from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.tracing import Tracer, at_hand
-from emberharmony.backend.shared.special_binding import function, namespace, operands, partials
-from emberharmony.backend.shared.special_derivatives import DERIVATIVES
+from emberharmony.backend.shared.special_binding import function, namespace, operands, partials, smooth_namespace
 from emberharmony.backend.shared.special_integrals import DOUBLE, SINGLE
 
 _FEW = 2**14
@@ -85,8 +84,4 @@ class JAXSpecialOps:
     i1e = staticmethod(_op("i1e"))
 
 
-_DERIVED = types.SimpleNamespace(
-    **{name: getattr(JAXSpecialOps, name) for name in DERIVATIVES},
-    **{name: getattr(jnp, name) for name in ("exp", "full_like", "log", "log1p", "sign", "where")},
-    i0=JAXElementaryOps.i0,
-)
+_DERIVED = smooth_namespace(JAXSpecialOps, jnp, i0=JAXElementaryOps.i0)

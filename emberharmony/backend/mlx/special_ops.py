@@ -11,8 +11,7 @@ from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps, exp_of_double, on_cpu
 from emberharmony.backend.shared import special_integrals
-from emberharmony.backend.shared.special_binding import function, namespace, operands, partials
-from emberharmony.backend.shared.special_derivatives import DERIVATIVES
+from emberharmony.backend.shared.special_binding import function, namespace, operands, partials, smooth_namespace
 
 _PLAIN = namespace(
     mx,
@@ -75,13 +74,4 @@ class MLXSpecialOps:
     i1e = staticmethod(_op("i1e"))
 
 
-_DERIVED = types.SimpleNamespace(
-    **{name: getattr(MLXSpecialOps, name) for name in DERIVATIVES},
-    exp=MLXElementaryOps.exp,
-    full_like=_full_like,
-    i0=MLXElementaryOps.i0,
-    log=mx.log,
-    log1p=mx.log1p,
-    sign=mx.sign,
-    where=mx.where,
-)
+_DERIVED = smooth_namespace(MLXSpecialOps, mx, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)

@@ -10,11 +10,11 @@ from emberharmony.backend.shared import special, special_integrals, special_norm
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
-_NAMES = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
-_MODULES = {
-    **dict.fromkeys(("gammainc", "gammaincc", "betainc"), special_integrals),
-    **dict.fromkeys(("erfcx", "ndtr", "log_ndtr", "ndtri"), special_normal),
-}
+_FUNCTIONS = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
+"""What the shared functions call of a library that has NumPy's names, besides `power`."""
+
+_SMOOTH = ("exp", "full_like", "log", "log1p", "sign", "where")
+"""What the derivatives call of it, besides the special functions."""
 
 
 def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -23,23 +23,42 @@ def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def namespace(
-    library: Any, column: Callable[..., Any], entries: Callable[..., Any], digits: special_integrals.Digits
+    library: Any,
+    column: Callable[..., Any],
+    entries: Callable[..., Any],
+    digits: special_integrals.Digits,
+    **others: Any,
 ) -> types.SimpleNamespace:
-    """Returns a namespace that the shared functions compute with, which picks nothing.
+    """Returns a namespace that the shared functions compute with; unless others say so, it picks nothing.
 
     Args:
         library: has functions with NumPy's names.
         column: called as `column(numbers, x)`, returns numbers along an axis in front of those of `x`.
         entries: called as `entries(table, index)`, returns the entries of a table at whole numbers that are floats.
         digits: how many digits the integrals have.
+        others: attributes that replace those of the library, or these.
     """
-    own = {"column": column, "digits": digits, "entries": entries, "picked": unpicked, "picks": False}
-    return types.SimpleNamespace(**{name: getattr(library, name) for name in _NAMES}, **own)
+    own = {"column": column, "digits": digits, "entries": entries, "picked": unpicked, "picks": False} | others
+    power = {} if "power" in own else {"power": library.power}
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
+
+
+def smooth_namespace(ops: type, library: Any, **others: Any) -> types.SimpleNamespace:
+    """Returns a namespace that the derivatives compute with.
+
+    Args:
+        ops: has the special functions, all of which can be differentiated.
+        library: has functions with NumPy's names that can be differentiated.
+        others: functions that replace those of the library, and `i0`.
+    """
+    functions = {name: getattr(library, name) for name in _SMOOTH if name not in others}
+    return types.SimpleNamespace(**{name: getattr(ops, name) for name in DERIVATIVES}, **functions, **others)
 
 
 def function(name: str) -> Callable[..., Any]:
     """Returns the shared function of an op, called with a namespace and tensors."""
-    found: Callable[..., Any] = getattr(_MODULES.get(name, special), name)
+    modules = (special, special_integrals, special_normal)
+    found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 
 

@@ -91,4 +91,7 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "i1": (_i1,),
     "i1e": (_i1e,),
 }
-"""The partial derivatives of each function; instead of one that has none here, the name of the argument."""
+"""The partial derivatives of each function; instead of one that has none here, the name of the argument.
+
+It is a table like those of `rules`, which has one entry for each op, and which the tape reads, too.
+"""

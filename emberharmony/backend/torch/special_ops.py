@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.shared import special, special_integrals, special_normal
+from emberharmony.backend.shared import special_integrals
+from emberharmony.backend.shared.special_binding import function, namespace, smooth_namespace, unpicked
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
@@ -39,13 +40,12 @@ def _picked(mask: torch.Tensor, function: Callable[..., torch.Tensor], *argument
 
 def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
     """Returns a namespace that the shared functions compute with; one that picks takes vectors of one length."""
-    names = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
-    return types.SimpleNamespace(
-        **{name: getattr(torch, name) for name in names},
-        column=lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
-        digits=digits,
-        entries=lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
-        picked=_picked if picks else lambda mask, function, *arguments: function(*arguments),
+    return namespace(
+        torch,
+        lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
+        lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
+        digits,
+        picked=_picked if picks else unpicked,
         picks=picks,
         power=torch.pow,
     )
@@ -57,39 +57,27 @@ _NAMESPACES = {
     for picks in (False, True)
 }
 """By whether the results need all digits of float64, and whether the namespace picks."""
-_NATIVE: dict[str, Callable[..., torch.Tensor]] = {
-    "gammaln": torch.lgamma,
-    "xlogy": torch.special.xlogy,
-    "xlog1py": torch.special.xlog1py,
-    "ndtri": torch.special.ndtri,
-    "i0e": torch.special.i0e,
-    "i1e": torch.special.i1e,
+_LIBRARY: dict[str, tuple[Callable[..., torch.Tensor], bool]] = {
+    "gammaln": (torch.lgamma, True),
+    "xlogy": (torch.special.xlogy, True),
+    "xlog1py": (torch.special.xlog1py, True),
+    "ndtri": (torch.special.ndtri, True),
+    "i0e": (torch.special.i0e, True),
+    "i1e": (torch.special.i1e, True),
+    "digamma": (torch.digamma, False),
+    "gammainc": (torch.special.gammainc, False),
+    "gammaincc": (torch.special.gammaincc, False),
+    "erfcx": (torch.special.erfcx, False),
+    "log_ndtr": (torch.special.log_ndtr, False),
 }
+"""PyTorch's functions of float64 tensors that have all digits of float64 (True), or only those of float32."""
+_NATIVE = {name: native for name, (native, exact) in _LIBRARY.items() if exact}
 """Functions of float64 tensors of one shape."""
-_ROUNDED: dict[str, Callable[..., torch.Tensor]] = {
-    "digamma": torch.digamma,
-    "gammainc": torch.special.gammainc,
-    "gammaincc": torch.special.gammaincc,
-    "erfcx": torch.special.erfcx,
-    "log_ndtr": torch.special.log_ndtr,
-}
+_ROUNDED = {name: native for name, (native, exact) in _LIBRARY.items() if not exact}
 """Functions of float64 tensors, in which they lose digits, but not those of a result that becomes float32."""
 _ORDERS = 1e-7, 1e5
 """Between which first arguments that holds for the incomplete gamma functions."""
-_SHARED: dict[str, Callable[..., torch.Tensor]] = {
-    "digamma": special.digamma,
-    "polygamma": special.polygamma,
-    "zeta": special.zeta,
-    "gammainc": special_integrals.gammainc,
-    "gammaincc": special_integrals.gammaincc,
-    "beta": special.beta,
-    "betaln": special.betaln,
-    "betainc": special_integrals.betainc,
-    "erfcx": special_normal.erfcx,
-    "ndtr": special_normal.ndtr,
-    "log_ndtr": special_normal.log_ndtr,
-    "i1": special.i1,
-}
+_SHARED = {name: function(name) for name in DERIVATIVES if name not in _NATIVE}
 """Functions of a namespace and of float64 tensors of one shape."""
 
 
@@ -269,8 +257,4 @@ class TorchSpecialOps:
     i1e = staticmethod(partial(_special, "i1e"))
 
 
-_DERIVED = types.SimpleNamespace(
-    **{name: getattr(TorchSpecialOps, name) for name in DERIVATIVES},
-    **{name: getattr(torch, name) for name in ("exp", "full_like", "log", "log1p", "sign", "where")},
-    i0=TorchElementaryOps.i0,
-)
+_DERIVED = smooth_namespace(TorchSpecialOps, torch, i0=TorchElementaryOps.i0)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.stand_ins.shared_methods import UFUNCS, SharedMethods
+from emberharmony.core.stand_ins.shared_methods import SharedMethods, op_of
 from emberharmony.core.tracing import TensorProxy, is_traced, lost
 
 
@@ -93,8 +93,8 @@ class TensorMethods(SharedMethods):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         name = f"numpy.{ufunc.__name__}"
         if method == "at" or any(isinstance(x, TensorMethods) for x in options.get("out", ())):
-            raise self._unwritten(f"{name}, by out= or at()", f"ops.{UFUNCS.get(ufunc.__name__, ufunc.__name__)}(...)")
-        op = UFUNCS.get(ufunc.__name__)
+            raise self._unwritten(f"{name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
+        op = op_of(ufunc)
         if op is not None and method == "__call__" and not options:
             return self.run(selection.active(), op, inputs)
         return _called(getattr(ufunc, method), name, inputs, options)

@@ -7,34 +7,22 @@ from typing import Any, ClassVar, NoReturn
 
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
+from emberharmony.core.registry import ALIASES, complete
 
-UFUNCS = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "divide": "divide",
-    "true_divide": "divide",
-    "floor_divide": "floor_divide",
-    "remainder": "mod",
-    "power": "power",
-    "matmul": "matmul",
-    "bitwise_and": "bitwise_and",
-    "bitwise_or": "bitwise_or",
-    "bitwise_xor": "bitwise_xor",
-    "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift",
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "less",
-    "less_equal": "less_equal",
-    "greater": "greater",
-    "greater_equal": "greater_equal",
-}
-"""The ufuncs that NumPy calls for an operator whose left operand is an array, each with its op."""
+_OPERATORS: set[str] = set()
+"""The ops of the binary operators."""
+
+
+def op_of(ufunc: Any) -> str | None:
+    """Returns the op of a ufunc that NumPy calls for an operator whose left operand is an array; None for others."""
+    complete()  # a cell may exist before the ops are declared
+    name = ALIASES.get(ufunc.__name__, ufunc.__name__)
+    return name if name in _OPERATORS else None
 
 
 def operator(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of a binary operator that calls an op."""
+    _OPERATORS.add(op)
     return lambda self, other: self.run(self.runs_on, op, (self, other))
 
 
@@ -45,6 +33,7 @@ def reflected(op: str) -> Callable[[Any, Any], Any]:
 
 def equality(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of `==` or `!=`, which compares elements, but no tensor with None."""
+    _OPERATORS.add(op)
     return lambda self, other: NotImplemented if other is None else self.run(self.runs_on, op, (self, other))
 
 

@@ -152,4 +152,4 @@ OUTSIDE = (99, -99, 10**6, 2**31, -(2**31), 2**63 - 1, -(2**63))
 """Indices that are out of bounds for the usual shapes."""
 
 BOUNDS = _sources("-1 ; 0 ; 3 ; 7 ; True ; 2.0 ; None ; 'a' ; Below(3)")
-"""Numbers of iterations for loops over a function of the program; see `values.BOUNDED`."""
+"""Numbers of iterations for loops over a function of the program; see `values.is_bounded`."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-from emberharmony.core.registry import OpParameter
+from emberharmony.core.registry import OPS, OpParameter
 from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import Arrays
 
@@ -25,9 +25,13 @@ _TABLES = (
 )
 """(pattern in an annotation, sources of arguments for it)."""
 
-BOUNDED = {("fori_loop", "lower"), ("fori_loop", "upper"), ("scan", "length"), ("while_loop", "cond")}
-"""The (op, parameter) that determine how often a loop runs. Only small numbers are drawn for them: with a large one
-the call would rightly run for ever, and count as a hang."""
+
+def is_bounded(op: str, parameter: str) -> bool:
+    """Returns whether a parameter determines how often a loop runs.
+
+    Only small numbers are drawn for it: with a large one the call would rightly run for ever, and count as a hang.
+    """
+    return OPS[op].category == "control" and parameter in ("lower", "upper", "length", "cond")
 
 
 class Values(Arrays):
@@ -61,7 +65,7 @@ class Values(Arrays):
         Args:
             wrong: the probability of an argument of a wrong type.
         """
-        if (op, parameter.name) in BOUNDED:
+        if is_bounded(op, parameter.name):
             return self.rng.choice(odd.BOUNDS)
         if self.rng.random() < wrong:
             return self.rng.choice(odd.WRONG)

@@ -1,7 +1,7 @@
 """Why an op makes a NaN or an infinity of finite numbers: the likely cause, read from its arguments."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 Operands = Mapping[str, Any]
 """By the name of an argument, its `Numbers`."""
@@ -9,20 +9,41 @@ Operands = Mapping[str, Any]
 LARGEST = {"float16": 65504.0, "bfloat16": 3.39e38, "float32": 3.4e38, "float64": 1.8e308}
 """The largest number of a dtype, rounded down."""
 
-_DIVISIONS = frozenset(("divide", "floor_divide", "mod", "fmod", "divmod", "remainder"))
-_INVERSES = frozenset(("reciprocal", "rsqrt"))
-_LOGS = frozenset(("log", "log2", "log10"))
-_UNIT = {"arcsin": "beyond 1", "arccos": "beyond 1", "arctanh": "of 1 and beyond", "erfinv": "of 1 and beyond"}
-_GROWING = frozenset(("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0"))
-_MASKED = frozenset(("softmax", "log_softmax", "dot_product_attention", "cross_entropy", "sparsemax"))
-_EMPTY = frozenset(("mean", "var", "std", "average", "moments", "median", "quantile"))
-_NORMS = frozenset(
-    ("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
-)
-_STEEP = frozenset(
-    ("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
-)
-"""Ops whose gradient is infinite, or 0 / 0, at 0."""
+
+class Faulty(NamedTuple):
+    """What made NaN or infinities.
+
+    Attributes:
+        op: the op.
+        operands: the arguments, and in the backward pass also the result and the incoming gradient.
+        nan: whether it made NaN; otherwise it made infinities.
+        dtype: the name of the dtype of the result.
+        backward: whether the op of the backward pass made it.
+    """
+
+    op: str
+    operands: Operands
+    nan: bool
+    dtype: str
+    backward: bool
+
+
+Cause: TypeAlias = Callable[[Faulty], str]
+"""Returns the likely cause, such as "x2 holds 3 zeros"; "" if it is not this one."""
+
+_CAUSES: dict[str, list[Cause]] = {}
+"""By op, the causes that it may have, the likeliest first."""
+
+
+def _of(*ops: str) -> Callable[[Cause], Cause]:
+    """Returns a decorator of a cause that some ops may have; one that is defined earlier is likelier."""
+
+    def decorated(cause: Cause) -> Cause:
+        for op in ops:
+            _CAUSES.setdefault(op, []).append(cause)
+        return cause
+
+    return decorated
 
 
 def _several(count: int, one: str) -> str:
@@ -42,13 +63,6 @@ def _negatives(operands: Operands, names: Iterable[str]) -> str:
         found = operands.get(name)
         if found is not None and found.negative:
             return f"{name} holds {_several(found.negative, 'negative number')}"
-    return ""
-
-
-def _beyond_one(op: str, operands: Operands) -> str:
-    for name, found in operands.items():
-        if found.largest >= 1:
-            return f"{name} holds magnitudes {_UNIT[op]}, up to {found.largest:.4g}"
     return ""
 
 
@@ -72,53 +86,99 @@ def _infinities(operands: Operands) -> str:
     return " and ".join(held)
 
 
-def _power(operands: Operands) -> str:
-    negative, zero = _negatives(operands, ("x1",)), _zeros(operands, ("x1",))
+@_of("mean", "var", "std", "average", "moments", "median", "quantile")
+def _empty(call: Faulty) -> str:
+    return "there are no elements to average" if any(not x.size for x in call.operands.values()) else ""
+
+
+@_of("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
+def _division(call: Faulty) -> str:
+    return _zeros(call.operands, ("x2", "y", *list(call.operands)[1:]))
+
+
+@_of("reciprocal", "rsqrt")
+def _inverse(call: Faulty) -> str:
+    return _zeros(call.operands, call.operands)
+
+
+@_of("log", "log2", "log10")
+def _logarithm(call: Faulty) -> str:
+    return (_negatives if call.nan and not call.backward else _zeros)(call.operands, call.operands)
+
+
+@_of("log1p")
+def _log1p(call: Faulty) -> str:
+    return "x holds numbers of -1 and below" if call.operands else ""
+
+
+@_of("logit", "ndtri")
+def _outside(call: Faulty) -> str:
+    return "x holds numbers outside of the open interval from 0 to 1"
+
+
+@_of("sqrt", "rsqrt", "gammaln", "arccosh")
+def _negative(call: Faulty) -> str:
+    return _negatives(call.operands, call.operands) if call.nan else ""
+
+
+@_of("arccosh")
+def _below_one(call: Faulty) -> str:
+    return "x holds numbers below 1"
+
+
+@_of("arcsin", "arccos", "arctanh", "erfinv")
+def _beyond_one(call: Faulty) -> str:
+    where = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
+    for name, found in call.operands.items():
+        if found.largest >= 1:
+            return f"{name} holds magnitudes {where}, up to {found.largest:.4g}"
+    return ""
+
+
+@_of("power")
+def _power(call: Faulty) -> str:
+    if call.backward:
+        return ""
+    negative, zero = _negatives(call.operands, ("x1",)), _zeros(call.operands, ("x1",))
     if negative:
         return f"{negative}, raised to a fraction"
     return f"{zero}, raised to a negative number" if zero else ""
 
 
-def likely_cause(op: str, operands: Operands, nan: bool, dtype: str, backward: bool) -> str:
-    """Returns the likely cause, such as "x2 holds 3 zeros"; "" if none is known.
-
-    Args:
-        op: the op.
-        operands: the arguments, and in the backward pass also the result and the incoming gradient.
-        nan: whether it made NaN; otherwise it made infinities.
-        dtype: the name of the dtype of the result.
-        backward: whether the op of the backward pass made it.
-    """
-    every = list(operands)
-    rows: list[tuple[bool, Callable[[], str]]] = [
-        (any(found.infinite for found in operands.values()), lambda: _by_infinity(op, operands)),
-        (
-            op in _EMPTY,
-            lambda: "there are no elements to average" if any(not x.size for x in operands.values()) else "",
-        ),
-        (op in _DIVISIONS, lambda: _zeros(operands, ("x2", "y", *every[1:]))),
-        (op in _INVERSES, lambda: _zeros(operands, every)),
-        (op in _LOGS, lambda: _negatives(operands, every) if nan and not backward else _zeros(operands, every)),
-        (op == "log1p", lambda: "x holds numbers of -1 and below" if operands else ""),
-        (op in ("logit", "ndtri"), lambda: "x holds numbers outside of the open interval from 0 to 1"),
-        (op in ("sqrt", "rsqrt", "gammaln", "arccosh"), lambda: _negatives(operands, every) if nan else ""),
-        (op == "arccosh", lambda: "x holds numbers below 1"),
-        (op in _UNIT, lambda: _beyond_one(op, operands)),
-        (op == "power" and not backward, lambda: _power(operands)),
-        (op in _NORMS, lambda: "the variance is 0 and the epsilon too" if operands else ""),
-        (backward and op in _STEEP, lambda: _zeros(operands, every)),
-        (op in _GROWING, lambda: "" if nan else _overflow(operands, dtype, True)),
-        (not nan, lambda: _overflow(operands, dtype) if not (backward and _zeros(operands, every)) else ""),
-        (backward or nan, lambda: _zeros(operands, every)),
-        (nan, lambda: _overflow(operands, dtype)),
-    ]
-    return next(filter(None, (cause() for holds, cause in rows if holds)), "")
+@_of("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
+def _no_variance(call: Faulty) -> str:
+    return "the variance is 0 and the epsilon too" if call.operands else ""
 
 
-def _by_infinity(op: str, operands: Operands) -> str:
+@_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
+def _steep(call: Faulty) -> str:
+    """Returns the cause of ops whose gradient is infinite, or 0 / 0, at 0."""
+    return _zeros(call.operands, call.operands) if call.backward else ""
+
+
+@_of("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
+def _growing(call: Faulty) -> str:
+    return "" if call.nan else _overflow(call.operands, call.dtype, growing=True)
+
+
+def _by_infinity(call: Faulty) -> str:
     """Returns the cause where arguments hold infinities, which are no NaN."""
-    held = _infinities(operands)
-    if op in _MASKED:
+    held = _infinities(call.operands)
+    if not held:
+        return ""
+    if call.op in ("softmax", "log_softmax", "sparsemax", "dot_product_attention", "cross_entropy"):
         return f"{held}, and a row of nothing but -inf has no softmax"
-    zero = _zeros(operands, operands)
+    zero = _zeros(call.operands, call.operands)
     return f"{held}, and {zero} (0 * inf)" if zero else f"{held} (inf - inf)"
+
+
+def _of_any(call: Faulty) -> str:
+    """Returns the cause that any op may have."""
+    zero = _zeros(call.operands, call.operands)
+    return (zero if call.nan or call.backward else "") or _overflow(call.operands, call.dtype)
+
+
+def likely_cause(call: Faulty) -> str:
+    """Returns the likely cause, such as "x2 holds 3 zeros"; "" if none is known."""
+    causes = (_by_infinity, *_CAUSES.get(call.op, ()), _of_any)
+    return next(filter(None, (cause(call) for cause in causes)), "")

@@ -14,7 +14,7 @@ from typing import Any
 
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
-from emberharmony.transforms.checks.causes import likely_cause
+from emberharmony.transforms.checks.causes import Faulty, likely_cause
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
 from emberharmony.transforms.logs.lines import user_line
@@ -312,7 +312,7 @@ def _described(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     what = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
     where = f", first at {first}" if first else ""
     dtype = backend.dtype_of(case.results[0]).name
-    cause = likely_cause(case.op, operands, bool(made.nan), dtype, case.backward)
+    cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
     inner = _inside(case)
     inside = f"; {inner}() made it inside" if inner else ""
     op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"

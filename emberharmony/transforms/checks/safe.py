@@ -1,6 +1,7 @@
 """Which ops make no NaN and no infinity of finite numbers, so that their results need no check.
 
-Their declarations say so (`@op(finite="yes")`), but for those of whole categories.
+Their declarations say so (`@op(finite="yes")`), but for whole categories, whose exceptions say
+`finite="no"` or "gradient".
 
 `tests/transforms/checks/test_safe.py` calls each of them with the largest and the smallest numbers of the dtypes. A
 Python number that is too large for the dtype counts as an infinity that was given.
@@ -11,14 +12,6 @@ from emberharmony.core.registry import OpSpec
 _CATEGORIES = frozenset(
     ("shape", "comparison", "bitwise", "indexing", "creation", "device", "random", "sorting", "writing", "rearranging")
 )
-_OVERFLOWING = frozenset(
-    (
-        *("logspace", "geomspace", "vander", "kaiser", "random_normal", "random_uniform", "dropout"),
-        *("scatter", "scatter_update", "set_item", "put_along_axis"),  # which can add and multiply
-    )
-)
-"""Ops of these categories that can overflow."""
-
 _SAFE: dict[OpSpec, bool] = {}
 
 
@@ -27,7 +20,7 @@ def is_safe(spec: OpSpec) -> bool:
     found = _SAFE.get(spec)
     if found is None:
         told = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
-        found = _SAFE[spec] = told or (spec.category in _CATEGORIES and spec.name not in _OVERFLOWING)
+        found = _SAFE[spec] = told or (spec.category in _CATEGORIES and not spec.facts.finite)
     return found
 
 

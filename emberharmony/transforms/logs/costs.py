@@ -6,7 +6,7 @@ element, such as `exp`, is one. Views and shapes cost nothing.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.registry import OPS
@@ -42,57 +42,67 @@ class Cost(NamedTuple):
     whole: bool
 
 
+_Formula: TypeAlias = Callable[[Sequence[Shape], Sequence[Shape]], int]
+_PRODUCTS: dict[str, _Formula] = {}
+"""By op, the operations from the shapes of the arguments and of the results."""
+
+
+def _counts(*ops: str) -> Callable[[_Formula], _Formula]:
+    """Returns a decorator of the formula that counts the operations of ops."""
+
+    def decorated(formula: _Formula) -> _Formula:
+        _PRODUCTS.update(dict.fromkeys(ops, formula))
+        return formula
+
+    return decorated
+
+
 def _size(shape: Shape) -> int:
     return math.prod(shape)
 
 
+@_counts("matmul", "dot", "vdot", "vecdot", "inner")
 def _contracted(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     """Returns the operations of a product that sums over the last axis of its first operand."""
     return 2 * _size(results[0]) * (shapes[0][-1] if shapes[0] else 1)
 
 
+@_counts("tensordot")
 def _tensordot(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # The sizes are m k, k n and m n.
     made = _size(results[0])
     return 2 * made * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // made) if made else 0
 
 
+@_counts("outer")
 def _outer(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _size(results[0])
 
 
+@_counts("linear")
 def _linear(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _contracted(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
 
 
+@_counts("conv")
 def _conv(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, in, out)
 
 
+@_counts("depthwise_conv")
 def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-2])
 
 
+@_counts("conv_transpose")
 def _transposed(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
 
 
+@_counts("dot_product_attention")
 def _attention(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # Queries and keys have the shape (batch, time, heads, width).
     return 4 * _size(shapes[0]) * (shapes[1][-3] if len(shapes[1]) > 2 else 1)
-
-
-_PRODUCTS: dict[str, Callable[[Sequence[Shape], Sequence[Shape]], int]] = {
-    **dict.fromkeys(("matmul", "dot", "vdot", "vecdot", "inner"), _contracted),
-    "tensordot": _tensordot,
-    "outer": _outer,
-    "linear": _linear,
-    "conv": _conv,
-    "depthwise_conv": _depthwise,
-    "conv_transpose": _transposed,
-    "dot_product_attention": _attention,
-}
-"""By op, the operations from the shapes of the arguments and of the results."""
 
 
 def known_products() -> list[str]:

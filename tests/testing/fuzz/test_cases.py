@@ -9,7 +9,7 @@ from emberharmony.core.registry import EMPTY, OPS
 from emberharmony.testing.fuzz.cases import case_of, pool
 from emberharmony.testing.fuzz.odd import DTYPES
 from emberharmony.testing.fuzz.program import arguments, namespace, program
-from emberharmony.testing.fuzz.values import BOUNDED
+from emberharmony.testing.fuzz.values import is_bounded
 from emberharmony.testing.samples import all_samples
 
 NAMES = sorted(OPS)
@@ -53,12 +53,15 @@ def test_the_arguments_cover_every_kind_of_odd_value_and_every_dtype() -> None:
 
 
 def test_loop_counts_in_calls_are_small() -> None:
+    bounded = set()
     for number in range(3000):
         case = case_of(0, number, ["fori_loop", "while_loop", "scan"])
         given = dict(zip([p.name for p in OPS[case.op].parameters], case.arguments, strict=False)) | case.keywords
-        for op, parameter in BOUNDED:
-            if op == case.op and parameter in given:
+        for parameter in given:
+            if is_bounded(case.op, parameter):
+                bounded.add((case.op, parameter))
                 assert not re.search(r"\*\*|\d{3}|lambda", given[parameter]), given[parameter]
+    assert bounded == {("fori_loop", "lower"), ("fori_loop", "upper"), ("scan", "length"), ("while_loop", "cond")}
 
 
 def test_exactly_the_ops_without_cases_have_a_base_call() -> None:
