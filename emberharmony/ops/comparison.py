@@ -7,8 +7,24 @@ integer outside the range of the dtype raises `RangeError`. Complex operands hav
 
 from __future__ import annotations
 
+from math import inf
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.ops.bitwise import bitwise_and, bitwise_or, bitwise_xor
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.tensor import convert_to_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import bodies
+    from emberharmony.ops import complex_numbers, math, reduction
+else:
+    bodies = Deferred("emberharmony.backend.shared.bodies")
+    # These modules import this one.
+    complex_numbers, math = Deferred("emberharmony.ops.complex_numbers"), Deferred("emberharmony.ops.math")
+    reduction = Deferred("emberharmony.ops.reduction")
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -30,7 +46,7 @@ def not_equal(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.not_equal([1, 2], [1, 3]).tolist()
         [False, True]
     """
-    ...
+    return logical_not(equal(x1, x2))
 
 
 @op(elementwise=True, takes="real", gives="bool")
@@ -52,7 +68,8 @@ def less_equal(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.less_equal([1, 3], 2).tolist()
         [True, False]
     """
-    ...
+    # NaN is neither.
+    return logical_or(less(x1, x2), equal(x1, x2))
 
 
 @op(elementwise=True, takes="real", gives="bool")
@@ -63,7 +80,7 @@ def greater(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.greater([1, 3], 2).tolist()
         [False, True]
     """
-    ...
+    return less(x2, x1)
 
 
 @op(elementwise=True, takes="real", gives="bool")
@@ -74,7 +91,7 @@ def greater_equal(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.greater_equal([1, 2], 2).tolist()
         [False, True]
     """
-    ...
+    return less_equal(x2, x1)
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -85,7 +102,7 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_and([True, False], True).tolist()
         [True, False]
     """
-    ...
+    return bitwise_and(_truth(x1), _truth(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -96,7 +113,7 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_or([True, False], False).tolist()
         [True, False]
     """
-    ...
+    return bitwise_or(_truth(x1), _truth(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -107,7 +124,7 @@ def logical_xor(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_xor([True, False], True).tolist()
         [False, True]
     """
-    ...
+    return bitwise_xor(_truth(x1), _truth(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -118,7 +135,7 @@ def logical_not(x: TensorLike) -> Tensor:
         >>> ops.logical_not([True, False]).tolist()
         [False, True]
     """
-    ...
+    return equal(x, 0)
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -129,7 +146,7 @@ def isnan(x: TensorLike) -> Tensor:
         >>> ops.isnan([1.0, float('nan')]).tolist()
         [False, True]
     """
-    ...
+    return not_equal(x, x)
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -140,7 +157,11 @@ def isinf(x: TensorLike) -> Tensor:
         >>> ops.isinf([1.0, float('inf')]).tolist()
         [False, True]
     """
-    ...
+    known = dtype(x)
+    if known.is_complex:
+        return logical_or(isinf(complex_numbers.real(x)), isinf(complex_numbers.imag(x)))
+    # No integer is infinite, but one may be beyond the range of the default float.
+    return logical_or(equal(x, inf), equal(x, -inf)) if known.is_floating else not_equal(x, x)
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -151,7 +172,7 @@ def isfinite(x: TensorLike) -> Tensor:
         >>> ops.isfinite([1.0, float('inf')]).tolist()
         [True, False]
     """
-    ...
+    return logical_not(logical_or(isnan(x), isinf(x)))
 
 
 @op(elementwise=True)
@@ -187,7 +208,14 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
         >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
         [True, False]
     """
-    ...
+    a, b = bodies.common(x1, x2)
+    known = dtype(a)
+    if not known.is_floating and not known.is_complex:
+        a, b = bodies.widest(a), bodies.widest(b)  # the difference of two integers may wrap
+    bound = math.add(math.multiply(math.absolute(b), rtol), atol)
+    near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
+    near = logical_or(near, equal(a, b))
+    return logical_or(near, logical_and(isnan(a), isnan(b))) if equal_nan else near
 
 
 @op(gradient="zero")
@@ -198,7 +226,7 @@ def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, e
         >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
         False
     """
-    ...
+    return reduction.all(isclose(x1, x2, rtol, atol, equal_nan))
 
 
 @op(gradient="zero")
@@ -212,4 +240,13 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
         >>> bool(ops.array_equal([1, 2], [1, 2]))
         True
     """
-    ...
+    a, b = bodies.common(x1, x2)
+    if tuple(a.shape) != tuple(b.shape):
+        return convert_to_tensor(False)
+    same = equal(a, b)
+    return reduction.all(logical_or(same, logical_and(isnan(a), isnan(b))) if equal_nan else same)
+
+
+def _truth(x: Tensor) -> Tensor:
+    """Returns whether elements are not 0."""
+    return x if dtype(x).kind == "bool" else not_equal(x, 0)

@@ -5,7 +5,6 @@ loaded, and a call then costs what the ops of the body cost.
 """
 
 from emberharmony.backend.fallback import arithmetic as arithmetic
-from emberharmony.backend.fallback import comparison as comparison
 from emberharmony.backend.fallback import creation as creation
 from emberharmony.backend.fallback import elementary as elementary
 from emberharmony.backend.fallback import indexing as indexing

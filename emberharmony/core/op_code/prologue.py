@@ -29,22 +29,36 @@ def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
             operands = [*args, *[named.pop(name) for name in names[len(args) :] if name in named]]
         if named or len(operands) != len(names):
             return declared(*operands, **named)  # raises the error of Python
-        bound = op_globals.active()
-        kinds = bound.backend.kinds
-        native = getattr(operands[0], "dtype", None)
-        if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
-            operands = _common(bound, operands, inexact)
-            native = operands[0].dtype
-        kind = kinds[native]
-        if kind in refused:
-            name = bound.backend.dtypes.neutral[native].name
-            raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
-        return declared(*(_common(bound, operands, True) if inexact and kind not in _INEXACT else operands))
+        return declared(*common(*operands, inexact=inexact, refused=refused))
 
     return body
 
 
-def _common(bound: Any, operands: Sequence[Any], inexact: bool) -> list[Any]:
+def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -> Sequence[Any]:
+    """Returns tensors and weak numbers as tensors of their common dtype, for a body that has options beside them.
+
+    Args:
+        operands: the tensors and numbers, at least one tensor.
+        inexact: whether integers and booleans become the default float.
+        refused: the kinds of dtypes that the op does not take.
+
+    Raises:
+        DTypeError: if the common dtype is of such a kind.
+        RangeError: if a Python integer does not fit it.
+    """
+    bound = op_globals.active()
+    native = getattr(operands[0], "dtype", None)
+    if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
+        operands = _promoted(bound, operands, inexact)
+        native = operands[0].dtype
+    kind = bound.backend.kinds[native]
+    if kind in refused:
+        name = bound.backend.dtypes.neutral[native].name
+        raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
+    return _promoted(bound, operands, True) if inexact and kind not in _INEXACT else operands
+
+
+def _promoted(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:
     """Returns tensors and weak numbers as tensors of their common dtype."""
     neutral = bound.backend.dtypes.neutral
     dtype = promote(*[neutral[x.dtype] for x in operands if hasattr(x, "dtype")])
@@ -52,7 +66,7 @@ def _common(bound: Any, operands: Sequence[Any], inexact: bool) -> list[Any]:
         if not hasattr(x, "dtype"):
             dtype = promote_weak(dtype, type(x))
     dtype = as_inexact(dtype) if inexact else dtype
-    return [_of(bound, x, dtype) for x in operands]
+    return tuple([_of(bound, x, dtype) for x in operands])
 
 
 def _of(bound: Any, x: Any, dtype: DType) -> Any:
