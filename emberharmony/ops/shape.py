@@ -7,16 +7,22 @@ input; joined tensors are promoted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.shape import check_pad, matrices, pad_indices, pad_pairs, uneven_cuts
+from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.shared import shape as shared
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.errors import DTypeError
+from emberharmony.core.errors import DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors, Varying
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.tensor import cast, convert_to_tensor
+from emberharmony.ops.tensor import cast, convert_to_tensor, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.ops import indexing
+else:
+    indexing = Deferred("emberharmony.ops.indexing")  # which imports this module
 
 
 @op(view=True)
@@ -72,19 +78,26 @@ def matrix_transpose(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if `x` has fewer than two axes.
     """
-    ...
+    return swapaxes(shared.matrices(x), -1, -2)
 
 
 @op(view=True)
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     """Returns `x` with two axes swapped."""
-    ...
+    order = list(range(len(x.shape)))
+    a, b = single(axis1, len(order)), single(axis2, len(order))
+    order[a], order[b] = b, a
+    return transpose(x, tuple(order))
 
 
 @op(view=True)
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Returns `x` with axes moved to new positions; the other axes keep their order."""
-    ...
+    sources, places = shared.moved(source, destination, len(x.shape))
+    order = [axis for axis in range(len(x.shape)) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, tuple(order))
 
 
 @op(view=True)
@@ -98,7 +111,7 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
         (1, 2, 1)
     """
-    ...
+    return reshape(x, tuple(shared.expanded(x.shape, axis)))
 
 
 @op(view=True)
@@ -145,7 +158,8 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         >>> ops.shape(ops.squeeze([[[1], [2]]]))
         (2,)
     """
-    ...
+    axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, len(x.shape))
+    return reshape(x, tuple(shared.squeezed(x.shape, axes)))
 
 
 @op(view=True)
@@ -167,7 +181,8 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     Raises:
         ShapeError: if the shapes do not broadcast.
     """
-    ...
+    whole = shared.broadcast_shapes(*(tuple(x.shape) for x in arrays))
+    return tuple([broadcast_to(x, whole) for x in arrays])
 
 
 @op
@@ -181,7 +196,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         >>> ops.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    ...
+    return shared.broadcast_shapes(*shapes)
 
 
 @op
@@ -218,7 +233,11 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
         >>> ops.stack([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
     """
-    ...
+    shapes = {tuple(each.shape): None for each in x}
+    if len(shapes) > 1:
+        raise ShapeError(f"tensors of shapes {', '.join(map(str, shapes))} do not stack")
+    axis = single(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
+    return concatenate([expand_dims(each, axis) for each in x], axis)
 
 
 @op
@@ -267,7 +286,10 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
         >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
         [[1, 2], [3, 4]]
     """
-    ...
+    (axis,) = normalized(axis, len(x.shape))
+    head = (slice(None),) * axis
+    parts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
+    return [indexing.get_item(x, (*head, slice(a, b))) for a, b in parts]
 
 
 @op(view=True)
@@ -283,7 +305,7 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
         [[1, 2], [3]]
     """
     (place,) = normalized(axis, len(x.shape))
-    return split(x, uneven_cuts(x.shape[place], indices_or_sections), place)
+    return split(x, shared.uneven_cuts(x.shape[place], indices_or_sections), place)
 
 
 @op(view=True)
@@ -295,7 +317,7 @@ def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tens
 @op(view=True)
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Returns `x`, which has at least two axes, split along its first; see `split`."""
-    return split(matrices(x), indices_or_sections, 0)
+    return split(shared.matrices(x), indices_or_sections, 0)
 
 
 @op(view=True)
@@ -318,7 +340,9 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
         >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
         [[1, 2], [3, 4]]
     """
-    ...
+    axis = shared.unstacked(num, axis, x.shape)
+    head = (slice(None),) * axis
+    return tuple([indexing.get_item(x, (*head, i)) for i in range(x.shape[axis])])
 
 
 @op
@@ -329,7 +353,8 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
     """
-    ...
+    apart, whole, final = shared.tiled(repeats, x.shape)
+    return reshape(broadcast_to(reshape(x, apart), whole), final)
 
 
 @op
@@ -347,7 +372,8 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
         >>> ops.repeat([1, 2], 2).tolist()
         [1, 1, 2, 2]
     """
-    ...
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    return indexing.take(x, shared.repeated(on_host(repeats), x.shape, axis), axis)
 
 
 @op
@@ -358,7 +384,9 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
         >>> ops.flip([1, 2, 3]).tolist()
         [3, 2, 1]
     """
-    ...
+    for a in normalized(axis, len(x.shape)):
+        x = indexing.take(x, range(x.shape[a] - 1, -1, -1), a)
+    return x
 
 
 @op
@@ -369,7 +397,15 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
         >>> ops.roll([1, 2, 3], 1).tolist()
         [3, 1, 2]
     """
-    ...
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    axes = tuple(single(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
+        head, cut = (slice(None),) * a, -n % max(x.shape[a], 1)
+        if cut:
+            parts = slice(cut, None), slice(0, cut)
+            x = concatenate([indexing.get_item(x, (*head, part)) for part in parts], a)
+    return x
 
 
 @op
@@ -397,11 +433,11 @@ def pad(
         [0, 1, 2, 0]
     """
     # The built-in backends run this body only if `constant_values` is a tensor.
-    varying = check_pad(mode, constant_values)
-    pairs = pad_pairs(pad_width, len(x.shape))
+    varying = shared.check_pad(mode, constant_values)
+    pairs = shared.pad_pairs(pad_width, len(x.shape))
     if mode != "constant":
         for axis, (before, after) in enumerate(pairs):
-            places = pad_indices(x.shape[axis], before, after, mode) if before or after else ()
+            places = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
             slices = [x[(*[slice(None)] * axis, slice(place, place + 1), ...)] for place in map(int, places)]
             x = concatenate(slices, axis) if slices else x
         return x

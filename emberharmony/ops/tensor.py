@@ -212,3 +212,8 @@ def eval(*trees: Any) -> None:
     Raises any error that occurs during the evaluation.
     """
     ...
+
+
+def on_host(value: Any) -> Any:
+    """Returns a tensor as an array on the host; other values unchanged."""
+    return to_numpy(value) if is_tensor(value) else value

@@ -13,7 +13,6 @@ from emberharmony.backend.fallback import products as products
 from emberharmony.backend.fallback import random as random
 from emberharmony.backend.fallback import reduction as reduction
 from emberharmony.backend.fallback import rounding as rounding
-from emberharmony.backend.fallback import shape as shape
 from emberharmony.backend.fallback import sorting as sorting
 from emberharmony.backend.fallback import tensor as tensor
 from emberharmony.backend.fallback import writing as writing

@@ -243,6 +243,33 @@ def total(counts: np.ndarray) -> int:
     return found
 
 
+def repeated(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray:
+    """Returns the places along an axis whose slices make a tensor of repeated slices.
+
+    Raises:
+        EmberError: if the counts are not integers that fit the axis, or no memory holds the result.
+    """
+    length = shape[axis]
+    counts = counted(host_indices(repeats), length)
+    check_memory((total(counts), *(n for a, n in enumerate(shape) if a != axis)), 1, memory_limit)
+    return np.repeat(np.arange(length), counts)
+
+
+def tiled(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Returns three shapes for copies side by side: with an axis before each one, with copies along it, and joined.
+
+    Raises:
+        EmberError: if the counts are no integers from 0 up, or no memory holds the result.
+    """
+    counts = as_shape(repeats)
+    ndim = max(len(counts), len(shape))
+    counts, lengths = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - len(shape)) + tuple(shape)
+    whole = tuple([n for pair in zip(counts, lengths, strict=True) for n in pair])
+    check_memory(whole, 1, memory_limit)
+    apart = tuple([n for length in lengths for n in (1, length)])
+    return apart, whole, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
+
+
 def matrices(x: Any) -> Any:
     """Returns a tensor, checked to have at least two axes.
 
