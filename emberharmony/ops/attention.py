@@ -18,11 +18,10 @@ from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import arange, tri
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, finfo, option, result_type
+from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widened
 from emberharmony.ops.elementary import cos, sin, tanh
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.math import add, divide, multiply, subtract
-from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.random_ops import dropout
 from emberharmony.ops.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes, transpose

@@ -137,3 +137,34 @@ def option(name: str, value: Any, x: Tensor) -> Any:
     if own.is_complex:
         raise DTypeError(f"{name} is real, not {own.name}")
     return cast(tensor, as_inexact(dtype(x)))
+
+
+def inexact(x: Tensor) -> Tensor:
+    """Returns integers in the default float, because their sums and products would wrap; other dtypes are unchanged."""
+    kind = dtype(x)
+    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
+
+
+def widened(x: Tensor) -> Tensor:
+    """Returns half precision as float32, because its squares overflow, and integers in the default float."""
+    kind = dtype(x)
+    if kind.is_floating:
+        return cast(x, "float32") if kind.bits == 16 else x
+    return x if kind.is_complex else cast(x, as_inexact(kind))
+
+
+def narrowed(result: Tensor, x: Tensor) -> Tensor:
+    """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
+    kind = dtype(x)
+    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
+
+
+def refuse_complex(x: Tensor) -> None:
+    """Checks that the dtype of a tensor has an order.
+
+    Raises:
+        DTypeError: if it is complex.
+    """
+    own = dtype(x)
+    if own.is_complex:
+        raise DTypeError(f"the op is not defined for dtype {own.name}; cast the tensor first (ops.cast)")

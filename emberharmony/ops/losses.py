@@ -18,11 +18,10 @@ from emberharmony.core.options import is_number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import log_softmax, softplus
 from emberharmony.ops.comparison import greater_equal, less, logical_and, not_equal
-from emberharmony.ops.dtype import dtype, option, result_type
+from emberharmony.ops.dtype import dtype, inexact, option, result_type, widened
 from emberharmony.ops.elementary import log, log10
 from emberharmony.ops.indexing import take, take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
-from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.reduction import any, mean, sum
 from emberharmony.ops.shape import expand_dims, reshape, squeeze
 from emberharmony.ops.tensor import cast

@@ -12,14 +12,12 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.normalization import EPSILON, check_channels, check_groups
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
-from emberharmony.ops.dtype import dtype, option
+from emberharmony.ops.dtype import inexact, narrowed, option, widened
 from emberharmony.ops.math import add, divide, multiply, power, rsqrt, square, subtract
 from emberharmony.ops.pooling import average_pool
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.shape import moveaxis, reshape
-from emberharmony.ops.tensor import cast
 from emberharmony.ops.transforms import stop_gradient
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ def layer_normalization(
     centred = subtract(wide, mean(wide, axis, True))
     limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
-    result = _like(multiply(wide if rms_scaling else centred, factor), x)
+    result = narrowed(multiply(wide if rms_scaling else centred, factor), x)
     result = result if gamma is None else multiply(result, along(gamma, axis, x))
     return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
 
@@ -71,7 +69,7 @@ def rms_normalization(
     """
     wide = widened(x)
     limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
-    result = _like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
+    result = narrowed(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -145,7 +143,7 @@ def batch_normalization_training(
     factor = rsqrt(add(variance, option("epsilon", epsilon, wide)))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(centred, factor)
-    result = _like(result if offset is None else add(result, reshape(offset, shape)), x)
+    result = narrowed(result if offset is None else add(result, reshape(offset, shape)), x)
     return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
@@ -187,7 +185,7 @@ def group_normalization(
     centred = subtract(wide, mean(wide, axes, True))
     variance = mean(square(centred), axes, True)
     result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, wide))))
-    result = _like(reshape(result, shape), x)
+    result = narrowed(reshape(result, shape), x)
     channels = [n if a == place else 1 for a, n in enumerate(shape)]
     result = result if scale is None else multiply(result, reshape(scale, channels))
     return result if offset is None else add(result, reshape(offset, channels))
@@ -223,7 +221,7 @@ def local_response_normalization(
     (width,) = shared_convolution.each(size, 1, "size")
     wide = widened(x)
     if not math.prod(wide.shape):
-        return _like(wide, x)
+        return narrowed(wide, x)
     squares = moveaxis(square(wide), place, -1)
     rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
@@ -232,21 +230,7 @@ def local_response_normalization(
     total = average_pool(rows, near, 1, zeros, count_include_pad=True, divisor_override=width)
     around = moveaxis(reshape(total, squares.shape), -1, place)
     base = add(multiply(around, option("alpha", alpha, wide)), option("k", k, wide))
-    return _like(divide(wide, power(base, option("beta", beta, wide))), x)
-
-
-def inexact(x: Tensor) -> Tensor:
-    """Returns integers in the default float, because their sums and products would wrap; other dtypes are unchanged."""
-    kind = dtype(x)
-    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
-
-
-def widened(x: Tensor) -> Tensor:
-    """Returns half precision as float32, because its squares overflow, and integers in the default float."""
-    kind = dtype(x)
-    if kind.is_floating:
-        return cast(x, "float32") if kind.bits == 16 else x
-    return x if kind.is_complex else cast(x, as_inexact(kind))
+    return narrowed(divide(wide, power(base, option("beta", beta, wide))), x)
 
 
 def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
@@ -261,9 +245,3 @@ def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     ):
         return weight
     return reshape(weight, [x.shape[place] if place in places else 1 for place in range(rank)])
-
-
-def _like(result: Tensor, x: Tensor) -> Tensor:
-    """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
-    kind = dtype(x)
-    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result

@@ -28,9 +28,9 @@ from emberharmony.ops.comparison import (
 from emberharmony.ops.creation import full
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import widened
 from emberharmony.ops.indexing import take, take_along_axis, where
 from emberharmony.ops.math import add, divide, maximum, minimum, multiply, subtract
-from emberharmony.ops.normalization import widened
 from emberharmony.ops.reduction import sum
 from emberharmony.ops.rounding import ceil, floor, round
 from emberharmony.ops.shape import (

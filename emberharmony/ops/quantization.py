@@ -15,11 +15,10 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.bitwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift
 from emberharmony.ops.comparison import equal, greater
 from emberharmony.ops.creation import full_like
-from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.dtype import dtype, inexact, result_type, widened
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.layers import linear
 from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, negative, subtract
-from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.reduction import max as max_
 from emberharmony.ops.reduction import min as min_
 from emberharmony.ops.rounding import round as round_

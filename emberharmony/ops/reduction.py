@@ -15,17 +15,26 @@ needed.
 
 from __future__ import annotations
 
-from emberharmony.backend.promote import single
+import math
+from collections.abc import Callable
+
+from emberharmony.backend.promote import nonempty, normalized, single
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, AxisError
-from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import without_axes
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import not_equal
+from emberharmony.ops.comparison import equal, greater, isfinite, isnan, logical_or, not_equal
+from emberharmony.ops.complex_numbers import imag, real
 from emberharmony.ops.control import associative_scan
+from emberharmony.ops.creation import arange
+from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.elementary import logaddexp
-from emberharmony.ops.math import subtract
-from emberharmony.ops.shape import pad, ravel
+from emberharmony.ops.dtype import narrowed, option, refuse_complex, widened
+from emberharmony.ops.elementary import exp, log, logaddexp
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import add, divide, maximum, minimum, multiply, sqrt, square, subtract
+from emberharmony.ops.shape import pad, ravel, reshape, squeeze
 from emberharmony.ops.tensor import cast
 
 
@@ -59,7 +68,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.mean([1, 2, 3]).tolist()
         2.0
     """
-    ...
+    return narrowed(divide(sum(widened(x), axis, keepdims), _count(x, axis)), x)
 
 
 @op(along="axes", autocast="float32")
@@ -74,7 +83,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         >>> ops.var([1.0, 3.0]).tolist()
         1.0
     """
-    ...
+    return narrowed(_variance(x, axis, keepdims, correction), x)
 
 
 @op(along="axes", autocast="float32")
@@ -85,7 +94,7 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         >>> ops.std([1.0, 3.0]).tolist()
         1.0
     """
-    ...
+    return narrowed(sqrt(_variance(x, axis, keepdims, correction)), x)
 
 
 @op(along="axes", finite="yes")
@@ -138,7 +147,7 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.any([0, 1]).tolist()
         True
     """
-    ...
+    return not_equal(max(cast(not_equal(x, 0), "int32"), axis, keepdims, 0), 0)
 
 
 @op(along="axes", gradient="zero", finite="yes")
@@ -149,7 +158,7 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.all([0, 1]).tolist()
         False
     """
-    ...
+    return not_equal(min(cast(not_equal(x, 0), "int32"), axis, keepdims, 1), 0)
 
 
 @op(along="axes", gradient="zero", finite="yes")
@@ -165,7 +174,7 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
         >>> ops.argmax([3, 1, 2]).tolist()
         0
     """
-    ...
+    return _first(max, x, axis, keepdims)
 
 
 @op(along="axes", gradient="zero", finite="yes")
@@ -181,7 +190,7 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
         >>> ops.argmin([3, 1, 2]).tolist()
         1
     """
-    ...
+    return _first(min, x, axis, keepdims)
 
 
 @op(along="axis", autocast="float32")
@@ -192,7 +201,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
         >>> ops.cumsum([1, 2, 3]).tolist()
         [1, 3, 6]
     """
-    ...
+    return _accumulated(add, x, axis, dtype)
 
 
 @op(along="axis", autocast="float32")
@@ -203,7 +212,7 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
         >>> ops.cumprod([1, 2, 3]).tolist()
         [1, 2, 6]
     """
-    ...
+    return _accumulated(multiply, x, axis, dtype)
 
 
 @op
@@ -269,7 +278,8 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
         >>> ops.cummax([1, 3, 2]).tolist()
         [1, 3, 3]
     """
-    ...
+    refuse_complex(x)
+    return _prefixes(maximum, x, axis)
 
 
 @op(along="axis", finite="yes")
@@ -280,7 +290,8 @@ def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
         >>> ops.cummin([2, 1, 3]).tolist()
         [2, 1, 1]
     """
-    ...
+    refuse_complex(x)
+    return _prefixes(minimum, x, axis)
 
 
 @op(finite="yes")
@@ -302,7 +313,13 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> ops.logsumexp([0.0, float("-inf")]).tolist()
         0.0
     """
-    ...
+    refuse_complex(x)
+    wide, axes = widened(x), normalized(axis, len(x.shape))
+    top = max(wide, axes, True, -math.inf)
+    # Do not shift by infinities: inf - inf is NaN.
+    shift = where(isfinite(top), top, 0.0)
+    total = add(log(sum(exp(subtract(wide, shift)), axes, True)), shift)
+    return narrowed(total if keepdims else squeeze(total, axes), x)
 
 
 @op(autocast="float32")
@@ -318,12 +335,7 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
         >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
         [0.0, 0.0]
     """
-    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
-    result = as_inexact(dtype_of(x))
-    if not x.shape[axis]:
-        return cast(x, result)
-    wide = cast(x, "float32" if result.bits == 16 else result)
-    return cast(associative_scan(logaddexp, wide, reverse, axis), result)
+    return narrowed(_prefixes(logaddexp, widened(x), axis, reverse), x)
 
 
 @op(autocast="float32")
@@ -354,3 +366,50 @@ def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         4
     """
     return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
+
+
+def _count(x: Tensor, axis: Axis) -> int:
+    return math.prod([x.shape[a] for a in normalized(axis, len(x.shape))])
+
+
+def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
+    """Returns the variance of `var`, half precision as float32."""
+    wide, count = widened(x), _count(x, axis)
+    off = subtract(wide, mean(wide, axis, True))
+    squares = add(square(real(off)), square(imag(off))) if dtype_of(off).is_complex else square(off)
+    total = sum(squares, axis, keepdims)
+    freedom = option("correction", without_axes("correction", correction), total)
+    if isinstance(freedom, float):
+        return divide(total, count - freedom if count > freedom else math.nan)
+    freedom = subtract(float(count), freedom)
+    return divide(total, where(greater(freedom, 0.0), freedom, math.nan))
+
+
+def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """Returns the first place of the extreme element along an axis; NaN is extreme."""
+    refuse_complex(x)
+    nonempty(x.shape, axis)
+    if axis is None:
+        found = _first(reduction, ravel(x), 0, False)
+        return reshape(found, (1,) * len(x.shape)) if keepdims else found
+    axis = single(axis, len(x.shape))
+    hits = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
+    places = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
+    return min(where(hits, places, x.shape[axis]), axis, keepdims)
+
+
+def _accumulated(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
+    """Returns cumulative sums or products; half precision is accumulated in float32."""
+    own = dtype_of(x)
+    small = "uint64" if own.kind == "unsigned" else "int64"
+    inexact = ("float", "complex")
+    result = as_dtype(dtype) if dtype is not None else own if own.kind in inexact else as_dtype(small)
+    wide = cast(x, result)
+    return cast(_prefixes(combine, widened(wide) if result.kind in inexact else wide, axis), result)
+
+
+def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
+    """Returns for each place along an axis what an associative op makes of the elements up to it."""
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    found: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x
+    return found

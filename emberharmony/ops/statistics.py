@@ -17,10 +17,9 @@ from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import equal, greater, isnan, logical_not
 from emberharmony.ops.complex_numbers import conj, real
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import option
+from emberharmony.ops.dtype import option, widened
 from emberharmony.ops.indexing import diagonal, where
 from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
-from emberharmony.ops.normalization import widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.reduction import all, argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum
 from emberharmony.ops.shape import (

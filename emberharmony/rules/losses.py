@@ -8,11 +8,10 @@ from typing import Any
 
 from emberharmony.ops.activation import log_softmax, softmax
 from emberharmony.ops.comparison import greater_equal, less, less_equal, logical_and
-from emberharmony.ops.dtype import dtype
+from emberharmony.ops.dtype import dtype, widened
 from emberharmony.ops.indexing import one_hot, take, where
 from emberharmony.ops.losses import EPSILON, counting, on_axis
 from emberharmony.ops.math import add, divide, multiply, negative, subtract
-from emberharmony.ops.normalization import widened
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, reshape
 from emberharmony.ops.tensor import cast

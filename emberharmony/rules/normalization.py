@@ -9,9 +9,9 @@ from typing import Any
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.normalization import EPSILON
-from emberharmony.ops.dtype import option
+from emberharmony.ops.dtype import option, widened
 from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
-from emberharmony.ops.normalization import along, widened
+from emberharmony.ops.normalization import along
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import reshape

@@ -8,9 +8,8 @@ import math
 from typing import Any
 
 from emberharmony.ops.creation import ones, zeros
-from emberharmony.ops.dtype import dtype
+from emberharmony.ops.dtype import dtype, widened
 from emberharmony.ops.math import multiply
-from emberharmony.ops.normalization import widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.quantization import dequantize, quantized_matmul
 from emberharmony.ops.reduction import sum as sum_

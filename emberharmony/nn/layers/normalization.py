@@ -12,7 +12,7 @@ from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
-from emberharmony.ops.normalization import widened
+from emberharmony.ops.dtype import widened
 from emberharmony.types import Tensor, TensorLike
 
 
