@@ -69,6 +69,12 @@ def test_ops_of_each_family_pass_on_the_strictest_library(strict: Backend) -> No
     assert failures(SAMPLE, "strict") == ([], {})
 
 
+def test_shapes_are_found_where_the_body_of_an_op_runs(strict: Backend) -> None:
+    with ops.use_backend("strict"):
+        found = ops.eval_shape(lambda x: ops.squeeze(ops.one_hot(x, 3), 1), ops.TensorSpec((2, 1), "int32"))
+    assert (found.shape, found.dtype) == ((2, 3), "float32")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_op_passes_on_the_strictest_library(strict: Backend) -> None:

@@ -53,7 +53,7 @@ def from_array_api(
         >>> import numpy
         >>> from emberharmony.backend import from_array_api
         >>> made = from_array_api("plain", numpy, tensor_type=numpy.ndarray)
-        >>> float(made.bound.logsumexp(numpy.zeros(2)))
+        >>> float(made.namespace.logsumexp(numpy.zeros(2)))
         0.6931471805599453
     """
     made = array_api_type(name, xp, tensor_type=tensor_type, dtypes=dtypes, extras=extras, lazy=lazy)()
