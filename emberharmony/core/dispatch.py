@@ -45,6 +45,8 @@ _NUMBERS = (int, float, complex)
 _PLAIN = frozenset((int, bool, type(None)))
 """The classes of options that are no tensors, and hold none."""
 _BOUNDS: "WeakValueDictionary[int, Bound]" = WeakValueDictionary()
+_LOOKED_UP: dict[str, Step] = {}
+"""For each op the step that makes it looked up; to make them all takes ten times as long as to run them."""
 
 
 @overload
@@ -68,6 +70,7 @@ def op(declared: Any = None, /, **facts: object) -> Any:
 def _declare(facts: dict[str, object], declared: F) -> F:
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared, facts_of(declared.__name__, facts))
+    _LOOKED_UP.pop(spec.name, None)
     for bound in list(_BOUNDS.values()):
         bound.forget(spec.name)
     function = _declared(spec)
@@ -101,8 +104,12 @@ UNCALLED: list[Step] = list(_NO_BACKEND)
 
 def looked_up_steps() -> list[Step]:
     """Returns the steps that make every op of the process looked up."""
-    codes = [assigned(spec.function, "__code__", looked_up(spec).__code__) for spec in OPS.values()]
-    return [*_NO_BACKEND, *(codes if DISPATCH == SWAP else ())]
+    if DISPATCH != SWAP:
+        return list(_NO_BACKEND)
+    for name, spec in list(OPS.items()):
+        if name not in _LOOKED_UP:
+            _LOOKED_UP[name] = assigned(spec.function, "__code__", looked_up(spec).__code__)
+    return [*_NO_BACKEND, *_LOOKED_UP.values()]
 
 
 class _Uncalled:
