@@ -1,0 +1,79 @@
+"""Every default body, every op of an array namespace and every op of Dask, by a few calls in each dtype of its row."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import OPS, Backend, discovery, from_array_api
+from emberharmony.backend.fallback import BODIES
+from emberharmony.backend.numpy import NumpyBackend
+from emberharmony.testing import checks
+from emberharmony.testing.call import Call
+from emberharmony.testing.conformance import outcome
+from emberharmony.testing.sample import Sample
+from emberharmony.testing.samples import all_samples
+
+xp = pytest.importorskip("array_api_strict")
+ROWS = {op: row for op, row in all_samples().items() if row.cases and not row.reference}
+MOST = 8
+"""So many calls in the first dtype suffice: those of other dtypes only show other ways."""
+
+
+def _named(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Backend:
+    monkeypatch.setitem(discovery._LOADED, backend.name, backend)
+    return backend
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Backend]:
+    bodies = type("BodiesBackend", (NumpyBackend,), {"name": "bodies", **dict.fromkeys(BODIES)})()
+    return {"bodies": bodies, "strict": from_array_api("strict", xp, tensor_type=type(xp.asarray(0)))}
+
+
+def brief(row: Sample) -> Iterator[Call]:
+    """Yields some calls of a row: several in its first dtype, one in each of the others, and one on special values."""
+    seen: dict[str, int] = {}
+    for call in checks.values(row):
+        count = seen[call.dtype] = seen.get(call.dtype, 0) + 1
+        if count == 1 or (len(seen) == 1 and count <= MOST):
+            yield call
+    yield from list(checks.special_values(row))[:1]
+
+
+def failures(op: str, backend: Any, largest: int = 10**6) -> list[str]:
+    found = []
+    with ops.use_backend(backend), np.errstate(all="ignore"):
+        for call in brief(ROWS[op]):
+            if all(x.size <= largest for x in call.args if isinstance(x, np.ndarray)):
+                found.append(outcome(ROWS[op], ops.get_backend(), call))
+    return [f"{o.check} {o.dtype} {o.label}: {o.failure}{o.unsupported}" for o in found if o.failure or o.unsupported]
+
+
+@pytest.mark.parametrize("op", sorted(BODIES.keys() & ROWS.keys()))
+def test_a_default_body_gives_what_its_row_says(op: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not failures(op, _named(made["bodies"], monkeypatch))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", sorted(op for op in ROWS if not OPS[op].composite and OPS[op].category != "special"))
+def test_an_op_of_the_strictest_library_gives_what_its_row_says(
+    op: str, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not failures(op, _named(made["strict"], monkeypatch))
+
+
+@pytest.fixture(scope="module")
+def small_blocks() -> Iterator[None]:
+    """Makes Dask cut tensors in blocks of a few elements, so that small ones have several along each axis."""
+    dask = pytest.importorskip("dask")
+    with dask.config.set({"array.chunk-size": "32B", "scheduler": "synchronous"}):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("op", sorted(op for op in ROWS if not (OPS[op].composite or OPS[op].facts.elementwise)))
+def test_an_op_of_dask_gives_what_its_row_says(op: str, small_blocks: None) -> None:
+    assert not failures(op, "dask", largest=40)
