@@ -57,4 +57,4 @@ def _plain(value: Any) -> Any:
     """Returns a number of NumPy as one of Python, because it would promote a tensor of fewer bits."""
     if isinstance(value, (list, tuple)):
         return tuple(map(_plain, value))
-    return value.item() if hasattr(value, "item") and hasattr(value, "dtype") else value
+    return value.item() if hasattr(value, "item") else value

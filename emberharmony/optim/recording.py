@@ -52,9 +52,9 @@ class _Register(Substitute):
         Raises:
             UnrecordableError: if a program cannot have it.
         """
-        if op in UNARY and len(arguments) == 1:
+        if op in UNARY:
             return self.tape.recorded(Step(op, self.place))
-        if op in BINARY and len(arguments) == 2:
+        if op in BINARY:
             x, y = arguments
             if op in COMMUTATIVE and x.__class__ is not _Register:
                 x, y = y, x

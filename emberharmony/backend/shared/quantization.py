@@ -14,9 +14,9 @@ def check_options(group_size: Any, bits: Any) -> None:
     Raises:
         ArgumentError: if the format has no such group or width.
     """
-    if isinstance(bits, bool) or bits not in BITS:
+    if bits not in BITS:
         raise ArgumentError(f"bits must be 4 or 8, got {bits!r}")
-    if isinstance(group_size, bool) or group_size not in GROUPS:
+    if group_size not in GROUPS:
         raise ArgumentError(f"group_size must be 32, 64 or 128, got {group_size!r}")
 
 

@@ -121,7 +121,7 @@ def _negative(x: torch.Tensor) -> torch.Tensor:
 
 
 def _absolute(x: torch.Tensor) -> torch.Tensor:
-    return x if x.dtype is torch.bool or not x.dtype.is_signed else torch.absolute(x)
+    return torch.absolute(x) if x.dtype.is_signed else x
 
 
 def _sign_of_any(x: torch.Tensor) -> torch.Tensor:
