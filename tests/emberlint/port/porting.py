@@ -16,5 +16,5 @@ def parsed(text: str) -> SourceFile:
 
 
 def ported(text: str) -> Ported:
-    """Returns the port of the file with a text."""
-    return port(parsed(text), parsed)
+    """Returns the port of the file with a text, with marks."""
+    return port(parsed(text), parsed, mark=True)

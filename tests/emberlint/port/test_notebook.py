@@ -61,7 +61,7 @@ def sources(document: dict[str, Any]) -> list[str]:
 def test_the_cells_are_ported_as_one_module_and_the_rest_stays(project: Path) -> None:
     before = loaded(project)
     text = (project / "n.ipynb").read_text(encoding="utf-8")
-    assert run(".").exit_code == 0
+    assert run("--mark", ".").exit_code == 0
     after = loaded(project)
     first, second, bash, third = sources(after)
     assert first == "from emberharmony import ops, Tensor\n\n%matplotlib inline\nimport numpy as np\n"  # for %timeit
@@ -81,8 +81,9 @@ def test_the_cells_are_ported_as_one_module_and_the_rest_stays(project: Path) ->
     assert outside.sub("", now) == outside.sub("", text)
 
 
-def test_a_second_port_of_a_notebook_changes_no_byte(project: Path) -> None:
-    run(".")
+@pytest.mark.parametrize("options", [(), ("--mark",)], ids=["plain", "marks"])
+def test_a_second_port_of_a_notebook_changes_no_byte(project: Path, options: tuple[str, ...]) -> None:
+    run(*options, ".")
     once = (project / "n.ipynb").read_bytes()
     again = run("n.ipynb")
     assert "0 of 1 files change" in again.stdout
@@ -94,12 +95,12 @@ def test_the_report_counts_by_cell(project: Path) -> None:
     shown = run("--check", ".")
     assert shown.exit_code == 1
     lines = shown.stdout.splitlines()
-    assert lines[0].startswith("n.ipynb:cell 5:4: numpy.nditer: no op is known")
+    assert lines[0].startswith("n.ipynb:cell 5:3: numpy.nditer: no op is known")
     assert lines[1:3] == ["n.ipynb:cell 3: 5 ported, 0 remain", "n.ipynb:cell 5: 3 ported, 1 remain"]
     (file,) = json.loads(run("--check", "--format", "json", ".").stdout)["files"]
     assert {"native": "numpy.stack", "kind": "call", "line": 2, "cell": 5} in file["ported"]
-    assert [(one["cell"], one["line"]) for one in file["remaining"]] == [(5, 4)]
-    assert "<td>cell 5:4</td>" in run("--check", "--format", "html", ".").stdout
+    assert [(one["cell"], one["line"]) for one in file["remaining"]] == [(5, 3)]
+    assert "<td>cell 5:3</td>" in run("--check", "--format", "html", ".").stdout
     assert '+    "    return ops.sqrt' in run("--diff", ".").stdout.replace("   +", "+").replace('+   "', '+    "')
 
 

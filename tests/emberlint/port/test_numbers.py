@@ -13,7 +13,7 @@ def ported(returned: str, default_float: str = "float64") -> Ported:
         "def f(n: int, w: float, names: list[str], q, eps=1e-3):\n"
         f"    empty, rows, mask = [], [], q > 0\n    rows.append(q)\n    return {returned}\n"
     )
-    return port(parsed(text), parsed, default_float)
+    return port(parsed(text), parsed, default_float, mark=True)
 
 
 @pytest.mark.parametrize(

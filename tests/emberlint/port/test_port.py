@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from emberlint.cli import main
 from emberlint.port import port
+from emberlint.port.report import text
 from emberlint.port.rewrite import MARK
 from tests.emberlint.port.porting import parsed, ported
 
@@ -292,6 +293,10 @@ def test_numpy_is_host_code_beside_another_library_on_a_second_port_too() -> Non
     assert "import torch" not in once.after
     assert "ops.sin(x), np.asarray(ops.to_numpy(x), dtype=x.dtype)" in once.after
     assert ported(once.after).after == once.after
+    assert port(parsed(once.after), parsed).after == once.after
+    unmarked = port(parsed(source), parsed)
+    assert MARK not in unmarked.after
+    assert port(parsed(unmarked.after), parsed).after == unmarked.after
 
 
 def test_a_call_whose_native_error_is_caught_is_left() -> None:
@@ -352,16 +357,37 @@ def run(*words: str) -> Result:
 
 def test_the_command_writes_and_reports(project: Path) -> None:
     result = run("library")
-    text = (project / "library" / "a.py").read_text()
+    after = (project / "library" / "a.py").read_text()
     assert result.exit_code == 0
-    assert "ops.sin(x)" in text
+    assert "ops.sin(x)" in after
     assert "1 of 2 native uses ported (50%); 1 of 1 files change" in result.stdout
-    assert "library/a.py:7: numpy.nditer: no op is known" in result.stdout
+    assert "library/a.py:6: numpy.nditer: no op is known to equal this call (compose it from ops, or" in result.stdout
+    assert MARK not in after
     assert "wrong.py: skipped" in result.stderr
     again = run("--check", "library")
     assert again.exit_code == 0
-    assert (project / "library" / "a.py").read_text() == text
+    assert (project / "library" / "a.py").read_text() == after
     assert [one.name for one in (project / "library").iterdir() if one.name.startswith(".")] == []
+    run("--mark", "library")
+    assert (project / "library" / "a.py").read_text().count(MARK) == 1
+    assert run("--check", "library").exit_code == 0  # which keeps the comments of the port before
+
+
+def test_annotations_with_the_same_type_are_one_line_and_one_comment() -> None:
+    source = "import numpy as np\n\n\ndef f(x: np.random.Generator, y: np.nditer):\n    z: np.random.Generator = x\n"
+    result = ported(source)
+    assert result.after.count(MARK) == 2
+    lines = [one for one in text({"a.py": result}) if "numpy" in one]
+    assert lines == [
+        "a.py:6: numpy.random.Generator: no type of ops is known to equal it, in 2 annotations: lines 6, 7",
+        "a.py:6: numpy.nditer: no type of ops is known to equal it",
+    ]
+
+
+@pytest.mark.parametrize("call", ["np.linalg.svd(x)", "np.random.rand(3)", "np.tril(x)", "torch.manual_seed(0)"])
+def test_a_reason_and_its_advice_do_not_contradict_each_other(call: str) -> None:
+    (use,) = ported(f"import numpy as np, torch\n\n\ndef f(x):\n    return {call}\n").remaining
+    assert (use.advice, "ops." in use.reason) == ("see its docstring", True)
 
 
 @pytest.mark.parametrize("option", ["--diff", "--check"])

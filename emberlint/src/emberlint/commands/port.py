@@ -23,6 +23,7 @@ from emberlint.source.reading import read_notebook, read_text
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--diff", is_flag=True, help="Print the changes as a diff, and write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if a file would change.")
+@click.option("--mark", is_flag=True, help="Write a comment above each statement that keeps a native use, with why.")
 @click.option(
     "--format",
     "--output-format",
@@ -55,6 +56,7 @@ def port(
     paths: tuple[Path, ...],
     diff: bool,
     check: bool,
+    mark: bool,
     form: str,
     default_float: str,
     check_run: str | None,
@@ -62,7 +64,7 @@ def port(
 ) -> None:
     """Rewrite native calls as calls of ops where they are equal.
 
-    The rest is marked with comments and listed.
+    The rest is listed with reasons, and marked with comments if you say --mark.
     """
     try:
         own_methods = import_module("emberlint.port.own_methods").own_methods
@@ -92,7 +94,7 @@ def port(
             shelf = shelf_for(path, text, settings, library)
             first = source_file(path, text, settings, shelf)
             again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = ported(first, again, default_float, notebook, own, modules)
+            result = ported(first, again, default_float, notebook, own, modules, mark)
             repaired = Repaired(result.before, result.after)
             if notebook is not None:
                 repaired = Repaired(notebook.content, notebook.replaced(result.after))

@@ -77,7 +77,7 @@ def _only(has: frozenset[str], verb: str = "have") -> str:
 
 def _differs(known: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
-    if set(known) == {"torch"}:  # the methods of the others are no op
+    if set(known) == {"torch"}:  # no op equals the methods of the others
         return True
     found = []
     for library in ("numpy", "torch"):

@@ -80,6 +80,7 @@ WAYS = {
     "mlx.core.jvp": "result, tangent = ops.jvp(fn, primals, tangents), tensors instead of lists",
     "mlx.core.vjp": "result, pull = ops.vjp(fn, *primals), then pull(cotangent)",
     "torch.autograd.grad": "ops.grad(fn)(x)",
+    "torch.dtype": "ops.DType",
     "torch.enable_grad": "nothing: only ops.grad, ops.backward and the like compute gradients",
     "torch.func.grad_and_value": "value, gradient = ops.value_and_grad(fn)(x)",
     "torch.func.jvp": "ops.jvp(fn, primals, tangents)",
@@ -92,6 +93,7 @@ WAYS = {
 
 
 # Why no call of an op equals that of a native function, though it computes the same.
+NONE = "no op is known to equal this call"
 _SIGNS = "fixes the signs of vectors in another way"
 _STREAM = "draws other numbers, because no op continues the stream of a native generator"
 _INTO = "returns a new tensor, where the native function writes into its argument"
@@ -133,7 +135,7 @@ def difference(origin: str) -> str:
     """Returns why a native function, of which no call is known to equal one of an op, has none."""
     found = replacement(origin)
     if found is None:
-        return "no op is known to equal this call"
+        return NONE
     if found.op.startswith("random."):
         return f"{written(found.op)} {_STREAM}"
     told = DIFFERENCES.get(listed(origin)) or DIFFERENCES.get(found.op)

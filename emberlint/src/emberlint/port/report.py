@@ -7,6 +7,7 @@ from html import escape
 from typing import TypeVar
 
 from emberlint.port.rewrite import Ported, Use
+from emberlint.port.step import ANNOTATION
 from emberlint.port.trial import Run, Trial
 
 Key = TypeVar("Key", str, int)
@@ -19,8 +20,7 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
     for path, one in files.items():
-        for use in one.remaining:
-            yield f"{path}:{_cell(use)}{use.line}: {use.native}: {_why(use.reason, use.advice)}"
+        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _places(one.remaining))
         cells = _counted({path: one}, lambda use: use.cell)
         yield from (f"{path}:cell {cell}: {done} ported, {left} remain" for cell, done, left in cells if cell)
     yield from (f"{kind}: {done} ported, {left} remain" for kind, done, left in _counted(files, lambda use: use.kind))
@@ -61,11 +61,7 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
-    remaining = [
-        (path, f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice))
-        for path, one in files.items()
-        for use in one.remaining
-    ]
+    remaining = [(path, *row) for path, one in files.items() for row in _places(one.remaining)]
     kinds = [(kind, str(done), str(left)) for kind, done, left in _counted(files, lambda use: use.kind)]
     parts = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kinds)]
     if tried is not None:
@@ -85,6 +81,19 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"]
     lines += [f"<tr>{''.join(f'<td>{escape(one)}</td>' for one in row)}</tr>" for row in rows]
     return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _places(uses: Iterable[Use]) -> Iterator[tuple[str, str, str]]:
+    """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
+    found: dict[tuple[object, ...], list[Use]] = {}
+    for at, use in enumerate(uses):
+        alike = use.native, use.reason, use.cell
+        found.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
+    for some in found.values():
+        use, count = some[0], len(some)
+        lines = ", ".join(str(one) for one in sorted({one.line for one in some}))
+        more = f", in {count} annotations: lines {lines}" if count > 1 else ""
+        yield f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice) + more
 
 
 def _why(reason: str, advice: str) -> str:

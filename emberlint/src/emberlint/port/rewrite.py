@@ -16,7 +16,7 @@ from emberlint.fixes.splice import spliced
 from emberlint.port.conditions import HOST, OWN, Terms
 from emberlint.port.modules import KIND
 from emberlint.port.own_methods import Methods
-from emberlint.port.step import Step
+from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.steps import steps
 from emberlint.port.text import WITHOUT_LINE
 from emberlint.source.notebooks.joined import Place
@@ -67,8 +67,9 @@ def port(
     notebook: Notebook | None = None,
     own: Methods = MappingProxyType({}),
     modules: str = "",
+    mark: bool = False,
 ) -> Ported:
-    """Returns the file with every exact native use ported and a comment above each statement with another one.
+    """Returns the file with every exact native use ported, and what remains.
 
     A file that would not parse afterwards, or would lose a comment, is left as it is.
 
@@ -80,6 +81,8 @@ def port(
             of these stay.
         own: The methods of the classes of the project, also those of other files.
         modules: Why modules and optimizers stay native, if they must.
+        mark: Whether a comment above each statement that keeps a native use tells why; a file that has such comments
+            gets new ones in any case.
 
     Raises:
         NotebookError: if the cells are lost.
@@ -96,7 +99,7 @@ def port(
         done += _uses(found, current.text, notebook)
         current = parsed(after)
     left = [step for step in steps(current, terms) if not step.changes]
-    marked, lines = _marked(current, left)
+    marked, lines = _marked(current, left) if mark or MARK in text else (current.text, lambda line: line)
     return Ported(text, marked, tuple(done), tuple(_uses(left, marked, notebook, lines)))
 
 
@@ -112,11 +115,13 @@ def _uses(
 
 
 def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
-    """Returns what a port of a file may take for granted, which a mark tells once the other library is gone."""
+    """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
     origins = {f"{one.origin}".partition(".")[0] for some in file.names.root.bindings.values() for one in some}
     if MARK in file.text and OWN in file.text:
         origins.add("torch")
-    is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or (MARK in file.text and HOST in file.text)
+    is_mixed = "emberharmony" in origins and file.calls_method(frozenset({"to_numpy"}))
+    is_marked = MARK in file.text and HOST in file.text
+    is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or is_mixed or is_marked
     return Terms(default_float, is_host, frozenset(origins), own)
 
 
@@ -168,7 +173,11 @@ def _unmarked(text: str) -> str:
 def _marked(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
     marks: dict[int, list[str]] = {}
+    annotated: set[tuple[str, str]] = set()
     for step in left:
+        if step.kind == ANNOTATION and (step.native, step.reason) in annotated:
+            continue  # one comment for all annotations of a file with the same type
+        annotated.add((step.native, step.reason))
         statement = next((one for one in [step.node, *file.ancestors(step.node)] if isinstance(one, ast.stmt)), None)
         if statement is None:
             continue

@@ -6,6 +6,8 @@ from typing import NamedTuple
 from emberlint.fixes.spelling import Spelling
 from emberlint.fixes.splice import Change
 
+ANNOTATION = "annotation"
+
 
 class Step(NamedTuple):
     """A native use with its kind, and either the changes that port it or the reason against and the way out."""

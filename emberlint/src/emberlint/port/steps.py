@@ -29,16 +29,17 @@ from emberlint.knowledge.signatures import (
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.modules import KIND, frees, is_blocked, is_module_use, named, names, space, together
 from emberlint.port.regions import TRACED, Region, is_inside, regions
-from emberlint.port.step import Step
+from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import Text, by_parameter, receivers
 from emberlint.port.training import training, ungraded
 from emberlint.port.writes import writes
 from emberlint.source.native_uses import native_uses
-from emberlint.source.rename import advice, is_plain
+from emberlint.source.rename import is_plain
 from emberlint.source.source_file import SourceFile
 
 CLASSES = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
 TYPES = frozenset({*CLASSES.values(), "jax.numpy.ndarray"})
+COMPOSE = "compose it from ops, or move it to a backend folder"
 UNKNOWN = "the arguments of `*` and `**` are known only at run time"
 OF_BUILTINS = frozenset(name for kind in (str, list, dict, set, complex, float, int) for name in dir(kind))
 ARRAYS = frozenset({"numpy", "torch", "mlx", "jax", "emberharmony"})
@@ -288,7 +289,9 @@ def _called(
             return Step(call, origin, kind, changes, where)
         except (UntranslatableError, ShadowedError) as error:
             if one is found[0]:
-                why, way = str(error), way or written(one.op)
+                why, name = str(error), written(one.op)
+                way = "" if use is None else WAYS.get(origin, "")
+                way = way or ("see its docstring" if name in why else name)
     return Step(call, origin, kind, reason=why, advice=way)
 
 
@@ -333,7 +336,11 @@ def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> st
         return ""
     if found and replacement(use.origin) is None:
         return written(found[0].op)
-    return WAYS.get(use.origin) or advice(file, use).title
+    found_op = replacement(use.origin)
+    if use.origin in WAYS or found_op is None:
+        return WAYS.get(use.origin, COMPOSE)
+    # the reason names the op already
+    return f"see emberharmony.{written(found_op.op)}" if found_op.op.startswith(PACKAGE) else "see its docstring"
 
 
 def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms) -> Iterator[Step]:
@@ -366,6 +373,10 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
         kind = "constant" if use.kind == "use" else use.kind
         name = neutral or (found.op if found is not None else "")
         takes = name in parameters()
+        if not name and _is_annotation(file, use.node):
+            way = WAYS.get(use.origin, "")
+            yield Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=way)
+            continue
         if not name or takes or not (is_argument or is_plain(file, use)):
             why = "a function is passed as a value" if takes or known else "no op is known to equal it here"
             way = f"ops.{name}" if name else f"ops.{known[0].op}" if known else WAYS.get(use.origin, "")
@@ -408,7 +419,7 @@ def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
     child: ast.AST = node
     for above in file.ancestors(node):
         if isinstance(above, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
-            return child in (getattr(above, "annotation", None), getattr(above, "returns", None))
+            return child in (getattr(above, ANNOTATION, None), getattr(above, "returns", None))
         child = above
     return False
 
@@ -419,9 +430,9 @@ def _annotated(file: SourceFile, use: Use) -> Step:
     bound = any(one.origin != space.namespace for one in file.names.root.bindings.get(space.text, ()))
     if bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
         why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
-        return Step(use.node, use.origin, "annotation", reason=why, advice=space.namespace)
+        return Step(use.node, use.origin, ANNOTATION, reason=why, advice=space.namespace)
     try:
         changes = (Text(file, use.node, space).replaced(use.node, space.text),)
     except UntranslatableError as error:
-        return Step(use.node, use.origin, "annotation", reason=str(error), advice=space.namespace)
-    return Step(use.node, use.origin, "annotation", changes, space)
+        return Step(use.node, use.origin, ANNOTATION, reason=str(error), advice=space.namespace)
+    return Step(use.node, use.origin, ANNOTATION, changes, space)

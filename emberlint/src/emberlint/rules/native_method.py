@@ -61,7 +61,7 @@ class NativeMethod(Rule):
                 named = [one for one in TENSORS if f"`{one}." in evidence.reason]
                 library = named[0] if named else "torch"
                 if library not in rows(method) and library in libraries_with()[method]:
-                    continue  # `view` of NumPy, for which there is no op
+                    continue  # no op equals `view` of NumPy
                 op = op_of(method, positional, keywords, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")
                 yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=what, op=op)
