@@ -8,24 +8,32 @@ imaginary part.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import normalized, single
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import integer
 from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Tensor, TensorLike, Tensors, Varying
-from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
+from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, logical_or, not_equal
 from emberharmony.ops.complex_numbers import imag, real
-from emberharmony.ops.creation import arange, full
+from emberharmony.ops.creation import arange, full, zeros
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.indexing import nonzero, take, take_along_axis, where
-from emberharmony.ops.math import subtract
+from emberharmony.ops.dtype import refuse_complex, result_type
+from emberharmony.ops.indexing import get_item, nonzero, take, take_along_axis, where
+from emberharmony.ops.math import add, floor_divide, minimum, subtract
 from emberharmony.ops.reduction import any, cumsum, sum
 from emberharmony.ops.shape import concatenate, expand_dims, moveaxis, pad, ravel, reshape, squeeze, unstack
+from emberharmony.ops.tensor import cast, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import sorting as shared_sorting
+else:
+    shared_sorting = Deferred("emberharmony.backend.shared.sorting")
 
 
 @op(along="axis")
@@ -36,7 +44,9 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
         >>> ops.sort([3, 1, 2]).tolist()
         [1, 2, 3]
     """
-    ...
+    refuse_complex(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape) or 1))
+    return take_along_axis(x, argsort(x, axis, descending, stable), axis) if x.shape else x
 
 
 @op(along="axis", gradient="zero")
@@ -145,7 +155,10 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
         >>> [part.tolist() for part in ops.top_k([1, 3, 2], 2)]
         [[3, 2], [1, 2]]
     """
-    ...
+    refuse_complex(x)
+    shared_sorting.top(tuple(x.shape), k)
+    order = get_item(argsort(x, -1, True), (..., slice(0, k)))
+    return take_along_axis(x, order, -1), order
 
 
 @op(gradient="zero")
@@ -170,7 +183,24 @@ def searchsorted(
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
         [1, 2]
     """
-    ...
+    if len(sorted_sequence.shape) != 1:
+        raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
+    length, left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
+    if sorter is not None:
+        sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
+    common = result_type(sorted_sequence, values)
+    a, b = cast(sorted_sequence, common), cast(values, common)
+    refuse_complex(a)
+    device = get_device(b)
+    low, high = zeros(b.shape, "int64", device), full(b.shape, length, "int64", device)
+    # Halve the interval of each value, as often as the sequence needs.
+    for _ in range(int(length).bit_length()):
+        middle = floor_divide(add(low, high), 2)
+        found = take(a, minimum(middle, length - 1), 0)
+        above = _before(found, b) if left else logical_not(_before(b, found))
+        above = logical_and(above, less(low, high))
+        low, high = where(above, add(middle, 1), low), where(above, high, middle)
+    return low
 
 
 @op
@@ -340,4 +370,20 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
         >>> ops.isin([1, 2, 3], [2, 4]).tolist()
         [False, True, False]
     """
-    ...
+    common = result_type(x1, x2)
+    a, b = cast(x1, common), ravel(cast(x2, common))
+    (length,) = b.shape
+    if not length:
+        return full(a.shape, invert, "bool", get_device(a))
+    if common.is_complex:
+        found = any(equal(expand_dims(a, -1), b), -1)
+    else:
+        b = sort(b)
+        found = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
+    return logical_not(found) if invert else found
+
+
+def _before(a: Tensor, b: Tensor) -> Tensor:
+    """Returns whether elements are sorted before others; NaN is last."""
+    below = less(a, b)
+    return logical_or(below, logical_and(isnan(b), logical_not(isnan(a)))) if dtype_of(a).is_floating else below
