@@ -101,6 +101,8 @@ class Backend(Steps, Transforms, Probes):
     """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
+    defines_all: ClassVar[bool] = False
+    """Whether it defines all ops that may be asked of it while another backend is active; bodies need no check then."""
     promotion: ClassVar[Promotion | None] = None
     """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
     prefix: str
@@ -391,7 +393,7 @@ class Backend(Steps, Transforms, Probes):
         if getattr(type(self), spec.name, None) is not None:
             return getattr(self, spec.name)
         if spec.composite:
-            return spec.body
+            return spec.body if self.defines_all else self._activating(spec.body)
         if spec.name in _bodies():
             return functools.partial(_bodies()[spec.name], self)
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
@@ -415,15 +417,17 @@ class Backend(Steps, Transforms, Probes):
 
     def composed(self, name: str) -> Callable[..., Any]:
         """Returns a composite's own body, run with this backend active; overrides use it as their fallback."""
-        spec = OPS[name]
+        return self._activating(OPS[name].composed)
 
-        @functools.wraps(spec.declared)
+    def _activating(self, body: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns a body run with this backend active, because it calls the ops of the active one."""
+
+        @functools.wraps(body)
         def composite(*args: Any, **kwargs: Any) -> Any:
-            # The body calls other ops, which run on the active backend.
             if selection.is_active(self.bound):
-                return spec.composed(*args, **kwargs)
+                return body(*args, **kwargs)
             with selection.Override(self):
-                return spec.composed(*args, **kwargs)
+                return body(*args, **kwargs)
 
         return composite
 

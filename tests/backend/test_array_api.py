@@ -69,6 +69,13 @@ def test_ops_of_each_family_pass_on_the_strictest_library(strict: Backend) -> No
     assert failures(SAMPLE, "strict") == ([], {})
 
 
+def test_a_body_runs_on_the_backend_that_is_asked_for_the_op(strict: Backend) -> None:
+    x = xp.asarray([1.0, 3.0])
+    with ops.use_backend("numpy"):
+        assert isinstance(strict.bound.mean(x), strict.tensor_type)
+        assert float(strict.bound.mean(x)) == 2.0
+
+
 def test_shapes_are_found_where_the_body_of_an_op_runs(strict: Backend) -> None:
     with ops.use_backend("strict"):
         found = ops.eval_shape(lambda x: ops.squeeze(ops.one_hot(x, 3), 1), ops.TensorSpec((2, 1), "int32"))

@@ -41,6 +41,7 @@ class AbstractBackend(
     """
 
     tensor_type = AbstractTensor
+    defines_all = True
     observable = False
 
     def __init__(self, wrapped: Backend) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.core.axes import broadcast, normalized
-from emberharmony.core.registry import OPS
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
 if TYPE_CHECKING:
@@ -38,12 +37,9 @@ def one_element(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) 
 
     Each tensor keeps its dtype and its number of axes.
     """
-    wrapped = backend.wrapped
-    function = getattr(wrapped.bound, name)
-    given, named = [*map(backend.single, args)], {key: backend.single(value) for key, value in kwargs.items()}
+    function = getattr(backend.wrapped.bound, name)
     with np.errstate(all="ignore"):
-        # A body calls the ops of the active backend.
-        return function(*given, **named) if wrapped.defines(OPS[name]) else wrapped.plainly(function, given, named)
+        return function(*map(backend.single, args), **{key: backend.single(value) for key, value in kwargs.items()})
 
 
 def dtype_from(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:

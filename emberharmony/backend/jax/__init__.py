@@ -81,6 +81,7 @@ class JAXBackend(
 
     name = "jax"
     tensor_type = jax.Array
+    defines_all = True
     dtypes = DTYPES
     promotion = promotion
     exact_type = False

@@ -97,6 +97,7 @@ class MLXBackend(
 
     name = "mlx"
     tensor_type = mx.array
+    defines_all = True
     dtypes = DTYPES
     promotion = promotion
     joinable = 2**14

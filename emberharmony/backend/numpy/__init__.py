@@ -101,6 +101,7 @@ class NumpyBackend(
 
     name = "numpy"
     tensor_type = np.ndarray
+    defines_all = True
     dtypes = DTYPES
     promotion = promotion
     listed, blocked = 2, 2**12

@@ -113,6 +113,7 @@ class TorchBackend(
 
     name = "torch"
     tensor_type = torch.Tensor
+    defines_all = True
     dtypes = DTYPES
     promotion = promotion
     exact_type = False
