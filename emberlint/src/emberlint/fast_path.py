@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from emberlint.commands import COMMANDS
-from emberlint.commands.request import choice, files_for, settings_for, shown_paths
+from emberlint.commands.request import choice, files_for, nested, settings_for, shown_paths
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.reporters.text import summary
@@ -34,6 +34,8 @@ def answer(words: Sequence[str]) -> int | None:
         if settings.baseline or settings.output_format != "text":
             return None
         files = files_for(places, settings)
+        if nested(files, settings):
+            return None
         found = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
     except UsageError:
         return None  # the full command reports the error

@@ -7,7 +7,7 @@ longer than such a run.
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import click
 from emberlint.commands import options
 from emberlint.commands.request import Choice
 from emberlint.config.errors import UsageError
-from emberlint.config.settings import Settings
+from emberlint.config.settings import Settings, one_of
 from emberlint.findings import Finding, Report
 from emberlint.reporters import REPORTERS, reporter
 from emberlint.reporters.text import details, line, summary
@@ -103,28 +103,65 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         _explain(asked.explain_inference)
         return
     places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
-    settings, choice = _settings(asked, places)
+    parts = _parts(asked, places)
     if asked.show_settings:
-        click.echo(_settings_text(settings))
+        click.echo(_settings_text(parts[0].settings))
         return
     if (asked.diff and not asked.add_ignore) or asked.fix or asked.unsafe_fixes:
-        would_change = _repair(asked, places, settings, choice)
+        would_change = [_repair(asked, part) for part in parts]
         if asked.diff or STDIN in asked.paths:
-            ctx.exit(1 if would_change and not asked.exit_zero else 0)
-    findings, files = _findings(asked, places, settings, choice)
+            ctx.exit(1 if any(would_change) and not asked.exit_zero else 0)
     if asked.add_ignore:
-        would_change = _silence(findings, settings, asked)
+        would_change = [_silence(_findings(asked, part)[0], part.settings, asked) for part in parts]
         if asked.diff:
-            ctx.exit(1 if would_change and not asked.exit_zero else 0)
-        findings, files = _findings(asked, places, settings, choice)
-    findings = options.at_hand(findings, settings)
-    _print(findings, files, asked, asked.form or settings.output_format)
+            ctx.exit(1 if any(would_change) and not asked.exit_zero else 0)
+    findings = _report(asked, parts)
     ctx.exit(1 if findings and not asked.exit_zero else 0)
 
 
-def _settings(asked: Options, places: Sequence[Path]) -> tuple[Settings, Choice]:
-    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version, asked.preset)
-    return settings, options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
+class Part(NamedTuple):
+    """The files of one project, its settings, and the rules that these choose; of standard input its name."""
+
+    settings: Settings
+    choice: Choice
+    files: Mapping[str, Path]
+    stdin: str = ""
+
+
+def _parts(asked: Options, places: Sequence[Path]) -> list[Part]:
+    """Returns the project that the places are in, and those inside of it that have settings of their own."""
+    given = asked.min_tier, asked.exclude, asked.target_version, asked.preset
+    settings = options.settings_for(places, *given)
+    if STDIN in asked.paths:
+        return [Part(settings, _choice(asked, settings), {}, relative(places[0], settings.root))]
+    files = options.files_for(places, settings, asked.force_exclude)
+    inner = options.nested(files, settings)
+    taken = {file for some in inner.values() for file in some.values()}
+    own = {path: file for path, file in files.items() if file not in taken}
+    found = [Part(settings, _choice(asked, settings), own)]
+    named = {path.absolute() for path in places if path.is_file() and not asked.force_exclude}
+    for root, some in inner.items():
+        at = options.settings_at(root, *given)
+        excluded = one_of(at.exclude)
+        kept = {path: file for path, file in some.items() if file.absolute() in named or not excluded(path)}
+        found.append(Part(at, _choice(asked, at), kept))
+    return found
+
+
+def _choice(asked: Options, settings: Settings) -> Choice:
+    return options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
+
+
+def _report(asked: Options, parts: Sequence[Part]) -> list[Finding]:
+    """Prints the findings of all parts, and returns them."""
+    findings: list[Finding] = []
+    count = 0
+    for part in parts:
+        some, files = _findings(asked, part)
+        findings += options.at_hand(some, part.settings)
+        count += files
+    _print(findings, count, asked, asked.form or parts[0].settings.output_format)
+    return findings
 
 
 def _watch(asked: Options) -> None:
@@ -136,27 +173,26 @@ def _watch(asked: Options) -> None:
         raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
 
     def look() -> object:
-        settings, _ = _settings(asked, asked.paths)
-        files = options.files_for(asked.paths, settings, asked.force_exclude)
-        baseline = _baseline(asked, settings)
-        return stamps([settings.root / "pyproject.toml", *files.values(), *([baseline] if baseline else [])])
+        watched: list[Path] = []
+        for part in _parts(asked, asked.paths):
+            baseline = _baseline(asked, part.settings)
+            watched += [part.settings.root / "pyproject.toml", *part.files.values(), *([baseline] if baseline else [])]
+        return stamps(watched)
 
     def act() -> None:
-        settings, choice = _settings(asked, asked.paths)
-        findings, files = _findings(asked, asked.paths, settings, choice)
-        _print(options.at_hand(findings, settings), files, asked, asked.form or settings.output_format)
+        _report(asked, _parts(asked, asked.paths))
 
     watch(look, act)
 
 
-def _findings(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> tuple[list[Finding], int]:
+def _findings(asked: Options, part: Part) -> tuple[list[Finding], int]:
     """Returns the findings that neither the baseline nor `--diff-base` leaves out, and the number of files."""
-    report = _check(asked, places, settings, choice)
-    findings = _accept(report, settings, choice, asked)
+    report = _check(asked, part)
+    findings = _accept(report, part.settings, part.choice, asked)
     if asked.diff_base is not None:
         from emberlint.run.changed import changed_lines, is_changed
 
-        changed = changed_lines(settings.root, asked.diff_base)
+        changed = changed_lines(part.settings.root, asked.diff_base)
         findings = [one for one in findings if is_changed(one, changed)]
     return findings, len(report.paths)
 
@@ -173,10 +209,10 @@ def _silence(findings: Sequence[Finding], settings: Settings, asked: Options) ->
     return bool(done)
 
 
-def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> Report:
-    if STDIN in asked.paths:
-        return _check_stdin(asked, relative(places[0], settings.root), settings, choice)
-    files = options.files_for(places, settings, asked.force_exclude)
+def _check(asked: Options, part: Part) -> Report:
+    settings, choice, files, stdin = part
+    if stdin:
+        return _check_stdin(asked, stdin, settings, choice)
     run_cache = None if asked.no_cache else RunCache(settings, choice.words, files)
     known = None if run_cache is None else run_cache.recall()
     if known is not None:
@@ -196,17 +232,16 @@ def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) 
     return check_content(path, options.read_stdin(), settings, choice.codes, cached=not asked.no_cache)
 
 
-def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> bool:
+def _repair(asked: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import Session, repair_content, repair_file
 
-    if STDIN in asked.paths:
-        known = relative(places[0], settings.root)
+    settings, choice, files, known = part
+    if known:
         results = {known: repair_content(known, options.read_stdin(), settings, choice.codes, asked.unsafe_fixes)}
         if not asked.diff:
             click.echo(results[known].after, nl=False)
     else:
-        files = options.files_for(places, settings, asked.force_exclude)
         session = Session(settings, choice.codes, not asked.no_cache)
         results = {
             path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, session)

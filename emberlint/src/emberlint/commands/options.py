@@ -11,6 +11,8 @@ from emberlint.commands.request import at_hand as at_hand
 from emberlint.commands.request import choice as choice
 from emberlint.commands.request import codes_for as codes_for
 from emberlint.commands.request import files_for as files_for
+from emberlint.commands.request import nested as nested
+from emberlint.commands.request import settings_at as settings_at
 from emberlint.commands.request import settings_for as settings_for
 from emberlint.commands.request import shown as shown
 from emberlint.config.groups import GROUPS

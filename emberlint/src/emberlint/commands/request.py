@@ -1,6 +1,6 @@
 """Turns command-line words into settings, rules and files, and paths into the form that is displayed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,18 @@ def settings_for(
     preset: str | None = None,
 ) -> Settings:
     """Returns the settings of the project that contains the paths; options take precedence."""
-    settings = load(find_root(paths or [Path.cwd()]), preset)
+    return settings_at(find_root(paths or [Path.cwd()]), min_tier, exclude, target_version, preset)
+
+
+def settings_at(
+    root: Path,
+    min_tier: str | None = None,
+    exclude: Iterable[str] = (),
+    target_version: str | None = None,
+    preset: str | None = None,
+) -> Settings:
+    """Returns the settings of the project with a root; options take precedence."""
+    settings = load(root, preset)
     if min_tier is not None:
         settings = settings.with_(min_tier=Tier[min_tier])
     if target_version is not None:
@@ -85,6 +96,30 @@ def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = F
     found = discover(paths or [Path.cwd()], settings)
     excluded = one_of(settings.exclude) if force_exclude else lambda path: False
     return {path: file for path, file in found.items() if not excluded(path)}
+
+
+def nested(files: Mapping[str, Path], settings: Settings) -> dict[Path, dict[str, Path]]:
+    """Returns the files of projects inside of a project, by their roots and by their paths there.
+
+    A folder below the root is such a project if its pyproject.toml has a table `[tool.emberlint]`.
+    """
+    roots: dict[str, str] = {"": "", ".": ""}  # the nearest root of each folder, relative to the root of the settings
+    found: dict[Path, dict[str, Path]] = {}
+    for path, file in files.items():
+        root = _nearest(path.rpartition("/")[0], settings.root, roots)
+        if root:
+            found.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
+    return found
+
+
+def _nearest(folder: str, top: Path, roots: dict[str, str]) -> str:
+    if folder.startswith(".."):
+        return ""
+    if folder not in roots:
+        marker = top / folder / "pyproject.toml"
+        is_root = marker.is_file() and b"[tool.emberlint" in marker.read_bytes()
+        roots[folder] = folder if is_root else _nearest(folder.rpartition("/")[0], top, roots)
+    return roots[folder]
 
 
 def shown(path: str, settings: Settings) -> str:

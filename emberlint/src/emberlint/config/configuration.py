@@ -14,7 +14,7 @@ from emberlint.config.tiers import Tier
 # what a function may return
 KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")
 ROLE_KINDS = ("frontend", "backend", "test", "script")
-FORMATS = ("text", "json", "jsonl", "sarif", "github")
+FORMATS = ("text", "json", "jsonl", "sarif", "github", "gitlab", "junit")
 # Keys of earlier versions and of similar tools, with what to write instead.
 REPLACED = {
     "src-roots": "it is now `src`, a list of folders",

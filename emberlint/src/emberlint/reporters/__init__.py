@@ -14,6 +14,8 @@ REPORTERS: Mapping[str, str] = {
     "jsonl": "json_lines",
     "sarif": "sarif",
     "github": "github",
+    "gitlab": "gitlab",
+    "junit": "junit",
 }
 
 

@@ -1,0 +1,32 @@
+"""GitLab's code quality report: a list of issues with fingerprints that stay the same when lines move."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding
+
+SEVERITIES = {Tier.A: "major", Tier.B: "minor", Tier.C: "info"}  # by the strength of the evidence
+
+
+def report(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yields the document."""
+    seen: Counter[str] = Counter()
+    issues = []
+    for finding in findings:
+        known = "\0".join((finding.path, finding.code, finding.fingerprint or finding.message))
+        seen[known] += 1
+        text = f"{known}\0{seen[known]}".encode(errors="surrogateescape")
+        lines = finding.file_lines
+        issues.append(
+            {
+                "description": f"{finding.code} {finding.name}: {finding.message}",
+                "check_name": finding.name,
+                "fingerprint": sha256(text).hexdigest()[:40],
+                "severity": SEVERITIES[finding.tier],
+                "location": {"path": finding.path, "lines": {"begin": lines[0], "end": lines[-1]}},
+            }
+        )
+    yield json.dumps(issues, indent=2)

@@ -1,0 +1,43 @@
+"""JUnit's XML, which continuous integration shows as tests: a failure for each finding."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from xml.sax.saxutils import escape, quoteattr
+
+from emberlint.findings import Finding
+
+
+def report(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yields the document: a suite for each file with findings; one test that passes if there are none."""
+    count = len(findings)
+    yield '<?xml version="1.0" encoding="utf-8"?>'
+    yield f'<testsuites name="emberlint" tests="{count or 1}" failures="{count}">'
+    if not findings:
+        yield '<testsuite name="emberlint" tests="1" failures="0"><testcase name="no findings" /></testsuite>'
+    for path, grouped in groupby(findings, key=lambda one: one.path):
+        some = [*grouped]
+        yield f'<testsuite name={_quoted(path)} tests="{len(some)}" failures="{len(some)}">'
+        yield from map(_case, some)
+        yield "</testsuite>"
+    yield "</testsuites>"
+
+
+def _case(finding: Finding) -> str:
+    place = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
+    name = f"{finding.code} {finding.name} ({finding.line}:{finding.column})"
+    line, failure = finding.file_lines[0], f"<failure message={_quoted(finding.message)}>{_text(place)}</failure>"
+    head = f"<testcase name={_quoted(name)} classname={_quoted(finding.path)} file={_quoted(finding.path)}"
+    return f'{head} line="{line}">{failure}</testcase>'
+
+
+def _printable(text: str) -> str:
+    """Returns a text without the characters that XML does not allow."""
+    return "".join(one if one >= " " or one in "\t\n\r" else "?" for one in text).encode(errors="replace").decode()
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(_printable(text))
+
+
+def _text(text: str) -> str:
+    return escape(_printable(text))
