@@ -7,6 +7,7 @@ from emberharmony.ops.comparison import equal
 from emberharmony.ops.elementary import cos, cosh, exp, exp2, sin, sinh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, divide, divide_no_nan, multiply, negative, rsqrt, sqrt, square, subtract
+from emberharmony.rules.math import alone
 
 T = Any
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
@@ -53,8 +54,8 @@ RULES: dict[str, Any] = {
     "arccos": (lambda g, _y, x: negative(multiply(g, rsqrt(subtract(1, square(x))))),),
     "arctan": (lambda g, _y, x: divide(g, add(square(x), 1)),),
     "arctan2": (
-        lambda g, y, a, b: divide_no_nan(multiply(g, b), add(square(a), square(b))),
-        lambda g, y, a, b: negative(divide_no_nan(multiply(g, a), add(square(a), square(b)))),
+        lambda g, y, a, b: divide_no_nan(multiply(g, b), add(square(alone(a, y)), square(alone(b, y)))),
+        lambda g, y, a, b: negative(divide_no_nan(multiply(g, a), add(square(alone(a, y)), square(alone(b, y))))),
     ),
     "sinh": (lambda g, _y, x: multiply(g, cosh(x)),),
     "cosh": (lambda g, _y, x: multiply(g, sinh(x)),),

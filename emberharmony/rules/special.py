@@ -20,6 +20,7 @@ from emberharmony.ops.special import (
     xlogy,
     zeta,
 )
+from emberharmony.rules.math import alone
 
 T = Any
 _OPS = types.SimpleNamespace(
@@ -47,7 +48,7 @@ def _rule(derivative: Any) -> Callable[..., T]:
     def rule(g: T, y: T, *arguments: T) -> T:
         if isinstance(derivative, str):
             raise refused(derivative)
-        return multiply(g, derivative(_OPS, *arguments, y))
+        return multiply(g, derivative(_OPS, *(alone(x, y) for x in arguments), y))
 
     return rule
 

@@ -226,3 +226,26 @@ def test_every_exception_of_a_gradient_check_names_an_existing_case() -> None:
     for op, sample in SAMPLES.items():
         row = sample.gradient
         assert all(i < len(row.cases or sample.cases) for i in (*row.skipped, *row.once)), op
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "place"),
+    [
+        ("power", (1.7, 2.3), 1),
+        ("arctan2", (1.7, 2.3), 0),
+        ("xlogy", (1.7, 2.3), 0),
+        ("xlog1py", (1.7, 2.3), 0),
+        ("gammainc", (1.7, 2.3), 1),
+        ("betainc", (1.7, 2.3, 0.4), 2),
+    ],
+)
+def test_numbers_beside_a_tensor_cost_a_gradient_no_digits(
+    name: str, operands: tuple[float, ...], place: int, backend: str
+) -> None:
+    def slope(others: list[Any]) -> float:
+        def of(x: Any) -> Any:
+            return getattr(ops, name)(*[x if i == place else other for i, other in enumerate(others)])
+
+        return float(ops.grad(of)(np.asarray(operands[place])))
+
+    assert slope([*operands]) == pytest.approx(slope([*map(np.asarray, operands)]), rel=1e-12)
