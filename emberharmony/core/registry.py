@@ -58,8 +58,10 @@ class Facts(Record):
         finite: "yes" if the op makes no NaN and no infinity of finite numbers, so that its results need no check, as
             integers and booleans need none; "gradient" if only its gradients make none; "no" if it does although the
             others of its category do not (`transforms/checks/safe.py`); "" otherwise.
-        reads: whether the body of a composite reads values on the host, which no compiled program has: "host" if it
-            cannot do without, "checks" if it only refuses wrong ones where they are at hand; "" if it reads none.
+        reads: whether the body of a composite reads values on the host, which no compiled program has: "data" if it
+            computes from all values of its tensors there, so that the op does not exist on a library that computes
+            later, unless that defines it; "host" if it cannot do without some values, such as an option; "checks" if
+            it only refuses wrong ones where they are at hand; "" if it reads none.
         view: whether the results are elements of the arguments as they are, which a library may share without reading.
     """
 
@@ -70,7 +72,7 @@ class Facts(Record):
     gradient: "Literal['', 'zero']" = ""
     autocast: "Literal['', 'half', 'float32']" = ""
     finite: "Literal['', 'yes', 'gradient', 'no']" = ""
-    reads: "Literal['', 'host', 'checks']" = ""
+    reads: "Literal['', 'data', 'host', 'checks']" = ""
     view: bool = False
 
     @property
@@ -91,7 +93,7 @@ _WORDS: dict[str, tuple[object, ...]] = {
     "gradient": ("zero",),
     "autocast": ("half", "float32"),
     "finite": ("yes", "gradient", "no"),
-    "reads": ("host", "checks"),
+    "reads": ("data", "host", "checks"),
     "view": (True,),
 }
 

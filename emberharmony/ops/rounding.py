@@ -6,18 +6,28 @@ Shape: operands are broadcast. Complex tensors raise `DTypeError`, except in `ro
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import equal, greater_equal, isnan, less_equal, logical_or
+from emberharmony.ops.comparison import equal, greater_equal, isnan, less, less_equal, logical_and, logical_or
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.dtype import option
 from emberharmony.ops.indexing import where
-from emberharmony.ops.math import clip
+from emberharmony.ops.math import absolute, clip, divide, maximum, minimum, multiply, negative, power, subtract
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import bodies
+    from emberharmony.backend.shared import rounding as shared_rounding
+else:
+    bodies = Deferred("emberharmony.backend.shared.bodies")
+    shared_rounding = Deferred("emberharmony.backend.shared.rounding")
 
 
 @op(elementwise=True, takes="real", gradient="zero", finite="yes")
@@ -39,7 +49,7 @@ def ceil(x: TensorLike) -> Tensor:
         >>> ops.ceil([1.5, -1.5]).tolist()
         [2.0, -1.0]
     """
-    ...
+    return negative(floor(negative(x))) if dtype_of(x).is_floating else x
 
 
 @op(elementwise=True, takes="real", gradient="zero", finite="yes")
@@ -50,7 +60,7 @@ def trunc(x: TensorLike) -> Tensor:
         >>> ops.trunc([1.5, -1.5]).tolist()
         [1.0, -1.0]
     """
-    ...
+    return copysign(floor(absolute(x)), x) if dtype_of(x).is_floating else x
 
 
 @op(elementwise=True, gradient="zero", finite="gradient")
@@ -63,7 +73,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
         >>> ops.round([0.5, 1.5, 2.4]).tolist()
         [0.0, 2.0, 2.0]
     """
-    ...
+    return shared_rounding.ByOps().round(x, decimals)
 
 
 @op(elementwise=True, finite="yes")
@@ -99,7 +109,8 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.copysign([1.0, 2.0], [-0.0, 3.0]).tolist()
         [-1.0, 2.0]
     """
-    ...
+    size = absolute(x1)
+    return where(signbit(x2), negative(size), size)
 
 
 @op(elementwise=True, finite="yes")
@@ -124,10 +135,14 @@ def signbit(x: TensorLike) -> Tensor:
         >>> ops.signbit([-1.0, 2.0]).tolist()
         [True, False]
     """
-    ...
+    below = less(x, 0)
+    if not dtype_of(x).is_floating:
+        return below
+    # The reciprocal of a zero tells its sign; that of NaN is lost.
+    return logical_or(below, logical_and(equal(x, 0), less(divide(1.0, x), 0)))
 
 
-@op(elementwise=True, takes="real", gives="float")
+@op(elementwise=True, takes="real", gives="float", reads="data")
 def nextafter(x1: Operand, x2: Operand) -> Tensor:
     """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
 
@@ -137,7 +152,7 @@ def nextafter(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.nextafter([1.0, 2.0], [2.0, 2.0]).tolist()
         [1.0000001192092896, 2.0]
     """
-    ...
+    return bodies.from_host(shared_rounding.neighbours(bodies.on_host(x1), bodies.on_host(x2)), x1)
 
 
 @op(elementwise=True)
@@ -153,7 +168,20 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
         >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
         [3.0, 1.5]
     """
-    ...
+    known, exponent = dtype_of(x1), dtype_of(x2)
+    if exponent.is_floating or exponent.is_complex:
+        raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
+    x = cast(x1, as_inexact(known))
+    wide = bodies.widest(x)
+    if exponent.is_integer:
+        limits = IntegerInfo.of(exponent)
+        x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
+    rest = cast(cast(x2, "int32"), dtype_of(wide))
+    for _ in range(12):
+        # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
+        step = minimum(maximum(rest, -500.0), 500.0)
+        wide, rest = multiply(wide, power(2.0, step)), subtract(rest, step)
+    return cast(wide, dtype_of(x))
 
 
 @op(elementwise=True, finite="yes")

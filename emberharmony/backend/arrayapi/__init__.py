@@ -42,8 +42,8 @@ def from_array_api(
         extras: definitions that replace those of the namespace: functions by the name of the op, with its declared
             signature, or `unsupported("reason")`. Methods of `Backend`, such as `pullback` and `from_numpy`, are given
             in the same way; they take the backend as their first argument, like methods.
-        lazy: whether the library computes later. Default bodies that read tensors on the host are then not used: their
-            ops are unsupported, unless `extras` defines them.
+        lazy: whether the library computes later. Bodies that compute on the host what tensors hold are then not used:
+            their ops are unsupported, unless `extras` defines them.
 
     Raises:
         BackendProtocolError: if an extra has the name of no op and of no method of `Backend`, or declares such a method
@@ -96,13 +96,19 @@ def array_api_type(
     made: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reasons = dict.fromkeys(made.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
-        reads = "its default body reads tensors on the host, which would compute what the library computes later"
-        reasons |= dict.fromkeys(READING.intersection(made.undefined_ops()), reads)
+        reads = "its body reads tensors on the host, which would compute what the library computes later"
+        undefined = {op for op in OPS if getattr(made, op, None) is None}
+        reasons |= dict.fromkeys(undefined.intersection(reading()), reads)
     for op, reason in reasons.items():
         missing = unsupported(reason)
         missing.__set_name__(made, op)
         setattr(made, op, missing)
     return made
+
+
+def reading() -> set[str]:
+    """Returns the names of the ops whose bodies compute on the host what their tensors hold."""
+    return READING.union(op for op, spec in OPS.items() if spec.facts.reads == "data")
 
 
 def _extra(backend: str, name: str, given: Any) -> Any:

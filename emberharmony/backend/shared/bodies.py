@@ -5,7 +5,10 @@ All work with the ops of the active backend, as the bodies do.
 
 from typing import Any
 
+import numpy as np
+
 from emberharmony.core import op_globals
+from emberharmony.core.dtypes import bfloat16
 from emberharmony.core.op_code.prologue import common as common
 
 
@@ -14,3 +17,22 @@ def widest(x: Any) -> Any:
     bound = op_globals.active()
     names = ("complex128", "complex64") if bound.backend.kind_of(x) == "complex" else ("float64", "float32")
     return bound.cast(x, next(name for name in names if name in bound.backend.dtypes.natives))
+
+
+def on_host(x: Any) -> np.ndarray:
+    """Returns a tensor as a host array."""
+    array: np.ndarray = op_globals.active().to_numpy(x)
+    return array
+
+
+def from_host(array: np.ndarray, like: Any) -> Any:
+    """Returns a host array as a tensor of the dtype of another one; it is cast on the host, where all dtypes exist."""
+    return placed(array, op_globals.active().backend.dtype_of(like))
+
+
+def placed(array: np.ndarray, dtype: Any) -> Any:
+    """Returns a host array as a tensor of a neutral dtype."""
+    bound = op_globals.active()
+    if dtype is bfloat16:
+        return bound.cast(bound.backend.from_numpy(array.astype(np.float32)), dtype)
+    return bound.backend.from_numpy(array.astype(dtype.name, copy=False))

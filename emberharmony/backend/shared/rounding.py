@@ -4,6 +4,9 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+
+from emberharmony.core import op_globals
 from emberharmony.core.axes import as_index
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.numeric.finfo import IntegerInfo
@@ -110,6 +113,37 @@ class Decimals:
         # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
         unit = (2 * half - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
+
+
+class ByOps(Decimals):
+    """The rounding of a backend that has no function for it, by its `floor`."""
+
+    def __getattr__(self, name: str) -> Any:
+        bound = op_globals.active()
+        return getattr(bound.backend if name in ("dtypes", "dtype_of", "kind_of") else bound, name)
+
+    def _width(self, x: Any) -> int:
+        return int(self.dtype_of(x).bits) // 8
+
+    def _nearest(self, x: Any) -> Any:
+        below = self.floor(x)
+        part = self.subtract(x, below)
+        odd = self.not_equal(self.multiply(self.floor(self.divide(below, 2.0)), 2.0), below)
+        up = self.logical_or(self.greater(part, 0.5), self.logical_and(self.equal(part, 0.5), odd))
+        return self.copysign(self.where(up, self.add(below, 1.0), below), x)
+
+    def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
+        scale = 10.0 ** abs(decimals)
+        if decimals < 0:
+            return self.multiply(self._nearest(self.divide(x, scale)), scale)
+        small = self.less(self.absolute(x), bound)
+        rounded = self.divide(self._nearest(self.multiply(self.where(small, x, 0.0), scale)), scale)
+        return self.where(small, rounded, x)
+
+
+def neighbours(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    """Returns the next numbers of host arrays of one dtype after those of `x1` towards those of `x2`."""
+    return np.asarray(np.nextafter(x1, x2))
 
 
 def holds_tensor(*replacements: Any) -> bool:
