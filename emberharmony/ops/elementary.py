@@ -6,15 +6,40 @@ Angles are in radians.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.numeric.constants import pi
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import equal, isfinite, less
+from emberharmony.ops.comparison import equal, isfinite, less, logical_and, not_equal
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import where
-from emberharmony.ops.math import divide, mod, multiply, negative, power, sqrt, square, subtract
+from emberharmony.ops.math import (
+    absolute,
+    add,
+    divide,
+    maximum,
+    mod,
+    multiply,
+    negative,
+    power,
+    sqrt,
+    square,
+    subtract,
+)
 from emberharmony.ops.rounding import copysign, fabs, round
+from emberharmony.ops.shape import stack
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import elementary as shared_elementary
+    from emberharmony.backend.shared import series
+    from emberharmony.ops import complex_numbers
+else:
+    complex_numbers = Deferred("emberharmony.ops.complex_numbers")  # it imports this module
+    series = Deferred("emberharmony.backend.shared.series")
+    shared_elementary = Deferred("emberharmony.backend.shared.elementary")
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -39,7 +64,9 @@ def expm1(x: TensorLike) -> Tensor:
         >>> ops.expm1([0.0]).tolist()
         [0.0]
     """
-    ...
+    half = tanh(divide(x, 2.0))
+    near = divide(multiply(half, 2.0), subtract(1.0, half))
+    return where(less(absolute(x), 0.5), near, subtract(exp(x), 1.0))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -50,7 +77,7 @@ def exp2(x: TensorLike) -> Tensor:
         >>> ops.exp2([3.0]).tolist()
         [8.0]
     """
-    ...
+    return exp(_scaled(x, math.log(2.0))) if dtype(x).is_complex else power(2.0, x)
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -72,7 +99,20 @@ def log1p(x: TensorLike) -> Tensor:
         >>> ops.log1p([0.0]).tolist()
         [0.0]
     """
-    ...
+    if dtype(x).is_complex:
+        real, imag = _parts(x)
+        # A complex sum would lose the sign of an imaginary part of -0.
+        far = log(_complex(add(real, 1.0), imag))
+        small = less(absolute(x), 0.5)
+        real, imag = where(small, real, 0.0), where(small, imag, 0.0)
+        distance = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
+        return where(small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far)
+    total = add(x, 1.0)
+    # The logarithm of the rounded sum, corrected by what the rounding lost.
+    off = subtract(total, 1.0)
+    usual = logical_and(not_equal(off, 0.0), isfinite(total))
+    found = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, off, 1.0)))
+    return where(usual, found, where(isfinite(total), x, log(total)))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -83,7 +123,7 @@ def log2(x: TensorLike) -> Tensor:
         >>> ops.log2([8.0]).tolist()
         [3.0]
     """
-    ...
+    return _logarithm(x, 2.0)
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -94,7 +134,7 @@ def log10(x: TensorLike) -> Tensor:
         >>> ops.log10([1.0]).tolist()
         [0.0]
     """
-    ...
+    return _logarithm(x, 10.0)
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -110,7 +150,7 @@ def logaddexp(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logaddexp([0.0, 5.0], float("-inf")).tolist()
         [0.0, 5.0]
     """
-    ...
+    return _log_of_sum(x1, x2, 1.0)
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -126,7 +166,7 @@ def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logaddexp2([3.0, 5.0], [3.0, 5.0]).tolist()
         [4.0, 6.0]
     """
-    ...
+    return _log_of_sum(x1, x2, math.log(2.0))
 
 
 @op(elementwise=True, takes="all", gives="float")
@@ -159,7 +199,12 @@ def tan(x: TensorLike) -> Tensor:
         >>> ops.tan([0.0]).tolist()
         [0.0]
     """
-    ...
+    if not dtype(x).is_complex:
+        return divide(sin(x), cos(x))
+    # tan(z) = -i tanh(iz), which does not overflow.
+    real, imag = _parts(x)
+    real, imag = _parts(tanh(_complex(negative(imag), real)))
+    return _complex(imag, negative(real))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -370,7 +415,7 @@ def erf(x: TensorLike) -> Tensor:
         >>> ops.erf([0.0]).tolist()
         [0.0]
     """
-    ...
+    return series.computed(shared_elementary.erf, x)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -381,7 +426,7 @@ def erfc(x: TensorLike) -> Tensor:
         >>> ops.erfc([0.0]).tolist()
         [1.0]
     """
-    ...
+    return series.computed(shared_elementary.erfc, x)
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -392,7 +437,7 @@ def erfinv(x: TensorLike) -> Tensor:
         >>> ops.erfinv([0.0]).tolist()
         [0.0]
     """
-    ...
+    return series.computed(shared_elementary.erfinv, x)
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -408,4 +453,30 @@ def i0(x: TensorLike) -> Tensor:
 
     Source: the Chebyshev series of the Cephes library.
     """
-    ...
+    return series.computed(shared_elementary.i0, x)
+
+
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    return complex_numbers.real(x), complex_numbers.imag(x)
+
+
+def _complex(real: Tensor, imag: Tensor) -> Tensor:
+    return complex_numbers.view_as_complex(stack([real, imag], -1))
+
+
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    """Returns complex numbers, multiplied part by part: a product with a complex number makes NaN of infinities."""
+    real, imag = _parts(x)
+    return _complex(multiply(real, factor), multiply(imag, factor))
+
+
+def _logarithm(x: Tensor, base: float) -> Tensor:
+    natural = log(x)
+    return _scaled(natural, 1.0 / math.log(base)) if dtype(x).is_complex else divide(natural, math.log(base))
+
+
+def _log_of_sum(x1: Tensor, x2: Tensor, scale: float) -> Tensor:
+    """Returns the larger operand plus the logarithm of the smaller power, relative to the larger one."""
+    # Equal infinities have the distance NaN, and the sum is the same infinity.
+    distance = where(equal(x1, x2), 0.0, negative(absolute(subtract(x1, x2))))
+    return add(maximum(x1, x2), divide(log1p(exp(multiply(distance, scale))), scale))

@@ -10,13 +10,26 @@ Other dtypes are computed in float64, on a device without it in float32.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.options import constant
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, isnan, less, logical_or
 from emberharmony.ops.elementary import log, log1p
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import multiply, negative, subtract
 from emberharmony.ops.rounding import fabs
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import series, special_integrals, special_normal
+    from emberharmony.backend.shared import special as shared_special
+else:
+    series, special_integrals, special_normal, shared_special = (
+        Deferred(f"emberharmony.backend.shared.{name}")
+        for name in ("series", "special_integrals", "special_normal", "special")
+    )
 
 
 @op(elementwise=True)
@@ -32,7 +45,7 @@ def gammaln(x: TensorLike) -> Tensor:
         >>> ops.gammaln([1.0, 0.0]).tolist()
         [0.0, inf]
     """
-    ...
+    return series.computed(shared_special.gammaln, x)
 
 
 lgamma = alias("lgamma", gammaln)
@@ -51,7 +64,7 @@ def digamma(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.digamma(1.0), -0.57721566))
         True
     """
-    ...
+    return series.computed(shared_special.digamma, x)
 
 
 @op(elementwise=True)
@@ -73,7 +86,7 @@ def polygamma(n: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.polygamma(1, 1.0), 1.64493407))
         True
     """
-    ...
+    return series.computed(shared_special.polygamma, constant("n", n), x)
 
 
 @op(elementwise=True)
@@ -96,7 +109,7 @@ def zeta(x: Operand, q: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.zeta(2.0, 1.0), 1.64493407))
         True
     """
-    ...
+    return series.computed(shared_special.zeta, constant("x", x), q)
 
 
 @op(elementwise=True)
@@ -117,7 +130,7 @@ def gammainc(a: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.gammainc(1.0, 2.0), 0.86466472))
         True
     """
-    ...
+    return series.computed(special_integrals.gammainc, constant("a", a), x)
 
 
 @op(elementwise=True)
@@ -138,7 +151,7 @@ def gammaincc(a: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.gammaincc(1.0, 2.0), 0.13533528))
         True
     """
-    ...
+    return series.computed(special_integrals.gammaincc, constant("a", a), x)
 
 
 @op(elementwise=True)
@@ -155,7 +168,7 @@ def beta(a: Operand, b: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.beta(2.0, 3.0), 1.0 / 12.0))
         True
     """
-    ...
+    return series.computed(shared_special.beta, a, b)
 
 
 @op(elementwise=True)
@@ -171,7 +184,7 @@ def betaln(a: Operand, b: Operand) -> Tensor:
         >>> ops.betaln(1.0, 1.0).tolist()
         0.0
     """
-    ...
+    return series.computed(shared_special.betaln, a, b)
 
 
 @op(elementwise=True)
@@ -194,7 +207,7 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
         >>> bool(ops.isclose(ops.betainc(2.0, 3.0, 0.5), 0.6875))
         True
     """
-    ...
+    return series.computed(special_integrals.betainc, constant("a", a), constant("b", b), x)
 
 
 @op(elementwise=True)
@@ -208,7 +221,7 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
         >>> ops.xlogy([0.0, 2.0], [0.0, 1.0]).tolist()
         [0.0, 0.0]
     """
-    ...
+    return series.computed(shared_special.xlogy, x, y)
 
 
 @op(elementwise=True)
@@ -222,7 +235,7 @@ def xlog1py(x: Operand, y: Operand) -> Tensor:
         >>> ops.xlog1py([0.0, 2.0], [-1.0, 0.0]).tolist()
         [0.0, 0.0]
     """
-    ...
+    return series.computed(shared_special.xlog1py, x, y)
 
 
 @op(elementwise=True)
@@ -251,7 +264,7 @@ def erfcx(x: TensorLike) -> Tensor:
         >>> ops.erfcx([0.0]).tolist()
         [1.0]
     """
-    ...
+    return series.computed(special_normal.erfcx, x)
 
 
 @op(elementwise=True)
@@ -265,7 +278,7 @@ def ndtr(x: TensorLike) -> Tensor:
         >>> ops.ndtr([0.0]).tolist()
         [0.5]
     """
-    ...
+    return series.computed(special_normal.ndtr, x)
 
 
 @op(elementwise=True)
@@ -279,7 +292,7 @@ def log_ndtr(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.log_ndtr(0.0), -0.69314718))
         True
     """
-    ...
+    return series.computed(special_normal.log_ndtr, x)
 
 
 @op(elementwise=True)
@@ -293,7 +306,7 @@ def ndtri(p: TensorLike) -> Tensor:
         >>> ops.ndtri([0.5]).tolist()
         [0.0]
     """
-    ...
+    return series.computed(special_normal.ndtri, p)
 
 
 @op(elementwise=True)
@@ -326,7 +339,7 @@ def i0e(x: TensorLike) -> Tensor:
         >>> ops.i0e([0.0]).tolist()
         [1.0]
     """
-    ...
+    return series.computed(shared_special.i0e, x)
 
 
 @op(elementwise=True)
@@ -340,7 +353,7 @@ def i1(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.i1(1.0), 0.56515910))
         True
     """
-    ...
+    return series.computed(shared_special.i1, x)
 
 
 @op(elementwise=True)
@@ -354,4 +367,4 @@ def i1e(x: TensorLike) -> Tensor:
         >>> bool(ops.isclose(ops.i1e(1.0), 0.20791042))
         True
     """
-    ...
+    return series.computed(shared_special.i1e, x)
