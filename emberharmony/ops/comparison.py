@@ -175,7 +175,7 @@ def isfinite(x: TensorLike) -> Tensor:
     return logical_not(logical_or(isnan(x), isinf(x)))
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="bool")
 def isposinf(x: TensorLike) -> Tensor:
     """Returns whether each element is positive infinity.
 
@@ -186,7 +186,7 @@ def isposinf(x: TensorLike) -> Tensor:
     return equal(x, float("inf"))
 
 
-@op(elementwise=True)
+@op(elementwise=True, takes="real", gives="bool")
 def isneginf(x: TensorLike) -> Tensor:
     """Returns whether each element is negative infinity.
 

@@ -46,6 +46,9 @@ LEFT_OUT = {
     "empty axes": "the oracle is wrong for empty axes",
     "large offsets": "the values are not moved far from 0",
     "extremes": "an elementwise op is not called with the extreme integers",
+    "special values": "an elementwise op is not called with NaN and infinities",
+    "promotion": "an elementwise op is not called with mixed dtypes and with booleans",
+    "complex refusals": "an elementwise op may take complex numbers although the row has none",
     "complex infinities": "an elementwise op is not called with complex infinities",
 }
 """What a row can leave out, and what that means."""
@@ -68,7 +71,8 @@ class Sample:
             become the default float), "wide" (half precision becomes float32), "real" and "complex" (the counterpart of
             that kind), "sum" (integers become 64 bits wide), the name of a dtype, or "any" (not checked); a tuple with
             the words of each of several results. By default what the declaration says the op `gives`, or "promoted".
-        elementwise: whether the op works element by element; if so, 0-d, empty and strided inputs are run as well.
+        elementwise: whether the op works element by element; if so, 0-d, empty and strided inputs are run as well. By
+            default what the declaration says.
         differentiable: whether gradients are defined and checked.
         reference: "" if values are compared with the oracle; "tests" if only tests in `tests/ops` check them.
         fixed: whether the values have a structure (sorted, positive-definite, …), so that no other values may be made.
@@ -88,7 +92,7 @@ class Sample:
     tolerance: float = 0.0
     floor: float = 1.0
     result: str | tuple[str, ...] = ""
-    elementwise: bool = False
+    elementwise: bool | None = None
     differentiable: bool = False
     reference: str = ""
     fixed: bool = False
@@ -105,6 +109,9 @@ class Sample:
         Raises:
             ValueError: if `left_out` has an unknown one.
         """
+        if self.elementwise is None:
+            called = bool(self.cases and (self.dtypes or self.integers))
+            object.__setattr__(self, "elementwise", called and self.op in OPS and OPS[self.op].facts.elementwise)
         if not self.result:
             object.__setattr__(self, "result", (OPS[self.op].facts.gives if self.op in OPS else "") or "promoted")
         if unknown := set(self.left_out) - set(LEFT_OUT):
@@ -130,7 +137,7 @@ def by_tests(op: str, *usual: tuple[str, ...]) -> Sample:
 def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:
     """Returns the row of an elementwise op of one tensor, with values from `low` to `high`."""
     cases = (case(grid(low, high)), case(grid(low, high, 12).reshape(3, 4)))
-    return Sample(op, oracle, cases, elementwise=True, **options)
+    return Sample(op, oracle, cases, **options)
 
 
 def binary(
@@ -148,7 +155,7 @@ def binary(
     """
     a, b = grid(low, high, 24), grid(*(second or (low, high)), 24)[::-1].copy()
     cases = (case(a, b), case(a.reshape(2, 3, 4), b[:4]), case(a.reshape(4, 6), b[:4].reshape(4, 1)))
-    return Sample(op, oracle, cases, elementwise=True, **options)
+    return Sample(op, oracle, cases, **options)
 
 
 def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
@@ -167,6 +174,15 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
     for label, form in forms.items():
         args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first.args)
         yield label, Case(args, first.kwargs)
+
+
+def combined(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
+    """Returns the arguments of a case with all combinations of some numbers in place of its arrays."""
+    places = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
+    args = list(item.args)
+    for i, numbers_at in zip(places, np.meshgrid(*[numbers] * len(places)), strict=True):
+        args[i] = numbers_at.reshape(-1)
+    return tuple(args)
 
 
 def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:

@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentError, EmberError, IndexOutOfBounds
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
-from emberharmony.testing.sample import Case, Sample, as_reference, in_dtype
+from emberharmony.testing.sample import Case, Sample, as_reference, combined, in_dtype
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -211,9 +211,9 @@ def infinities(sample: Sample) -> Iterator[Call]:
 
 def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
     """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
-    args = [grid.reshape(-1) for grid in np.meshgrid(*[numbers] * len(sample.cases[0].args))]
+    args = combined(sample.cases[0], numbers)
     result = result_dtype(sample, dtype)
-    call = call_of(sample, check, dtype, "all combinations", Case(tuple(args)))
+    call = call_of(sample, check, dtype, "all combinations", Case(args))
     if call.raises is not None or not isinstance(result, str) or not _has_answer(call, sample):
         return
     expected = np.asarray(call.expected(sample))
@@ -222,7 +222,7 @@ def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, A
         if result and (as_dtype(result).is_floating or as_dtype(result).is_complex):
             kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
     if kept.any():
-        yield dataclasses.replace(call, args=tuple(arg[kept] for arg in args))
+        yield dataclasses.replace(call, args=tuple(arg[kept] if isinstance(arg, np.ndarray) else arg for arg in args))
 
 
 VARIATIONS = [widths, empty_axes, read_as, offsets, extremes, huge_numbers, infinities]

@@ -7,6 +7,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import BackendMismatchError, DTypeError, RangeError, ShapeError
+from emberharmony.core.registry import OPS
 from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.rows import result_dtype
@@ -80,7 +81,7 @@ def test_an_oracle_that_raises_is_reported_as_a_failure(backend: str) -> None:
     def oracle(x: object) -> object:
         raise ZeroDivisionError("no oracle")
 
-    row = Sample("sin", oracle, SAMPLES["sin"].cases[:1], dtypes=("float32",))
+    row = Sample("sin", oracle, SAMPLES["sin"].cases[:1], dtypes=("float32",), elementwise=False)
     outcomes = [outcome for outcome in run_sample(row, backend) if outcome.check == "value"]
     assert [outcome.failure for outcome in outcomes] == ["raises ZeroDivisionError: no oracle"]
     assert "the oracle raises ZeroDivisionError('no oracle')" in outcomes[0].snippet
@@ -93,3 +94,10 @@ def test_a_row_makes_at_most_the_calls_that_are_asked_for() -> None:
         )
     assert found == Counter({key: min(count, 2) for key, count in whole.items()})
     assert max(whole.values()) > 2
+
+
+def test_a_row_works_element_by_element_if_the_declaration_says_so() -> None:
+    facts = {op: spec.facts.elementwise for op, spec in OPS.items() if SAMPLES[op].cases}
+    assert [op for op, said in facts.items() if said and not SAMPLES[op].elementwise] == []
+    # The two results of `divmod` are computed element by element, which the fact says of ops with one result.
+    assert [op for op, said in facts.items() if not said and SAMPLES[op].elementwise] == ["divmod"]

@@ -44,6 +44,7 @@ SAMPLES = [
                 *(case(a[i : i + 1], b[i : i + 1]) for a, b in (_ENDS,) for i in (0, 1, 4)),
             ),
             **ANY,
+            left_out={"promotion": "the oracle compares in float64 what overflows in half precision"},
         )
         for name in ("isclose", "allclose")
     ),

@@ -61,6 +61,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=ANY_INTEGER,
         result=("promoted", "promoted"),
+        elementwise=True,
         differentiable=True,
         **RELATIVE,
         tolerance=1,
@@ -172,7 +173,7 @@ SAMPLES = [
     Sample(
         "fmax",
         np.fmax,
-        (case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL), case(grid(-2, 2), grid(2, -2))),
+        (case(grid(-2, 2), grid(2, -2)), case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL)),
         REAL,
         INTEGERS,
         differentiable=True,
@@ -180,7 +181,7 @@ SAMPLES = [
     Sample(
         "fmin",
         np.fmin,
-        (case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL), case(grid(-2, 2), grid(2, -2))),
+        (case(grid(-2, 2), grid(2, -2)), case(_SPECIAL, np.full(5, 0.5)), case(np.full(5, 0.5), _SPECIAL)),
         REAL,
         INTEGERS,
         differentiable=True,

@@ -38,6 +38,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=("int32", "int64"),
         tolerance=2,
+        left_out={"complex refusals": "complex numbers are rounded by parts, which `tests/ops` check"},
     ),
     Sample(
         "nan_to_num",
@@ -46,6 +47,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=INTEGERS,
         differentiable=True,
+        left_out={"complex refusals": "complex numbers are replaced by parts, which `tests/ops` check"},
     ),
     binary(
         "copysign",
@@ -63,7 +65,13 @@ SAMPLES = [
         differentiable=True,
     ),
     unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8")),
-    Sample("nextafter", np.nextafter, (case(*_NEXT),), dtypes=("float64",)),
+    Sample(
+        "nextafter",
+        np.nextafter,
+        (case(*_NEXT),),
+        dtypes=("float64",),
+        left_out={"promotion": "the neighbour of a number depends on the dtype, and the oracle knows float64 only"},
+    ),
     Sample(
         "ldexp",
         lambda x, exponent: x * 2.0**exponent,
@@ -72,13 +80,18 @@ SAMPLES = [
         integers=("int32",),
         result="float",
         differentiable=True,
+        left_out={
+            "special values": "the second tensor is of integers",
+            "extremes": "the results are subnormal, of which a program of JAX 0.10 makes 0 on the CPU",
+        },
     ),
     Sample(
         "saturate_cast",
-        lambda x, dtype: np.clip(np.trunc(x), 0, 255),
+        lambda x, dtype: np.clip(np.trunc(np.nan_to_num(x)), 0, 255),
         (case(grid(-900, 900), "uint8"),),
         dtypes=REAL,
         integers=("int32", "int64"),
         result="uint8",
+        left_out={"complex refusals": "a complex tensor is cast like a real one"},
     ),
 ]
