@@ -210,10 +210,8 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     array = _as_array(value, plain)
     _check_dtype(value, array, host)
-    if not host:
-        of_numpy = _holds_numpy(value)
-        if not (of_numpy and array.size):
-            array = _weakened(value, array) if dtype is None or of_numpy else _read(array, dtype)
+    if not host and not _holds_numpy(value):
+        array = _weakened(value, array) if dtype is None else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -106,6 +106,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "ids in a matrix": (lambda: ops.segment_sum(F, np.array([[0, 1]]), 2), errors.ShapeError, "on backend"),
     "too many classes": (lambda: ops.one_hot([0], 10**14), errors.EmberError, "on backend"),
     "a row of a number": (lambda: ops.set_item(np.float32(1), ops.asarray([0]), 2.0), errors.EmberError, "on backend"),
+    "rows of another length": (
+        lambda: ops.set_item(np.ones((2, 1), "f4"), ops.asarray([True, True]), np.ones(3, "f4")),
+        errors.ShapeError,
+        "on backend",
+    ),
     "texts": (lambda: ops.add(np.array(["a"]), 1), errors.EmberError, "on backend"),
     "values of another length": (lambda: ops.set_item(F, 0, np.ones(5, "f4")), errors.ShapeError, "on backend"),
     "added values of another length": (
@@ -144,6 +149,14 @@ GIVEN: dict[str, tuple[Callable[[], Any], Any]] = {
     "round of complex": (lambda: ops.round(Z / 8, 1), np.round(Z / 8, 1)),
     "complex ends": (lambda: ops.linspace(0, 2j, 3), np.linspace(0, 2j, 3, dtype="c8")),
     "a complex base": (lambda: ops.logspace(0, 1, 2, base=1j), np.array([1, 1j], "c8")),
+    "a base for each column": (
+        lambda: ops.logspace(0.0, 2.0, 4, base=F),
+        F ** np.float32([0, 2 / 3, 4 / 3, 2])[:, None, None],
+    ),
+    "a base for each end": (
+        lambda: ops.logspace(ops.asarray(F[0]), 2.0, 4, base=F[0], axis=1),
+        np.logspace(F[0], 2.0, 4, base=F[0], axis=1).astype("f4"),
+    ),
     "ends in integers": (
         lambda: ops.linspace(ops.asarray([0, 2]), ops.asarray([4, 2]), 3),
         [[0.0, 2.0], [2, 2], [4, 2]],

@@ -191,7 +191,11 @@ class HostMade:
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
             return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
         base = base if type(base) in (int, float, complex) else self.convert(base)
-        samples = self.power(base, self.linspace(start, stop, num, endpoint, axis=axis, device=device))
+        exponents = self.linspace(start, stop, num, endpoint, device=device)
+        # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
+        more = len(getattr(base, "shape", ())) - len(exponents.shape) + 1
+        exponents = exponents[(slice(None), *(None,) * more)] if more > 0 else exponents
+        samples = self.moveaxis(self.power(base, exponents), 0, axis)
         return samples if dtype is None else self.cast(samples, dtype)
 
     def geomspace(

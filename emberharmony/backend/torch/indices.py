@@ -148,7 +148,7 @@ def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reducti
     """
 
     def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-        if reduction == "add" and updates.shape[1:] == rows.shape[1:]:
+        if reduction == "add":
             return rows.index_add(0, at, updates)
         if reduction == "mul":
             return multiplied(rows, at, updates)

@@ -1,0 +1,96 @@
+"""On PyTorch: functions of the library on parameters, names of devices of a machine with accelerators, empty lists."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from emberharmony import Parameter, errors, ops
+from emberharmony.backend import discovery
+from emberharmony.backend.base import HostBits
+from emberharmony.backend.torch import device_ops
+
+
+def test_functions_of_the_library_take_parameters_by_place_and_name() -> None:
+    with ops.use_backend("torch"):
+        p, t = Parameter([[1.0, 2.0], [3.0, 4.0]]), torch.ones(2, 2)
+        assert torch.sum(p, dim=0).tolist() == [4.0, 6.0]
+        assert torch.matmul(p, t).tolist() == [[3.0, 3.0], [7.0, 7.0]]
+        assert torch.matmul(t, p).tolist() == [[4.0, 6.0], [4.0, 6.0]]
+        assert torch.add(p, 1.0, out=torch.empty(2, 2)).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert torch.add(input=p, other=1.0).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert t.add_(p).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        for write in (
+            lambda: torch.add(p, 1.0, out=p),
+            lambda: torch.relu_(p),
+            lambda: torch.add(t, 1.0, out=p),
+        ):
+            with pytest.raises(errors.ArgumentTypeError, match="the new tensor"):
+                write()
+        assert p.value.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_accelerators_are_named_by_kind_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_ops, "_accelerator", lambda: "cuda")
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    assert device_ops.available() == ["cpu", "gpu", "gpu:1"]
+    assert device_ops.native("cpu") == torch.device("cpu")
+    assert device_ops.native("gpu") == device_ops.native("cuda") == torch.device("cuda", 0)
+    assert device_ops.native("gpu:1") == device_ops.native("cuda:1") == torch.device("cuda", 1)
+    for name in ("gpu:2", "mps", "gpu:x", "cpu:1"):
+        with pytest.raises(errors.DeviceError):
+            device_ops.native(name)
+
+
+def test_a_machine_without_accelerators_has_the_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_ops, "_accelerator", lambda: None)
+    assert device_ops.available() == ["cpu"]
+    with pytest.raises(errors.DeviceError):
+        device_ops.native("gpu")
+
+
+@pytest.mark.parametrize("restart", [True, False])
+def test_the_peak_of_memory_is_restarted_only_if_asked(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    restarted: list[Any] = []
+    monkeypatch.setattr("emberharmony.backend.torch.place", lambda device: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda where: 3)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda where: 7)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", restarted.append)
+    assert discovery.load("torch").peak_memory(restart) == (3, 7)
+    assert len(restarted) == restart
+
+
+def test_likenesses_may_stand_on_a_device() -> None:
+    with ops.use_backend("torch"):
+        made = ops.empty_like(ops.ones((2, 3)), device="cpu")
+        assert (tuple(made.shape), made.dtype, made.device.type) == ((2, 3), torch.float32, "cpu")
+        assert ops.empty_like(ops.ones(2), "int32").dtype is torch.int32
+
+
+def test_bits_of_the_other_byte_order_are_unpacked(backend: str) -> None:
+    packed = HostBits(np.array([1.0, 2.0], ">f4"), "float32")
+    assert ops.to_numpy(discovery.load(backend).unpacked(packed)).tolist() == [1.0, 2.0]
+
+
+def test_lists_of_arrays_have_their_dtype_also_if_they_are_empty(backend: str) -> None:
+    for length in (0, 1):
+        assert ops.dtype(ops.asarray([np.zeros(length)])) == "float64"
+        assert ops.dtype(ops.asarray([np.zeros(length, "i4")])) == "int32"
+
+
+def test_a_backend_that_is_missing_has_a_substitute_if_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = discovery.load
+
+    def lacking(name: str) -> Any:
+        if name == "mlx":
+            raise errors.BackendUnavailableError("mlx is missing")
+        return load(name)
+
+    monkeypatch.setattr(discovery, "load", lacking)
+    with pytest.warns(errors.BackendFallbackWarning, match="mlx is missing; using 'numpy' instead"):
+        assert discovery.create_backend("mlx", fallback="numpy").name == "numpy"
+    for fallback in (None, "mlx"):
+        with pytest.raises(errors.BackendUnavailableError):
+            discovery.create_backend("mlx", fallback=fallback)
