@@ -90,3 +90,27 @@ def test_such_a_write_leaves_the_dtypes_of_the_file_ported() -> None:
     result = ported(function("KINDS = {'a': np.float64}", "x[i], x[j] = x[j], x[i]"))
     assert "KINDS = {'a': ops.float64}" in result.after
     assert [use.kind for use in result.remaining] == ["write"]
+
+
+@pytest.mark.parametrize(
+    "call, advice",
+    [
+        ("x.add_(1)", "x = ops.add(x, ...)"),
+        ("x.clamp_(min=0)", "x = ops.clip(x, ...)"),
+        ("x.zero_()", "assign the result of an op"),
+        ("y.mul_(2)", "y = ops.multiply(y, ...)"),
+        ("y.weight.normal_()", "assign the result of an op"),
+    ],
+)
+def test_a_method_that_writes_into_its_tensor_is_left_and_marked(call: str, advice: str) -> None:
+    result = ported(f"import torch\n\n\ndef f(x: torch.Tensor, y):\n    {call}\n    return torch.sin(x)\n")
+    (use,) = result.remaining
+    assert (use.kind, use.advice) == ("write", advice)
+    assert use.native == "." + call.partition("(")[0].rpartition(".")[2]
+    assert ported(result.after).after == result.after
+
+
+@pytest.mark.parametrize("call", ["self.add_(1)", "y.remove_(1)", "A().add_(y)", "s.add_(1)", "init.zero_(y)"])
+def test_other_methods_with_such_names_are_not_marked(call: str) -> None:
+    head = "import torch, init\n\n\nclass A:\n    def add_(self, y, s: set = ()):\n        "
+    assert not ported(f"{head}{call}\n        return torch.sin(y)\n").remaining

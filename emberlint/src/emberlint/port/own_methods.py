@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from emberlint.source.reading import read_text
+from emberlint.source.source_file import SourceFile
 
 Methods = Mapping[str, tuple[ast.FunctionDef, ...]]
 
@@ -47,3 +48,23 @@ def _top(path: Path) -> Path | None:
             break
         top = folder
     return top
+
+
+def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
+    """Returns whether a method belongs to a class of this file, to a module, or to a value of another kind."""
+    own = any(one.name == function.attr and takes(one, call) for one in file.index.nodes(ast.FunctionDef))
+    receiver = function.value
+    is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
+    is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
+    is_named = bool(file.names.origins(receiver))
+    return own or is_self or is_super or is_named or file.inference.is_other(receiver)
+
+
+def takes(function: ast.FunctionDef, call: ast.Call) -> bool:
+    """Returns whether a method of the file takes as many arguments as a call gives; `*` and `**` give any number."""
+    given = function.args
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+        return True
+    most = len(given.posonlyargs) + len(given.args) - 1
+    count = len(call.args) + len(call.keywords)
+    return most - len(given.defaults) <= count and (count <= most or given.vararg is not None or bool(given.kwonlyargs))

@@ -28,11 +28,12 @@ from emberlint.knowledge.signatures import (
 )
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.modules import KIND, frees, is_blocked, is_module_use, named, names, space, together
+from emberlint.port.own_methods import is_own, takes
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import Text, by_parameter, receivers
 from emberlint.port.training import training, ungraded
-from emberlint.port.writes import writes
+from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
 from emberlint.source.source_file import SourceFile
@@ -97,8 +98,9 @@ def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) 
 def _writes(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
     if not terms.libraries.isdisjoint(ARRAYS):
-        for one in writes(file):
-            yield Step(one.node, "in-place write", "write", reason=one.reason, advice=one.advice)
+        for one in (*writes(file), *writing_methods(file, terms.libraries)):
+            name = f".{one.node.func.attr}" if isinstance(one.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
+            yield Step(one.node, name, "write", reason=one.reason, advice=one.advice)
 
 
 def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
@@ -128,7 +130,7 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
     if library not in CLASSES and _is_of_torch(file, call, function, terms):
-        if any(_takes(one, call) for one in terms.own.get(function.attr, ())):
+        if any(takes(one, call) for one in terms.own.get(function.attr, ())):
             name = next(one[0].op for one in known.values() if one)
             why = f"`{file.segment(function.value)}` {OWN}"
             yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
@@ -162,7 +164,7 @@ def _measured(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: 
             return
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
-    elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not _is_own(file, call, function):
+    elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not is_own(file, call, function):
         native, way = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
         reason = f"`{file.segment(function.value)}` may be a tensor or a shape"
     if reason:
@@ -224,17 +226,7 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
     if "torch" not in terms.libraries or not (function.attr in OF_TORCH or exchanges or casts):
         return False
-    return not _is_own(file, call, function)
-
-
-def _is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
-    """Returns whether a method belongs to a class of this file, to a module, or to a value of another kind."""
-    own = any(one.name == function.attr and _takes(one, call) for one in file.index.nodes(ast.FunctionDef))
-    receiver = function.value
-    is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
-    is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
-    is_named = bool(file.names.origins(receiver))
-    return own or is_self or is_super or is_named or file.inference.is_other(receiver)
+    return not is_own(file, call, function)
 
 
 def _is_operand(file: SourceFile, call: ast.Call) -> bool:
@@ -246,16 +238,6 @@ def _is_operand(file: SourceFile, call: ast.Call) -> bool:
 
 def _is_literal(node: ast.expr) -> bool:
     return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
-
-
-def _takes(function: ast.FunctionDef, call: ast.Call) -> bool:
-    """Returns whether a method of the file takes as many arguments as a call gives; `*` and `**` give any number."""
-    given = function.args
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
-        return True
-    most = len(given.posonlyargs) + len(given.args) - 1
-    count = len(call.args) + len(call.keywords)
-    return most - len(given.defaults) <= count and (count <= most or given.vararg is not None or bool(given.kwonlyargs))
 
 
 def _compared(file: SourceFile, call: ast.Call, use: Use) -> Step | None:

@@ -1,16 +1,23 @@
 """In-place writes that stay in a ported file, and that the libraries show through other names in different ways.
 
 An element of a tensor of PyTorch is a view, one of NumPy a number; a part of a tensor is a view in both, and a copy in
-MLX and JAX. So what was read from a tensor before a write changes with the write in some libraries only.
+MLX and JAX. So what was read from a tensor before a write changes with the write in some libraries only. Methods such
+as `add_`, which only tensors of PyTorch have, stay too.
 """
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from emberlint.knowledge.methods import op_of
+from emberlint.port.own_methods import is_own
 from emberlint.source.source_file import SourceFile
 
 OF_CONTAINERS = frozenset(name for kind in (list, dict, set) for name in dir(kind))
+_WRITING = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]_")
+# Methods that write numbers which depend on no other tensor, or those of another one.
+_FILLING = frozenset({"bernoulli", "copy", "exponential", "fill", "normal", "random", "uniform", "zero"})
 _LOOPS = ast.For | ast.AsyncFor | ast.While
 _HOLDING = (
     *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.IfExp),
@@ -51,6 +58,26 @@ def writes(file: SourceFile) -> Iterator[Write]:
             part = file.segment(shown)
             reason = f"`{part}` is kept, {_VIEW}"
             yield Write(node, reason, f"keep ops.copy({part})")
+
+
+def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Write]:
+    """Yields the calls of methods of PyTorch that write into their tensor: `x.add_(1)`, `x.zero_()`."""
+    for call in file.index.nodes(ast.Call):
+        function = call.func
+        if not isinstance(function, ast.Attribute) or not _WRITING.fullmatch(function.attr):
+            continue
+        base = function.attr[:-1]
+        op = op_of(base, len(call.args), [one.arg or "" for one in call.keywords], "torch")
+        evidence = file.inference.evidence(function.value)
+        is_known = bool(op) or base in _FILLING
+        if not is_known and (evidence is None or evidence.tier.name == "C"):
+            continue
+        if evidence is not None or not (
+            is_own(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
+        ):
+            name = file.segment(function.value)
+            way = f"{name} = ops.{op}({name}, ...)" if op else "assign the result of an op"
+            yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", way)
 
 
 def _stores(file: SourceFile) -> Iterator[ast.expr]:
