@@ -69,12 +69,13 @@ def special_values(sample: Sample) -> Iterator[Call]:
 
 
 def promotion(sample: Sample) -> Iterator[Call]:
-    """Yields calls of elementwise ops with two dtypes, with a tensor and a number, and of float functions with bool."""
+    """Yields calls of elementwise ops with two dtypes, a tensor and a number, and booleans where the op takes them."""
     roles = list(tensor_roles(sample).values())
     if not sample.elementwise or "promotion" in sample.left_out:
         return
     args = sample.cases[0].args
-    if sample.result == "float":
+    taken = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
+    if (taken or sample.result == "float") and "bool" not in dtypes_of(sample):
         yield _mixed(sample, "bool", "booleans", tuple(_as(value, "bool") for value in args))
     if roles != ["Operand", "Operand"]:
         return

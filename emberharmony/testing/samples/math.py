@@ -113,11 +113,11 @@ SAMPLES = [
         differentiable=True,
         **RELATIVE,
     ),
-    unary("positive", np.positive, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE),
+    unary("positive", np.copy, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE),
     unary("absolute", np.abs, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE, tolerance=2),
     unary(
         "sign",
-        np.sign,
+        lambda x: x if x.dtype == bool else np.sign(x),
         dtypes=ALL,
         integers=INTEGERS,
         **RELATIVE,
