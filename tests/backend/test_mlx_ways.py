@@ -12,9 +12,12 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.choice import use_backend
+from tests.backend.fast_paths.comparing import calls
 from tests.backend.mlx_outcomes import drawn
 
 mx = pytest.importorskip("mlx.core")
+from emberharmony.backend.mlx.derivatives import Transforming
+
 _PRIMITIVE = re.compile(r'^\{ \d+ \[label ="([^" ]*)', re.MULTILINE)
 
 
@@ -97,6 +100,7 @@ def conv(shape: tuple[int, ...], size: tuple[int, ...], dtype: str = "float32", 
 
 # The call of one way; that of another one; what MLX runs in the first only, or with a minus, in the second only.
 PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
+    "isclose": (lambda: ops.isclose(f(3), f(3)), lambda: ops.isclose(f(3), f(3), 0.1, f()), "-Select"),
     "steep leaky_relu": (lambda: ops.leaky_relu(f(3), 1.0), lambda: ops.leaky_relu(f(3), 1.1), "-Minimum"),
     "falling leaky_relu": (lambda: ops.leaky_relu(f(3), 0.1), lambda: ops.leaky_relu(f(3), 0.0), "-Minimum"),
     "elu": (lambda: ops.elu(f(3)), lambda: ops.elu(f(3), 0.5), "-Multiply"),
@@ -205,3 +209,11 @@ def assert_only(kernel: str, one: list[str], other: list[str]) -> None:
     """Asserts that only the first list has a kernel, or only the second one if its name has a minus."""
     name = kernel.removeprefix("-")
     assert (name in one, name in other) == (name == kernel, name != kernel), (one, other)
+
+
+@pytest.mark.parametrize("op", ["less", "less_equal", "greater", "greater_equal"])
+def test_an_op_without_derivatives_takes_as_few_calls_in_a_transform(op: str) -> None:
+    call = getattr(ops, op)
+    outside = calls(call, f(3), f(3))
+    with Transforming():
+        assert calls(call, f(3), f(3)) <= outside

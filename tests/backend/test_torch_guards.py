@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -173,3 +174,11 @@ def test_backend_is_followed(model: nn.Module) -> None:
     with ops.use_backend("numpy"):
         assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
     assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
+
+
+def test_a_class_of_the_package_that_a_caller_names_is_guarded() -> None:
+    for kind in ("ID_MATCH", "EQUALS_MATCH", "TYPE_MATCH"):
+        guard = SimpleNamespace(name="L['kind']", guard_type=kind, value=nn.Linear, has_value=True)
+        assert changing([guard]) == [True]
+    guard = SimpleNamespace(name="L['kind']", guard_type="HASATTR", value=nn.Linear, has_value=True)
+    assert changing([guard]) == [False]

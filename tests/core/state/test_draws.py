@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from emberharmony.core.state.draws import Aside, Draws, Rewinding, watched
+from emberharmony.core.state.draws import Aside, Draws, Rewinding, WithoutDraws, is_without_draws, watched
 
 
 def clone(stream):
@@ -60,3 +60,14 @@ def test_the_innermost_block_decides():
     with draws.repeated(), Aside():
         assert draw(stream) == numbers(0, 1)[0]
     assert draw(stream) == numbers(0, 1)[0]
+
+
+def test_a_block_without_draws_is_known_inside_of_others() -> None:
+    assert not is_without_draws()
+    with Draws().recorded():
+        assert not is_without_draws()
+        with WithoutDraws():
+            with Draws().recorded():
+                assert is_without_draws()
+            assert is_without_draws()
+    assert not is_without_draws()
