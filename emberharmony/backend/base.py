@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
+from emberharmony.backend.host_memory import HostMemory
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Direct, Kinds, Promotion
 from emberharmony.backend.shared.device import processor
@@ -78,7 +79,7 @@ def unsupported(reason: str) -> Any:
     return Unsupported(reason)
 
 
-class Backend(Steps, Transforms, Probes):
+class Backend(Steps, Transforms, Probes, HostMemory):
     """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
 
     Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from emberharmony.backend.host import dtype_or_number
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.numeric import promotion
 from emberharmony.core.numeric.finfo import KINDS, FloatInfo, IntegerInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import is_number
@@ -52,7 +54,7 @@ def result_type(*operands: Tensor | DType | complex) -> DType:
         >>> ops.result_type(ops.int32, ops.float32, 2.5) == ops.float32
         True
     """
-    ...
+    return promotion.result_type(*[dtype(x) if is_tensor(x) else dtype_or_number(x) for x in operands])
 
 
 @op

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.options import dense
+from emberharmony.core.tracing import require_untraced
 from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostArray, Tensor, TensorLike
+from emberharmony.ops.device import to_device
+
+if TYPE_CHECKING:
+    import emberharmony.ops.shape as shape_ops
+    from emberharmony.backend.shared import tensor as shared_tensor
+else:
+    shared_tensor = Deferred("emberharmony.backend.shared.tensor")
+    shape_ops = Deferred("emberharmony.ops.shape")  # which imports this module
 
 
 @op(finite="yes")
@@ -40,7 +52,13 @@ def convert_to_tensor(
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
         [1.0, 2.0]
     """
-    ...
+    if sparse or ragged:
+        dense("sparse" if sparse else "ragged", True)
+    result = x if dtype is None else cast(x, dtype)
+    result = result if device is None else to_device(result, device)
+    if result is not x:
+        shared_tensor.refuse_copy(copy)
+    return _copied(x) if copy and result is x else result
 
 
 asarray = alias("asarray", convert_to_tensor)
@@ -108,7 +126,12 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
 @op(elementwise=True, finite="yes")
 def copy(x: TensorLike) -> Tensor:
     """Returns a tensor of the same values that does not share memory with `x`."""
-    ...
+    # A tensor that is joined with nothing is a new one.
+    flat = shape_ops.ravel(x)
+    return shape_ops.reshape(shape_ops.concatenate([flat, flat[:0]]), x.shape)
+
+
+_copied = copy
 
 
 @op(finite="yes")
@@ -141,7 +164,10 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
         >>> ops.from_dlpack(ops.zeros(2)).tolist()
         [0.0, 0.0]
     """
-    ...
+    require_untraced(x)
+    if is_tensor(x):
+        return convert_to_tensor(x, device=device, copy=copy)
+    return convert_to_tensor(shared_tensor.imported(x, copy), device=device)
 
 
 @op(gradient="zero")
@@ -180,7 +206,7 @@ def shape(x: TensorLike) -> tuple[int, ...]:
         >>> ops.shape([[1, 2, 3]])
         (1, 3)
     """
-    ...
+    return tuple(x.shape)
 
 
 @op(gradient="zero")
@@ -191,7 +217,7 @@ def ndim(x: TensorLike) -> int:
         >>> ops.ndim([[1, 2, 3]])
         2
     """
-    ...
+    return len(x.shape)
 
 
 @op(gradient="zero")
@@ -202,7 +228,7 @@ def size(x: TensorLike) -> int:
         >>> ops.size([[1, 2, 3]])
         3
     """
-    ...
+    return prod(x.shape)
 
 
 @op(gradient="zero", finite="yes")

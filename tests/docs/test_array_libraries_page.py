@@ -50,7 +50,7 @@ def test_the_recipe_for_cupy_defines_ops() -> None:
 
 def test_the_figures_are_those_of_the_ops() -> None:
     primitives = {name for name, spec in OPS.items() if not spec.composite}
-    needed = primitives - set(BODIES) - set(vars(Backend))
+    needed = primitives - set(BODIES) - set(dir(Backend))
     assert "A library needs about 50 functions" in TEXT
     assert 45 <= len(needed) <= 55
 
@@ -63,5 +63,5 @@ def test_the_page_lists_the_ops_whose_default_bodies_read() -> None:
 def test_the_number_of_bound_ops_is_that_of_the_strictest_library() -> None:
     xp = pytest.importorskip("array_api_strict")
     made = array_api_type("counted", xp, tensor_type=type(xp.asarray(0)))
-    bound = [name for name in OPS if hasattr(made, name) and name not in vars(Backend)]
+    bound = [name for name in OPS if hasattr(made, name) and not hasattr(Backend, name)]
     assert f"it binds {len(bound)} ops" in TEXT

@@ -8,10 +8,11 @@ import numpy as np
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.base import Backend
 from emberharmony.backend.fallback.random import stream_of
-from emberharmony.backend.fallback.tensor import DLPACK_ERRORS, native_device, placement_of
+from emberharmony.backend.host_memory import native_device, placement_of
 from emberharmony.backend.promote import Promotion
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.tensor import DLPACK_ERRORS
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
 

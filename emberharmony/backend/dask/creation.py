@@ -12,7 +12,7 @@ from dask.utils import parse_bytes
 from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.fallback import BODIES
-from emberharmony.backend.fallback.tensor import native_device
+from emberharmony.backend.host_memory import native_device
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float, int64

@@ -6,10 +6,16 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import to_host
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from emberharmony.core.tracing import require_untraced
 
 NO_BITS = "the bits of a tensor that is being differentiated have no derivative; pass ops.stop_gradient(x)"
+
+DLPACK_ERRORS = (
+    (RuntimeError, "Unsupported dtype in DLTensor", DTypeError),
+    (BufferError, "", ArgumentError),
+)
+"""Which typed error takes the place of one that NumPy or the other library raises in `from_dlpack`."""
 
 
 def exporter(x: Any, copy: bool | None = None) -> Any:
@@ -29,6 +35,17 @@ def exporter(x: Any, copy: bool | None = None) -> Any:
     if not x.dtype.isnative:
         refuse_copy(copy)
     return to_host(x)
+
+
+def imported(x: Any, copy: bool | None) -> np.ndarray:
+    """Returns a tensor of another library as an array on the host, from which a tensor must be made.
+
+    Raises:
+        EmberError: as `exporter` does, or if a copy is refused.
+    """
+    exported = exporter(x, copy)
+    refuse_copy(copy)
+    return np.from_dlpack(exported)
 
 
 def refuse_copy(copy: bool | None) -> None:
