@@ -71,8 +71,9 @@ def _declare(facts: dict[str, object], declared: F) -> F:
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared, facts_of(declared.__name__, facts))
     _LOOKED_UP.pop(spec.name, None)
-    for bound in list(_BOUNDS.values()):
-        bound.forget(spec.name)
+    if len(_BOUNDS):  # `import emberharmony.ops` declares 494 ops before there is one
+        for bound in list(_BOUNDS.values()):
+            bound.forget(spec.name)
     function = _declared(spec)
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
