@@ -6,11 +6,15 @@ Device: `device` names the device of the new tensor; None is the default device.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.shape import (
     atleast_2d,
     broadcast_arrays,
@@ -22,6 +26,11 @@ from emberharmony.ops.shape import (
     reshape,
 )
 
+if TYPE_CHECKING:
+    from emberharmony.ops import host_made
+else:
+    host_made = Deferred("emberharmony.ops.host_made")  # which imports this module
+
 
 @op
 def zeros(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -31,7 +40,7 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | Non
         >>> ops.zeros((1, 2)).tolist()
         [[0.0, 0.0]]
     """
-    ...
+    return full(shape, 0, default_float() if dtype is None else dtype, device)
 
 
 @op
@@ -42,7 +51,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None
         >>> ops.ones(2, dtype='int32').tolist()
         [1, 1]
     """
-    ...
+    return full(shape, 1, default_float() if dtype is None else dtype, device)
 
 
 @op
@@ -53,31 +62,31 @@ def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, devi
         >>> ops.full((2,), 7).tolist()
         [7, 7]
     """
-    ...
+    return host_made.full(shape, fill_value, dtype, device)
 
 
 @op
 def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns an uninitialised tensor; on MLX it is filled with zeros."""
-    ...
+    return zeros(shape, dtype, device)
 
 
 @op(gradient="zero")
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
-    ...
+    return zeros(x.shape, *_like(x, dtype, device))
 
 
 @op(gradient="zero")
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
-    ...
+    return ones(x.shape, *_like(x, dtype, device))
 
 
 @op(gradient="zero")
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
-    ...
+    return empty(x.shape, *_like(x, dtype, device))
 
 
 @op
@@ -85,7 +94,7 @@ def full_like(
     x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
-    ...
+    return full(x.shape, fill_value, *_like(x, dtype, device))
 
 
 @op
@@ -98,7 +107,7 @@ def eye(
         >>> ops.eye(2).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    ...
+    return host_made.MADE.eye(N, M, k, dtype, device)
 
 
 @op
@@ -124,7 +133,8 @@ def arange(
         >>> ops.arange(3).tolist(), ops.arange(1, 6, 2).tolist()
         ([0, 1, 2], [1, 3, 5])
     """
-    ...
+    made: Tensor = host_made.MADE.arange(start, stop, step, dtype, device)
+    return made
 
 
 @op
@@ -154,7 +164,10 @@ def linspace(
         >>> ops.linspace(0, 1, 3).tolist()
         [0.0, 0.5, 1.0]
     """
-    ...
+    made: Tensor | tuple[Tensor, Tensor] = host_made.MADE.linspace(
+        start, stop, num, endpoint, retstep, dtype, axis, device
+    )
+    return made
 
 
 @op(finite="no")
@@ -174,7 +187,8 @@ def logspace(
         >>> ops.logspace(0, 3, 4, base=2).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    ...
+    made: Tensor = host_made.MADE.logspace(start, stop, num, endpoint, base, dtype, axis, device)
+    return made
 
 
 @op(finite="no")
@@ -202,7 +216,8 @@ def geomspace(
         >>> ops.geomspace(1, 8, 4).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    ...
+    made: Tensor = host_made.MADE.geomspace(start, stop, num, endpoint, dtype, axis, device)
+    return made
 
 
 @op
@@ -257,7 +272,7 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
         >>> ops.tril([[1, 2], [3, 4]]).tolist()
         [[1, 0], [3, 4]]
     """
-    ...
+    return host_made.triangle(x, k, True)
 
 
 @op
@@ -273,7 +288,7 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
         >>> ops.triu([[1, 2], [3, 4]]).tolist()
         [[1, 2], [0, 4]]
     """
-    ...
+    return host_made.triangle(x, k, False)
 
 
 @op
@@ -287,7 +302,7 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
         >>> ops.diag([1, 2]).tolist()
         [[1, 0], [0, 2]]
     """
-    ...
+    return host_made.diag(x, k)
 
 
 @op
@@ -344,7 +359,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
         >>> ops.vander([1, 2, 3]).tolist()
         [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
     """
-    ...
+    made: Tensor = host_made.MADE.vander(x, N, increasing)
+    return made
 
 
 @op
@@ -355,25 +371,29 @@ def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
         >>> ops.bartlett(5).tolist()
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    ...
+    made: Tensor = host_made.MADE.bartlett(x, dtype, device)
+    return made
 
 
 @op
 def blackman(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms."""
-    ...
+    made: Tensor = host_made.MADE.blackman(x, dtype, device)
+    return made
 
 
 @op
 def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
-    ...
+    made: Tensor = host_made.MADE.hamming(x, dtype, device)
+    return made
 
 
 @op
 def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
-    ...
+    made: Tensor = host_made.MADE.hanning(x, dtype, device)
+    return made
 
 
 @op(finite="no")
@@ -382,4 +402,10 @@ def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLi
 
     A larger `beta` lowers the side lobes but widens the main lobe.
     """
-    ...
+    made: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
+    return made
+
+
+def _like(x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Returns a dtype and a device, by default those of a tensor."""
+    return dtype_of(x) if dtype is None else dtype, get_device(x) if device is None else device

@@ -20,7 +20,6 @@ from collections.abc import Callable
 
 from emberharmony.backend.promote import nonempty, normalized, single
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.options import without_axes
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
@@ -400,12 +399,12 @@ def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdi
 
 def _accumulated(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
     """Returns cumulative sums or products; half precision is accumulated in float32."""
+    x = x if dtype is None else cast(x, dtype)
     own = dtype_of(x)
-    small = "uint64" if own.kind == "unsigned" else "int64"
-    inexact = ("float", "complex")
-    result = as_dtype(dtype) if dtype is not None else own if own.kind in inexact else as_dtype(small)
-    wide = cast(x, result)
-    return cast(_prefixes(combine, widened(wide) if result.kind in inexact else wide, axis), result)
+    if own.is_floating or own.is_complex:
+        return narrowed(_prefixes(combine, widened(x), axis), x)
+    wide = cast(x, "uint64" if own.kind == "unsigned" else "int64") if dtype is None else x
+    return _prefixes(combine, wide, axis)
 
 
 def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:

@@ -11,7 +11,6 @@ from dask.utils import parse_bytes
 
 from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.fallback import BODIES
 from emberharmony.backend.host_memory import native_device
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.shared.shape import as_shape, held, matrices
@@ -73,7 +72,7 @@ def _kind(dtype: Any) -> Any:
 class DaskCreationOps:
     """Holds the ops of `ops/creation.py`."""
 
-    bound: Any
+    composed: Any
 
     @staticmethod
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
@@ -122,7 +121,8 @@ class DaskCreationOps:
             if length:
                 check_fits(max(ends, key=abs), int64)
                 return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
-        return BODIES["arange"](self, start, stop, step, dtype, device)
+        made: da.Array = self.composed("arange")(start, stop, step, dtype, device)
+        return made
 
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> da.Array:
         shape = as_shape((N, N if M is None else M))

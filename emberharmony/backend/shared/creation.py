@@ -3,13 +3,14 @@
 # ruff: noqa: D102  (the declarations have the docstrings)
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
+from emberharmony.backend.shared.shape import as_shape, held
 from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, float32, float64, int32, int64
@@ -73,6 +74,47 @@ def _points(number: Any) -> int:
     return count
 
 
+def ones_on_diagonal(rows: int, columns: int | None, k: int) -> np.ndarray:
+    """Returns a matrix with ones on its k-th diagonal, by default a square one."""
+    height, width = as_shape((rows, rows if columns is None else columns))
+    return np.eye(height, width, held(k, height, width))
+
+
+def triangle(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
+    """Returns which elements of a matrix are on its k-th diagonal, and below or above it."""
+    height, width = shape
+    k = held(k, height, width)
+    mask = np.tri(height, width, k if lower else k - 1, dtype=bool)
+    return mask if lower else ~mask
+
+
+def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | None:
+    """Returns the places in a vector, with a zero behind it, of the elements of a matrix that has it on its diagonal.
+
+    It is None for the shape of a matrix.
+
+    Args:
+        shape: of the vector or the matrix.
+        k: the number of the diagonal.
+        width: the bytes of one element.
+
+    Raises:
+        OutOfMemoryError: if no memory holds the matrix.
+        ShapeError: if the shape is of neither.
+    """
+    if len(shape) not in (1, 2):
+        raise ShapeError(f"expected a vector or a matrix, got shape {tuple(shape)}")
+    if len(shape) == 2:
+        return None
+    (length,) = shape
+    side = length + abs(int(k))
+    check_memory((side, side), width)
+    matrix = np.full((side, side), length)
+    places = np.arange(length)
+    matrix[places + max(-k, 0), places + max(k, 0)] = places
+    return matrix
+
+
 class HostMade:
     """The creation ops that are computed on the host; a backend's `_placed` turns the host array into a tensor."""
 
@@ -134,7 +176,7 @@ class HostMade:
     def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
-        check_memory((shares.size, *span.shape), span.itemsize, self._memory)
+        check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
         beside = self.get_device(span)
         return self._placed(shares, exact, beside), self._placed(1.0 - shares, exact, beside)
@@ -250,11 +292,11 @@ class HostMade:
         if len(x.shape) != 1:
             raise ShapeError(f"expected a vector, got shape {tuple(x.shape)}")
         powers = np.arange(x.shape[0] if N is None else _points(N))
-        check_memory((x.shape[0], powers.size), x.itemsize, self._memory)
+        check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
         at = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
         placed = self._placed(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
-        return self.power(x.reshape(-1, 1), placed)
+        return self.power(x[:, None], placed)
 
     def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
         """Returns a symmetric window of `x` points.
