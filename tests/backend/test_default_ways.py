@@ -1,5 +1,6 @@
 """Every default body, every op of an array namespace and every op of Dask, by a few calls in each dtype of its row."""
 
+import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend import OPS, Backend, discovery, from_array_api
+from emberharmony.backend import OPS, Backend, array_api_type, discovery
 from emberharmony.backend.fallback import BODIES
 from emberharmony.backend.numpy import NumpyBackend
 from emberharmony.testing import checks
@@ -22,6 +23,17 @@ MOST = 8
 """So many calls in the first dtype suffice: those of other dtypes only show other ways."""
 
 
+def own(backend: Any) -> list[str]:
+    """Returns the ops that have a row and that a class of backends defines itself."""
+    return sorted(op for op in ROWS if getattr(backend, op, None) is not None and not hasattr(Backend, op))
+
+
+BODIED = [op for op in own(NumpyBackend) if OPS[op].composite or op in BODIES]
+"""The ops that NumPy defines although they have a body, which runs here in its place."""
+STRICT = array_api_type("strict", xp, tensor_type=type(xp.asarray(0)))
+DASK = type(discovery.load("dask")) if importlib.util.find_spec("dask") else Backend
+
+
 def _named(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Backend:
     monkeypatch.setitem(discovery._LOADED, backend.name, backend)
     return backend
@@ -29,8 +41,8 @@ def _named(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Backend:
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Backend]:
-    bodies = type("BodiesBackend", (NumpyBackend,), {"name": "bodies", **dict.fromkeys(BODIES)})()
-    return {"bodies": bodies, "strict": from_array_api("strict", xp, tensor_type=type(xp.asarray(0)))}
+    bodies = type("BodiesBackend", (NumpyBackend,), {"name": "bodies", **dict.fromkeys(BODIED)})()
+    return {"bodies": bodies, "strict": STRICT()}
 
 
 def brief(row: Sample) -> Iterator[Call]:
@@ -54,13 +66,13 @@ def failures(op: str, backend: Any, largest: int = 10**6) -> list[str]:
     return [f"{o.check} {o.dtype} {o.label}: {o.failure}{o.unsupported}" for o in found if o.failure or o.unsupported]
 
 
-@pytest.mark.parametrize("op", sorted(BODIES.keys() & ROWS.keys()))
+@pytest.mark.parametrize("op", BODIED)
 def test_a_default_body_gives_what_its_row_says(op: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not failures(op, _named(made["bodies"], monkeypatch))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("op", sorted(op for op in ROWS if not OPS[op].composite and OPS[op].category != "special"))
+@pytest.mark.parametrize("op", own(STRICT))
 def test_an_op_of_the_strictest_library_gives_what_its_row_says(
     op: str, made: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +88,6 @@ def small_blocks() -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("op", sorted(op for op in ROWS if not (OPS[op].composite or OPS[op].facts.elementwise)))
+@pytest.mark.parametrize("op", [op for op in own(DASK) if not OPS[op].facts.elementwise])
 def test_an_op_of_dask_gives_what_its_row_says(op: str, small_blocks: None) -> None:
     assert not failures(op, "dask", largest=40)
