@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.random import Generator, generator_of
 from emberharmony.backend.shared.random_parameters import (
@@ -37,6 +37,7 @@ from emberharmony.backend.shared.random_parameters import (
 )
 from emberharmony.backend.shared.random_streams import HOST, start_streams
 from emberharmony.core.axes import normalized
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
 from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError
@@ -51,6 +52,11 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import take, where
 from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, subtract
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import random_bodies
+else:
+    random_bodies = Deferred("emberharmony.backend.shared.random_bodies")
 
 
 @op
@@ -98,13 +104,13 @@ def random_set_state(state: dict[str, Any]) -> None:
 @op
 def standard_uniform(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
     """Returns uniform random numbers in [0, 1) from the default stream of the backend."""
-    ...
+    return random_bodies.uniform(shape, dtype)
 
 
 @op
 def standard_normal(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
     """Returns normal random numbers of mean 0 and variance 1 from the default stream of the backend."""
-    ...
+    return random_bodies.normal(shape, dtype)
 
 
 @op(finite="no")

@@ -8,7 +8,6 @@ from emberharmony.backend.fallback import arithmetic as arithmetic
 from emberharmony.backend.fallback import indexing as indexing
 from emberharmony.backend.fallback import linear as linear
 from emberharmony.backend.fallback import products as products
-from emberharmony.backend.fallback import random as random
 from emberharmony.backend.fallback import tensor as tensor
 from emberharmony.backend.fallback import writing as writing
 from emberharmony.backend.fallback.tools import BODIES as BODIES

@@ -1,43 +1,44 @@
-"""Default bodies of random numbers: drawn on the host from a stream of the backend."""
+"""The bodies of random numbers: drawn on the host, from a stream of the active backend."""
 
 from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.fallback.tools import body, placed
+from emberharmony.backend.shared.bodies import placed
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_streams import DefaultStream
 from emberharmony.backend.shared.shape import as_shape
+from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, float64
 
 
 def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
     """Returns the default stream of a backend."""
-    stream = backend.__dict__.get("_stream")
+    known = backend.unwatched.__dict__
+    stream: DefaultStream[np.random.Generator] | None = known.get("_stream")
     if stream is None:
         made = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
-        stream = backend.__dict__.setdefault("_stream", made)
+        stream = known.setdefault("_stream", made)
     return stream
 
 
-def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+def _drawn(name: str, shape: Any, dtype: DType) -> np.ndarray:
+    draw = getattr(stream_of(op_globals.active().backend).get(), name)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
 
-@body
-def standard_uniform(backend: Any, shape: Any, dtype: Any = None) -> Any:
-    """Draws on the host."""
+def uniform(shape: Any, dtype: Any) -> Any:
+    """Returns numbers from 0 to 1, without 1."""
     wanted = floating(dtype)
-    values = _drawn(stream_of(backend).get().random, shape, wanted)
+    values = _drawn("random", shape, wanted)
     if wanted.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
         values = values.clip(max=below(1.0, wanted))
-    return placed(backend, values, backend.dtypes[wanted])
+    return placed(values, wanted)
 
 
-@body
-def standard_normal(backend: Any, shape: Any, dtype: Any = None) -> Any:
-    """Draws on the host."""
+def normal(shape: Any, dtype: Any) -> Any:
+    """Returns numbers of mean 0 and variance 1."""
     wanted = floating(dtype)
-    return placed(backend, _drawn(stream_of(backend).get().standard_normal, shape, wanted), backend.dtypes[wanted])
+    return placed(_drawn("standard_normal", shape, wanted), wanted)
