@@ -27,8 +27,10 @@ from emberharmony.ops.shape import moveaxis, reshape, stack, transpose, unstack
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
+    from emberharmony.backend.shared import einsum as shared_einsum
     from emberharmony.backend.shared import solver as shared_solver
 else:
+    shared_einsum = Deferred("emberharmony.backend.shared.einsum")
     shared_solver = Deferred("emberharmony.backend.shared.solver")
 
 
@@ -179,7 +181,7 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
         >>> ops.einsum('ij,j->i', [[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    ...
+    return shared_einsum.einsum(subscripts, *operands)
 
 
 @op(autocast="half")

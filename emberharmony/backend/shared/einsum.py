@@ -1,12 +1,11 @@
-"""Default body of `einsum`, over matrix products."""
+"""The body of `einsum`, over matrix products, with the ops of the active backend."""
 
 import math
 from typing import Any
 
-import numpy as np
-
-from emberharmony.backend.fallback.tools import body, common, is_half, picked, places_of
+from emberharmony.backend.shared.bodies import common
 from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.core import op_globals
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -34,42 +33,41 @@ class _Factor:
         self.tensor, self.letters = tensor, letters
 
 
-def _diagonals(backend: Any, factor: _Factor) -> _Factor:
+def _diagonals(ops: Any, factor: _Factor) -> _Factor:
     """Returns the diagonal of axes with the same letter."""
-    unique = "".join(dict.fromkeys(factor.letters))
-    if unique == factor.letters:
-        return factor
-    shape = factor.tensor.shape
-    lengths = [shape[factor.letters.index(letter)] for letter in unique]
-    grid = np.indices(lengths)
-    key = tuple(grid[unique.index(letter)] for letter in factor.letters)
-    return _Factor(picked(backend, factor.tensor, places_of(shape)[key]), unique)
+    tensor, letters = factor.tensor, factor.letters
+    for letter in letters:
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            tensor = ops.diagonal(tensor, 0, first, second)
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+    return _Factor(tensor, letters)
 
 
-def _without_ones(backend: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
+def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
     """Returns the factor without axes of length 1 that broadcast against longer ones."""
     shape = tuple(factor.tensor.shape)
     kept = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
     if len(kept) == len(shape):
         return factor
-    tensor = backend.bound.reshape(factor.tensor, tuple(shape[i] for i in kept))
+    tensor = ops.reshape(factor.tensor, tuple(shape[i] for i in kept))
     return _Factor(tensor, "".join(factor.letters[i] for i in kept))
 
 
-def _summed(backend: Any, factor: _Factor, needed: set[str]) -> _Factor:
+def _summed(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
     """Returns the sum over the letters that nothing else needs."""
     axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed)
     if not axes:
         return factor
     dtype = factor.tensor.dtype
-    tensor = backend.bound.sum(factor.tensor, axes, False, dtype)
+    tensor = ops.sum(factor.tensor, axes, False, dtype)
     return _Factor(tensor, "".join(letter for letter in factor.letters if letter in needed))
 
 
-def _product(backend: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
+def _product(ops: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
     """Returns the product of two factors, summed over the letters that nothing else needs."""
-    ops = backend.bound
-    a, b = _summed(backend, a, needed | set(b.letters)), _summed(backend, b, needed | set(a.letters))
+    a, b = _summed(ops, a, needed | set(b.letters)), _summed(ops, b, needed | set(a.letters))
     both = [letter for letter in a.letters if letter in b.letters]
     batch, inner = [x for x in both if x in needed], [x for x in both if x not in needed]
     rows = [letter for letter in a.letters if letter not in both]
@@ -90,31 +88,26 @@ def _product(backend: Any, a: _Factor, b: _Factor, needed: set[str], lengths: di
     return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
 
 
-@body
-def einsum(backend: Any, subscripts: str, *operands: Any) -> Any:
-    """Multiplies two operands after the other as matrices."""
+def einsum(subscripts: str, *operands: Any) -> Any:
+    """Returns the sum of products, of two operands after the other as matrices."""
     check_subscripts(subscripts, *(tuple(x.shape) for x in operands))
-    ops = backend.bound
-    tensors = common(backend, *operands, inexact=False)
-    dtype = tensors[0].dtype
-    if is_half(backend, tensors[0]):
-        tensors = [ops.cast(x, backend.dtypes["float32"]) for x in tensors]
-    boolean = backend.kind_of(tensors[0]) == "bool"
-    if boolean:
-        tensors = [ops.cast(x, backend.dtypes["int32"]) for x in tensors]
+    ops = op_globals.active()
+    tensors = common(*operands)
+    dtype = ops.backend.dtype_of(tensors[0])
+    boolean = dtype.kind == "bool"
+    if boolean or (dtype.is_floating and dtype.bits == 16):
+        tensors = [ops.cast(x, "int32" if boolean else "float32") for x in tensors]
     terms, output = _terms(subscripts, [len(x.shape) for x in tensors])
-    factors = [_diagonals(backend, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
+    factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
     lengths: dict[str, int] = {}
     for factor in factors:
         for letter, length in zip(factor.letters, factor.tensor.shape, strict=True):
             lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
-    factors = [_without_ones(backend, factor, lengths) for factor in factors]
+    factors = [_without_ones(ops, factor, lengths) for factor in factors]
     current = factors[0]
     for i, factor in enumerate(factors[1:], 2):
         needed = set(output).union(*(later.letters for later in factors[i:]))
-        current = _product(backend, current, factor, needed, lengths)
-    current = _summed(backend, current, set(output))
+        current = _product(ops, current, factor, needed, lengths)
+    current = _summed(ops, current, set(output))
     result = ops.transpose(current.tensor, tuple(current.letters.index(letter) for letter in output))
-    if boolean:
-        return ops.not_equal(result, 0)
-    return ops.cast(result, dtype)
+    return ops.not_equal(result, 0) if boolean else ops.cast(result, dtype)
