@@ -36,13 +36,14 @@ from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import fft as shared_fft
+    from emberharmony.backend.shared import linear
 else:
-    shared_fft = Deferred("emberharmony.backend.shared.fft")
+    linear, shared_fft = Deferred("emberharmony.backend.shared.linear"), Deferred("emberharmony.backend.shared.fft")
 
 _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
 
-@op(along="axis")
+@op(along="axis", reads="data")
 def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the discrete Fourier transform along an axis.
 
@@ -50,10 +51,10 @@ def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm =
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
-    ...
+    return linear.transformed("fft", x, n, axis, norm)
 
 
-@op(along="axis")
+@op(along="axis", reads="data")
 def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the inverse of `fft`.
 
@@ -61,10 +62,10 @@ def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
-    ...
+    return linear.transformed("ifft", x, n, axis, norm)
 
 
-@op(along="axis")
+@op(along="axis", reads="data")
 def rfft(
     x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward", *, fft_length: int | None = None
 ) -> Tensor:
@@ -78,10 +79,10 @@ def rfft(
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
         DTypeError: if `x` is complex.
     """
-    ...
+    return linear.transformed("rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused=("complex",))
 
 
-@op(along="axis")
+@op(along="axis", reads="data")
 def irfft(
     x: ComplexTensorLike,
     n: int | None = None,
@@ -100,7 +101,7 @@ def irfft(
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
     """
-    ...
+    return linear.transformed("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, halved=True)
 
 
 @op

@@ -15,9 +15,10 @@ they agree between backends.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
@@ -25,7 +26,7 @@ from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResu
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.complex_numbers import conj, real
-from emberharmony.ops.creation import eye
+from emberharmony.ops.creation import eye, tril, triu
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementary import log
@@ -36,8 +37,15 @@ from emberharmony.ops.reduction import count_nonzero, max, sum
 from emberharmony.ops.shape import broadcast_to, expand_dims, matrix_transpose, squeeze
 from emberharmony.ops.tensor import cast
 
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import lapack, linear
+    from emberharmony.backend.shared import solver as shared_solver
+else:
+    lapack, linear = Deferred("emberharmony.backend.shared.lapack"), Deferred("emberharmony.backend.shared.linear")
+    shared_solver = Deferred("emberharmony.backend.shared.solver")
 
-@op(along="matrix")
+
+@op(along="matrix", reads="data")
 def det(x: TensorLike) -> Tensor:
     """Returns the determinant.
 
@@ -50,17 +58,17 @@ def det(x: TensorLike) -> Tensor:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
         6.0
     """
-    ...
+    return linear.solved(lapack.det, [x])
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def slogdet(x: TensorLike) -> SlogdetResult:
     """Returns the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix.
 
     Raises:
         ShapeError: if the matrices are not square.
     """
-    ...
+    return linear.solved(lapack.slogdet, [x])
 
 
 @op(reads="checks")
@@ -74,7 +82,7 @@ def logdet(x: TensorLike) -> Tensor:
     return multiply(sum(log(real(diagonal(cholesky(x), 0, -2, -1))), -1), 2.0)
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def inv(x: TensorLike) -> Tensor:
     """Returns the inverse of square matrices.
 
@@ -86,10 +94,10 @@ def inv(x: TensorLike) -> Tensor:
         >>> ops.inv([[4.0]]).tolist()
         [[0.25]]
     """
-    ...
+    return linear.solved(lapack.inv, [x])
 
 
-@op
+@op(reads="data")
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Returns the x that satisfies `a @ x = b`.
 
@@ -104,7 +112,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
         >>> ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
         [1.0, 1.0]
     """
-    ...
+    return linear.solved(lapack.solve, [a, b])
 
 
 @op
@@ -119,10 +127,11 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
         >>> ops.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
         [1.0, 2.0]
     """
-    ...
+    shared_solver.check_sides(a, b)
+    return solve(tril(a) if lower else triu(a), b)
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with `x = L @ L^H`; only the lower half of `x` is read.
 
@@ -137,7 +146,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
         [[2.0, 0.0], [0.0, 3.0]]
     """
-    ...
+    return linear.solved(lapack.cholesky, [x], upper)
 
 
 @op(reads="checks")
@@ -160,7 +169,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     return matmul(root, adjoint) if upper else matmul(adjoint, root)
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def lu_factor(x: TensorLike) -> LUResult:
     """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U.
 
@@ -170,10 +179,10 @@ def lu_factor(x: TensorLike) -> LUResult:
         >>> ops.lu_factor([[0.0, 1.0], [2.0, 4.0]]).LU.tolist()
         [[2.0, 4.0], [0.0, 1.0]]
     """
-    ...
+    return linear.solved(lapack.lu_factor, [x])
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
     """Returns Q and R with `x = Q @ R`.
 
@@ -184,10 +193,10 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
         ShapeError: if `x` has fewer than two axes.
         ArgumentError: if `mode` is unknown.
     """
-    ...
+    return linear.solved(lapack.qr, [x], mode)
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Any:
     """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
@@ -201,7 +210,7 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
     """
-    ...
+    return linear.solved(lapack.svd_or_values, [x], full_matrices, compute_uv)
 
 
 @op
@@ -219,7 +228,7 @@ def svdvals(x: TensorLike) -> Tensor:
     return svd(x, False).S
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def eigh(x: TensorLike) -> EigResult:
     """Returns the eigenvalues, ascending, and the eigenvectors of Hermitian matrices; only the lower half is read.
 
@@ -227,7 +236,7 @@ def eigh(x: TensorLike) -> EigResult:
         ShapeError: if the matrices are not square.
         LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
     """
-    ...
+    return linear.solved(lapack.eigh, [x])
 
 
 @op
@@ -241,7 +250,7 @@ def eigvalsh(x: TensorLike) -> Tensor:
     return eigh(x).eigenvalues
 
 
-@op(along="matrix")
+@op(along="matrix", reads="data")
 def eig(x: TensorLike) -> EigResult:
     """Returns the eigenvalues and eigenvectors of square matrices, in no particular order.
 
@@ -251,7 +260,7 @@ def eig(x: TensorLike) -> EigResult:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix holds NaN or infinities.
     """
-    ...
+    return linear.solved(lapack.eig, [x])
 
 
 @op

@@ -40,20 +40,23 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
 
 
 def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a transform along one axis that also takes its length as `fft_length`, the name that Keras has for `n`.
-
-    Raises:
-        ArgumentError: if the length is given by both names.
-    """
+    """Returns a transform along one axis that also takes its length as `fft_length`; see `length_of`."""
 
     def named(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None) -> Any:
-        if fft_length is None:
-            return transform(x, n, axis, norm)
-        if n is not None:
-            raise ArgumentError(f"n={n} and fft_length={fft_length} are names of one option; pass one of them")
-        return transform(x, fft_length, axis, norm)
+        return transform(x, n if fft_length is None else length_of(n, fft_length), axis, norm)
 
     return named
+
+
+def length_of(n: int | None, fft_length: int | None) -> int | None:
+    """Returns the length of a transform, given as `n` or as `fft_length`, the name that Keras has for it.
+
+    Raises:
+        ArgumentError: if it is given by both names.
+    """
+    if n is None or fft_length is None:
+        return fft_length if n is None else n
+    raise ArgumentError(f"n={n} and fft_length={fft_length} are names of one option; pass one of them")
 
 
 def along_all(
