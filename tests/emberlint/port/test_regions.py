@@ -88,3 +88,58 @@ def test_a_dtype_that_a_native_function_may_be_given_is_left() -> None:
     source = f"{HEAD}KIND = torch.float64\n\n\n@numba.njit\ndef f(x, kind):\n    return x\n"
     assert "KIND = torch.float64" in ported(source).after
     assert "KIND = ops.float64" in ported(source.replace("@numba.njit\n", "")).after
+
+
+CUSTOM = """@jax.custom_vjp
+def f(x):
+    return jnp.sin(x)
+
+
+def forward(x):
+    return jnp.sin(x), jnp.cos(x)
+
+
+def backward(held, g):
+    return (jnp.multiply(held, g),)
+
+
+f.defvjp(forward, backward)
+
+
+def other(x):
+    return x
+
+
+g = jax.custom_jvp(other)
+
+
+@g.defjvp
+def rule(primals, tangents):
+    return jnp.sin(primals[0]), jnp.cos(tangents[0])
+
+
+@jax.custom_jvp
+def h(x):
+    return x
+
+
+h.defjvps(lambda t, ans, x: jnp.cos(x) * t)
+"""
+
+
+def test_the_rules_of_a_function_with_its_own_gradient_are_native() -> None:
+    result = ported(f"import jax\nimport jax.numpy as jnp\n\n\n{CUSTOM}\n\ndef k(x):\n    return jnp.sin(x)\n")
+    assert "\n".join(one for one in result.after.splitlines() if MARK not in one).count("jnp.") == 7
+    assert result.after.endswith("def k(x):\n    return ops.sin(x)\n")
+    assert {use.kind for use in result.remaining} == {"compiled"}
+    assert len([use for use in result.remaining if "a rule of a function" in use.reason]) == 4
+    assert ported(result.after).after == result.after
+
+
+def test_the_rules_of_a_custom_function_of_mlx_are_native() -> None:
+    body = (
+        "@mx.custom_function\ndef f(x):\n    return mx.sin(x)\n\n\n@f.vjp\ndef rule(x, g, y):\n    return mx.cos(x)\n"
+    )
+    assert body in "\n".join(
+        one for one in ported(f"import mlx.core as mx\n\n\n{body}").after.split("\n") if MARK not in one
+    )

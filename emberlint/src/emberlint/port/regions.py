@@ -17,6 +17,9 @@ TRANSFORMS = frozenset(
 IN_PYTHON = frozenset({"torch.jit.ignore", "torch.jit.unused", "torch.jit.is_scripting", "torch.jit.is_tracing"})
 AUTOGRAD = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 SOURCE = "it compiles the function, which stays native, from source, and knows no ops"
+# The methods by which a function with gradients of its own is given the rules for them.
+RULES = frozenset({"defjvp", "defjvps", "defvjp", "def_vmap", "jvp", "vjp", "vmap"})
+RULE = "it is a rule of a function that stays native, which is given native tensors"
 TRACED = "its function stays native too"
 GRADIENT = "its methods are given native tensors and native gradients, so they stay native"
 COMPILED = "use ops.compile, or move it to a backend folder"
@@ -36,6 +39,7 @@ class Region(NamedTuple):
 def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
     """Returns the functions and classes of a file that stay native; `ported` are the nodes that change."""
     found = [one for one in (*_decorated(file), *_called(file), *_derived(file)) if one.mark not in ported]
+    found += _rules(file, found)
     known = {one.node for one in found}
     for one in found:  # which grows meanwhile
         if one.reason == SOURCE:
@@ -85,6 +89,36 @@ def _compiled(file: SourceFile, node: ast.expr, given: list[Definition]) -> Iter
         yield from (Region(one, _mark(node, function), origin, TRACED, COMPILED) for one in functions)
     elif origin.startswith(FROM_SOURCE):
         yield from (Region(one, _mark(node, function), origin, SOURCE, COMPILED) for one in given)
+
+
+def _rules(file: SourceFile, found: list[Region]) -> Iterator[Region]:
+    """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
+    custom = {one.node: one for one in found if one.native.rpartition(".")[2].startswith("custom")}
+    if not custom:
+        return
+    for method in file.index.nodes(ast.Attribute):
+        owner = next((custom[one] for one in _owners(file, method.value) if one in custom), None)
+        if method.attr not in RULES or owner is None:
+            continue
+        above = file.parent(method)
+        given: list[ast.expr] = []
+        if isinstance(above, ast.Call) and above.func is method:
+            given = [*above.args, *(one.value for one in above.keywords)]
+            method_of = file.parent(above)
+        else:
+            method_of = above
+        functions = [one for node in given for one in _definitions(file, node)]
+        if isinstance(method_of, ast.FunctionDef) and method_of not in functions:
+            functions += [method_of] if above in method_of.decorator_list or method in method_of.decorator_list else []
+        yield from (Region(one, None, owner.native, RULE, "ops.custom_gradient") for one in functions)
+
+
+def _owners(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
+    """Yields the functions that a name is bound to, also through a call: `f = jax.custom_vjp(g)`."""
+    yield from _definitions(file, node)
+    for one in file.names.bindings(node) if isinstance(node, ast.Name) else ():
+        if isinstance(one.value, ast.Call) and one.value.args:
+            yield from _definitions(file, one.value.args[0])
 
 
 def _mark(node: ast.expr, function: ast.expr) -> ast.expr:
