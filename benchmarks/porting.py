@@ -2,13 +2,15 @@
 
 A call counts if a function, type or method of NumPy, PyTorch, MLX or JAX is called from a ported file; a call site
 counts once. Each call of the files is instrumented when they are imported, so that the count does not depend on what
-emberlint knows. The tests themselves are not ported, and must end as before.
+emberlint knows. A site on whose line nothing is called after the port, for instance because an error came before it, is
+lost, and not rewritten. The tests themselves are not ported, and must end as before.
 
     python benchmarks/porting.py ahrs-0.4.0 --port ahrs --default-float float64 -- tests
 """
 
 import argparse
 import ast
+import difflib
 import doctest
 import importlib.abc
 import importlib.machinery
@@ -21,10 +23,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ TESTS = {"test", "tests", "testing", "conftest.py"}
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 SCALAR = re.compile(rf"(?:array|np\.\w+)\(({NUMBER.pattern})\)")
 HOOK = "__native_call__"
+Place: TypeAlias = tuple[Any, ...]  # the file, and where a call begins and ends: its line and column, twice
 Site = tuple[str, str, int, int, int, int]  # the native name, the file, and where the call begins and ends
 
 
@@ -44,6 +47,7 @@ class Recorder(importlib.abc.MetaPathFinder):
         self.files, self.root = frozenset(str((root / file).resolve()) for file in files), root.resolve()
         self.places: list[tuple[str, int, int, int, int]] = []
         self.calls: Counter[Site] = Counter()
+        self.reached: set[int] = set()
         self.outcomes: dict[str, str] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
@@ -55,7 +59,8 @@ class Recorder(importlib.abc.MetaPathFinder):
         return None
 
     def native_call(self, function: Any, site: int) -> Any:
-        """Counts a call if its function is native, and returns the function."""
+        """Notes a call, counts it if its function is native, and returns the function."""
+        self.reached.add(site)
         name = native(function)
         if name:
             self.calls[name, *self.places[site]] += 1
@@ -135,7 +140,9 @@ def record(files: Sequence[str], out: Path, default_float: str, arguments: list[
     compare_numbers()
     status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", *arguments], plugins=[recorder])
     calls = [{"native": site[0], "place": site[1:], "calls": count} for site, count in sorted(recorder.calls.items())]
-    out.write_text(json.dumps({"status": int(status), "outcomes": recorder.outcomes, "calls": calls}))
+    reached = [recorder.places[site] for site in sorted(recorder.reached)]
+    found = {"status": int(status), "outcomes": recorder.outcomes, "calls": calls, "reached": reached}
+    out.write_text(json.dumps(found))
     return 0
 
 
@@ -171,6 +178,30 @@ def measure(root: Path, files: list[str], options: argparse.Namespace, out: Path
     return dict(json.loads(out.read_text()))
 
 
+def lines_after(before: str, after: str) -> dict[int, int]:
+    """Returns the line of a ported text for each line of the text before."""
+    one, other = before.splitlines(), after.splitlines()
+    found: dict[int, int] = {}
+    for kind, start, end, first, last in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind in ("equal", "replace") and last > first:
+            found.update((at + 1, min(first + at - start, last - 1) + 1) for at in range(start, end))
+    return found
+
+
+def lost(ran: Iterable[Place], reached: Iterable[Place], roots: Sequence[Path]) -> set[Place]:
+    """Returns the sites on whose lines nothing is called after the port."""
+    called = {(path, line) for path, begin, _, end, _ in reached for line in range(begin, end + 1)}
+    lines: dict[str, dict[int, int]] = {}
+    found = set()
+    for place in ran:
+        path, begin, _, end, _ = place
+        if path not in lines:
+            lines[path] = lines_after(*((root / path).read_text(encoding="utf-8") for root in roots))
+        if not any((path, lines[path].get(line)) in called for line in range(begin, end + 1)):
+            found.add(place)
+    return found
+
+
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Measures a package before and after its port, each in a copy."""
     with tempfile.TemporaryDirectory() as folder:
@@ -183,13 +214,15 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         subprocess.run([*port, *files], cwd=after, check=True, stdout=sys.stderr)
         again = subprocess.run([*port, "--check", *files], cwd=after, capture_output=True, check=False)
         first, second = (measure(root, files, options, root.with_suffix(".json")) for root in roots)
-    ran, left = ({tuple(one["place"]) for one in some["calls"]} for some in (first, second))
+        ran, left = ({tuple(one["place"]) for one in some["calls"]} for some in (first, second))
+        gone = lost(ran, map(tuple, second["reached"]), roots)
     count, rest = (sum(one["calls"] for one in some["calls"]) for some in (first, second))
     tests = {name for name, outcome in first["outcomes"].items() if second["outcomes"].get(name) != outcome}
     return {
         "sites": len(ran),
-        "rewritten": len(ran) - len(left),
-        "share": 1 - len(left) / len(ran) if ran else 1.0,
+        "lost": len(gone),
+        "rewritten": len(ran) - len(gone) - len(left),
+        "share": 1 - (len(gone) + len(left)) / len(ran) if ran else 1.0,
         "calls": count,
         "calls_left": rest,
         "tests": Counter(first["outcomes"].values()),
