@@ -105,18 +105,18 @@ def facts_of(name: str, said: dict[str, object]) -> Facts:
         ValueError: if it says an unknown fact, or something unknown of one.
     """
     key = tuple(said.items())
-    if key not in _KNOWN:
+    known = _KNOWN.get(key)
+    if known is None:
         for fact, word in key:
             if fact not in _WORDS:
                 raise ValueError(f"op {name!r} says the fact {fact!r}; the facts are {', '.join(_WORDS)}")
             if word not in _WORDS[fact]:
-                known = " or ".join(map(repr, _WORDS[fact]))
-                raise ValueError(f"op {name!r} says {fact}={word!r}; it is {known}, or left out")
-        facts = Facts(**said)  # type: ignore[arg-type]
-        if facts.gives == "bool" or facts.takes.startswith("integer"):
-            facts = facts._replace(gradient="zero", finite="yes")
-        _KNOWN[key] = facts
-    return _KNOWN[key]
+                words = " or ".join(map(repr, _WORDS[fact]))
+                raise ValueError(f"op {name!r} says {fact}={word!r}; it is {words}, or left out")
+        if said.get("gives") == "bool" or said.get("takes", "") in ("integer", "integer or boolean"):
+            said = said | {"gradient": "zero", "finite": "yes"}
+        known = _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
+    return known
 
 
 class OpParameter:

@@ -115,6 +115,15 @@ def test_every_primitive_on_tensors_has_a_rule_or_a_reason() -> None:
     assert RULES.keys() | LOOPED.keys() <= OPS.keys()
 
 
+@pytest.mark.parametrize("op", sorted(op for op in OPS if OPS[op].facts.along == "axes"))
+def test_a_reduction_keeps_its_axes(op: str) -> None:
+    cube = np.stack([X, X[::-1]])
+    for axis in (None, 1, -2):
+        found = ops.vmap(lambda x, axis=axis: OPS[op].function(x, axis=axis, keepdims=True))(cube)
+        wanted = [OPS[op].function(x, axis=axis, keepdims=True) for x in cube]
+        np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-6)
+
+
 @pytest.mark.parametrize("op", sorted(op for op, row in SAMPLES.items() if row.cases and (op in RULES or follows(op))))
 def test_an_op_with_a_rule_runs_once(op: str, once_per_slice: list[str]) -> None:
     item, dtype = SAMPLES[op].cases[0], first_dtype(op)

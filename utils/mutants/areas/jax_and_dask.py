@@ -207,6 +207,15 @@ MUTANTS = [
         why="each block is sorted alone",
     ),
     Mutant(
+        name="standard-names-come-last",
+        module="emberharmony/backend/arrayapi/library.py",
+        function="Library.function",
+        original="(*OPS[op].aliases, op)",
+        replacement="(op, *OPS[op].aliases)",
+        tests=(f"{OVER_THE_STANDARD} -k by_its_names",),
+        why="an extended namespace computes transposes by a function of NumPy's name that does something else",
+    ),
+    Mutant(
         name="standard-cumulative-booleans",
         module="emberharmony/backend/arrayapi/reductions.py",
         function="_Reductions._cumulative",

@@ -220,7 +220,7 @@ MUTANTS = [
         name="ops-constants-that-are-not-said",
         module="emberharmony/core/registry.py",
         function="facts_of",
-        original='facts.gives == "bool" or facts.takes.startswith("integer")',
+        original='said.get("gives") == "bool" or said.get("takes", "") in ("integer", "integer or boolean")',
         replacement="False",
         tests=("tests/core/test_registry.py", "tests/conformance/test_gradients.py -k equal"),
         why="a comparison has no derivative, where it is zero",
