@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     # Imported here, because `import emberharmony` loads nothing of `core`.
     from emberharmony.core.state.collector import PausedCollector
 
-    with PausedCollector():
+    with PausedCollector(lasting=True):
         module = importlib.import_module(_LAZY[name])
     value = module if module.__name__ == f"emberharmony.{name}" else getattr(module, name)
     globals()[name] = value

@@ -214,7 +214,7 @@ def ops_init() -> str:
     lines.append("import typing as _typing\n\n")
     lines.append("from emberharmony.core.state.collector import PausedCollector as _PausedCollector\n\n")
     lines.append("if _typing.TYPE_CHECKING:\n    from emberharmony import distributed as distributed\n\n")
-    lines.append("with _PausedCollector():\n")
+    lines.append("with _PausedCollector(lasting=True):\n")
     # The categories come first: importing the module `ops.device` binds `ops.device`, which must end up a function.
     for module in sorted(imports, key=lambda module: (not module.startswith("emberharmony.ops."), module)):
         names = [(name, name) for name in sorted(imports[module], key=str.lower)]

@@ -8,7 +8,7 @@ from emberharmony.core.state.collector import PausedCollector as _PausedCollecto
 if _typing.TYPE_CHECKING:
     from emberharmony import distributed as distributed
 
-with _PausedCollector():
+with _PausedCollector(lasting=True):
     from emberharmony.ops.activation import (
         celu as celu,
         elu as elu,

@@ -8,20 +8,10 @@ other tensors are read on the host and checked; a gradient by one of these, or b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.random import Generator, generator_of
-from emberharmony.backend.shared.random_parameters import (
-    CHANCE,
-    FROM_ZERO,
-    POSITIVE,
-    Domain,
-    check_fits_shape,
-    floating,
-    number,
-    on_host,
-    trials,
-)
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ShapeError
@@ -44,6 +34,11 @@ from emberharmony.ops.reduction import argmax
 from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
 from emberharmony.ops.solver import cholesky
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import random_parameters as checks
+else:
+    checks = Deferred("emberharmony.backend.shared.random_parameters")
 
 _DISCRETE = "the draws are discrete"
 _REASONS = {"poisson": _DISCRETE, "binomial": _DISCRETE}
@@ -79,7 +74,7 @@ def random_multivariate_normal(
         >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
         (3, 2)
     """
-    wanted = floating(dtype)
+    wanted = checks.floating(dtype)
     centre, matrix = cast(mean, wanted), cast(cov, wanted)
     if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
         raise ShapeError(
@@ -88,7 +83,7 @@ def random_multivariate_normal(
         )
     batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
     drawn = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    check_fits_shape("the mean and the covariance", batch, drawn)
+    checks.check_fits_shape("the mean and the covariance", batch, drawn)
     noise = random_normal((*drawn, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
     noise = expand_dims(to_device(noise, get_device(matrix)), -1)
     return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
@@ -112,12 +107,12 @@ def random_bernoulli(
         ArgumentError: if `p` is a number outside [0, 1].
         ShapeError: if a tensor does not broadcast to the shape.
     """
-    chance: Any = number("p", p, CHANCE)
+    chance: Any = checks.number("p", p, checks.CHANCE)
     uniform = random_uniform(shape, seed=seed, generator=generator)
     if chance is None:
         chance = parameter("p", constant("p", p, _DISCRETE), uniform.shape)
         uniform = to_device(uniform, get_device(chance))
-    return cast(less(uniform, chance), floating(dtype))
+    return cast(less(uniform, chance), checks.floating(dtype))
 
 
 @op
@@ -136,7 +131,7 @@ def random_poisson(
     Raises:
         ArgumentError: if a mean is negative or not finite.
     """
-    return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, FROM_ZERO))
+    return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
 
 
 @op
@@ -158,8 +153,8 @@ def random_binomial(
     Raises:
         ArgumentError: if a count or a probability is outside its range.
     """
-    known = trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
-    return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, CHANCE))
+    known = checks.trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
+    return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, checks.CHANCE))
 
 
 @op
@@ -178,9 +173,9 @@ def random_exponential(
     Raises:
         ArgumentError: if a number is negative or not finite.
     """
-    if number("scale", scale, FROM_ZERO) is None:
+    if checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scaled(_drawn("standard_exponential", shape, dtype, seed, generator), scale=scale)
-    return _drawn("exponential", shape, dtype, seed, generator, scale=(scale, FROM_ZERO))
+    return _drawn("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
 
 
 @op
@@ -200,9 +195,13 @@ def random_gamma(
     Raises:
         ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
     """
-    if number("scale", scale, FROM_ZERO) is None:
-        return scaled(_drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO)), scale=scale)
-    return _drawn("gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO), scale=(scale, FROM_ZERO))
+    if checks.number("scale", scale, checks.FROM_ZERO) is None:
+        return scaled(
+            _drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)), scale=scale
+        )
+    return _drawn(
+        "gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO), scale=(scale, checks.FROM_ZERO)
+    )
 
 
 @op
@@ -222,7 +221,7 @@ def random_beta(
     Raises:
         ArgumentError: if a value is not positive or not finite.
     """
-    return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, POSITIVE), beta=(beta, POSITIVE))
+    return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE))
 
 
 @op
@@ -243,13 +242,15 @@ def random_gumbel(
         ArgumentError: if a number is not finite, or if `scale` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
     """
-    shift, factor = number("loc", loc), number("scale", scale, FROM_ZERO)
+    shift, factor = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
         if shift is None or factor is None:
             return scaled(_drawn("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
-        return _drawn("gumbel", shape, dtype, seed, generator, loc=(shift, Domain()), scale=(factor, FROM_ZERO))
+        return _drawn(
+            "gumbel", shape, dtype, seed, generator, loc=(shift, checks.Domain()), scale=(factor, checks.FROM_ZERO)
+        )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
-    wanted = floating(dtype)
+    wanted = checks.floating(dtype)
     uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
     logarithms = cast(log(negative(log(uniform))), wanted)
     if shift is None or factor is None:
@@ -275,9 +276,9 @@ def random_laplace(
         ArgumentError: if a number is not finite, or if `scale` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
     """
-    if number("loc", loc) is None or number("scale", scale, FROM_ZERO) is None:
+    if checks.number("loc", loc) is None or checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scaled(_drawn("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
-    return _drawn("laplace", shape, dtype, seed, generator, loc=(loc, Domain()), scale=(scale, FROM_ZERO))
+    return _drawn("laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO))
 
 
 @op
@@ -298,7 +299,8 @@ def random_truncated_normal(
         ArgumentError: if a number is not finite, or if `stddev` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
     """
-    loc, scale, wanted = number("mean", mean), number("stddev", stddev, FROM_ZERO), floating(dtype)
+    loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
+    wanted = checks.floating(dtype)
     values = source_of(seed, generator).truncated_normal(shape, wanted)
     if loc is None or scale is None:
         return scaled(convert_to_tensor(values, wanted), mean=mean, stddev=stddev)
@@ -337,7 +339,7 @@ def _drawn(
     seed: Any,
     generator: Generator | None,
     *known: Any,
-    **parameters: tuple[Any, Domain],
+    **parameters: tuple[Any, checks.Domain],
 ) -> Tensor:
     """Returns random numbers of a distribution of `numpy.random.Generator`, drawn on the host.
 
@@ -345,14 +347,14 @@ def _drawn(
         known: parameters that are read and checked already.
         parameters: other parameters by name, each with its domain.
     """
-    wanted = floating(dtype)
+    wanted = checks.floating(dtype)
     host = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
     values = source_of(seed, generator).draw(law, shape, *known, *host)
     return convert_to_tensor(values.astype("float64" if wanted is float64 else "float32"), wanted)
 
 
-def _read(law: str, name: str, value: Any, shape: Shape, domain: Domain) -> Any:
-    known = number(name, value, domain)
+def _read(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:
+    known = checks.number(name, value, domain)
     if known is not None:
         return known
-    return on_host(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)
+    return checks.on_host(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)

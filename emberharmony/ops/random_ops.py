@@ -22,19 +22,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.random import Generator, generator_of
-from emberharmony.backend.shared.random_parameters import (
-    CHANCE,
-    FROM_ZERO,
-    below,
-    check_between,
-    check_bounds,
-    check_fits_shape,
-    floating,
-    integral,
-    number,
-    on_host,
-    size_of,
-)
 from emberharmony.backend.shared.random_streams import HOST, start_streams
 from emberharmony.core.axes import normalized
 from emberharmony.core.deferred import Deferred
@@ -55,8 +42,10 @@ from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import random_bodies
+    from emberharmony.backend.shared import random_parameters as checks
 else:
     random_bodies = Deferred("emberharmony.backend.shared.random_bodies")
+    checks = Deferred("emberharmony.backend.shared.random_parameters")
 
 
 @op
@@ -137,8 +126,8 @@ def random_normal(
         >>> ops.greater(ops.random_normal((2, 2), mean=[-1000.0, 1000.0], seed=0), 0.0).tolist()
         [[False, True], [False, True]]
     """
-    loc, scale = number("mean", mean), number("stddev", stddev, FROM_ZERO)
-    wanted, source = floating(dtype), generator_of(seed, generator)
+    loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
+    wanted, source = checks.floating(dtype), generator_of(seed, generator)
     if loc is None or scale is None:
         values = (
             standard_normal(shape, dtype)
@@ -178,8 +167,8 @@ def random_uniform(
         >>> ops.floor(ops.random_uniform((2, 2), [0.0, 7.0], [1.0, 8.0], seed=0)).tolist()
         [[0.0, 7.0], [0.0, 7.0]]
     """
-    low, high = number("minval", minval), number("maxval", maxval)
-    wanted, source = floating(dtype), generator_of(seed, generator)
+    low, high = checks.number("minval", minval), checks.number("maxval", maxval)
+    wanted, source = checks.floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
         values = (
             standard_uniform(shape, dtype)
@@ -192,9 +181,9 @@ def random_uniform(
             return standard_uniform(shape, dtype)
         if wanted.bits > 16:  # rounding to half precision can give 1
             return _from(source, wanted, lambda source: source.uniform(shape, wanted))
-    check_bounds(low, high, wanted)
+    checks.check_bounds(low, high, wanted)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
-    limit = max(low, below(high, wanted))
+    limit = max(low, checks.below(high, wanted))
     if source is not None:
 
         def within(source: Generator) -> Any:
@@ -238,10 +227,10 @@ def random_randint(
     """
     wanted = int64 if dtype is None else as_dtype(dtype)
     low, high = (
-        integral(name, value if isinstance(value, int) else to_numpy(value), shape)
+        checks.integral(name, value if isinstance(value, int) else to_numpy(value), shape)
         for name, value in (("minval", minval), ("maxval", maxval))
     )
-    check_between(low, high, wanted)
+    checks.check_between(low, high, wanted)
     return _from(source_of(seed, generator), wanted, lambda source: source.integers(shape, low, high, wanted))
 
 
@@ -257,7 +246,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
         >>> sorted(ops.random_permutation(4).tolist())
         [0, 1, 2, 3]
     """
-    n = size_of(x)
+    n = checks.size_of(x)
     if n is not None:
         return _from(source_of(seed, generator), int64, lambda source: source.permutation(n))
     return random_shuffle(x, axis, seed, generator)
@@ -292,13 +281,17 @@ def random_choice(
     Raises:
         ArgumentError: if there are not enough integers or slices to draw from, or if `p` does not hold probabilities.
     """
-    n = size_of(a)
+    n = checks.size_of(a)
     pool = None
     if n is None:
         pool = convert_to_tensor(a)
         normalized(0, len(pool.shape))
         n = pool.shape[0]
-    weights = None if p is None else on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, CHANCE)
+    weights = (
+        None
+        if p is None
+        else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, checks.CHANCE)
+    )
     places = source_of(seed, generator).choice(n, shape, replace, weights)
     return convert_to_tensor(places) if pool is None else take(pool, places, 0)
 
@@ -322,7 +315,7 @@ def dropout(
         ArgumentError: if `rate` is a number outside its range.
         ShapeError: if `rate` or `noise_shape` does not broadcast to the shape of `inputs`.
     """
-    dropped = number("rate", rate)
+    dropped = checks.number("rate", rate)
     if dropped is not None and not 0.0 <= dropped <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
     kept = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
@@ -331,7 +324,7 @@ def dropout(
         shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
     noise = random_uniform(shape, seed=seed, generator=generator)
     if noise_shape is not None:
-        check_fits_shape("noise_shape", noise.shape, inputs.shape)
+        checks.check_fits_shape("noise_shape", noise.shape, inputs.shape)
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
     divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else kept
     return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
@@ -358,7 +351,7 @@ def parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> 
     own = dtype_of(tensor)
     if own.is_complex:
         raise DTypeError(f"{name} is real, not {own.name}")
-    check_fits_shape(name, tensor.shape, shape)
+    checks.check_fits_shape(name, tensor.shape, shape)
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 
 
@@ -366,7 +359,7 @@ def scaled(values: Tensor, **parameters: Any) -> Tensor:
     """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
     found: list[Any] = []
     for name, value in parameters.items():
-        known = number(name, value)
+        known = checks.number(name, value)
         if known is None:
             tensor = parameter(name, value, values.shape, dtype_of(values))
             values = to_device(values, get_device(tensor))

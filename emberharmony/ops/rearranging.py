@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.shape import plane
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -15,8 +14,10 @@ from emberharmony.ops.shape import flip, reshape, swapaxes, transpose
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import rearranging as shared_rearranging
+    from emberharmony.backend.shared import shape as shared_shape
 else:
     shared_rearranging = Deferred("emberharmony.backend.shared.rearranging")
+    shared_shape = Deferred("emberharmony.backend.shared.shape")
 
 
 @op
@@ -42,7 +43,7 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
         >>> ops.rot90([[1, 2], [3, 4]]).tolist()
         [[2, 4], [1, 3]]
     """
-    axes = plane(axes, len(array.shape))
+    axes = shared_shape.plane(axes, len(array.shape))
     k = as_index(k) % 4
     if k == 0:
         return array

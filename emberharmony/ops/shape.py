@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from emberharmony.backend.promote import normalized, single
-from emberharmony.backend.shared import shape as shared
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import DTypeError, ShapeError
@@ -20,8 +19,10 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.tensor import cast, convert_to_tensor, on_host
 
 if TYPE_CHECKING:
+    from emberharmony.backend.shared import shape as shared
     from emberharmony.ops import indexing
 else:
+    shared = Deferred("emberharmony.backend.shared.shape")
     indexing = Deferred("emberharmony.ops.indexing")  # which imports this module
 
 

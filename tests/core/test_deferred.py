@@ -63,7 +63,8 @@ def test_type_checkers_see_the_module_that_is_deferred() -> None:
 
 
 def test_the_import_of_ops_loads_no_deferred_module() -> None:
-    modules = sorted({module for _, _, module in stand_ins()})
+    # A module of ops stands for another one of ops to avoid a circle of imports.
+    modules = sorted({module for _, _, module in stand_ins() if not module.startswith("emberharmony.ops.")})
     code = f"import sys, emberharmony.ops; print([name for name in {modules} if name in sys.modules])"
     environment = {name: value for name, value in os.environ.items() if name != "EMBERHARMONY_BACKEND"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)

@@ -8,19 +8,27 @@ from collections.abc import Sequence
 from copy import copy
 from itertools import islice, repeat
 from operator import length_hint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.shared import random_normal
-from emberharmony.backend.shared.random_parameters import Array, size_of
-from emberharmony.backend.shared.random_state import VERSION, State, StateReader, restored, saved
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, float32, float64, int64, uint64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, RangeError, brief
 from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.state.draws import recording, refuse_effect, watched
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import random_normal, random_parameters, random_state
+    from emberharmony.backend.shared import shape as shared_shape
+    from emberharmony.backend.shared.random_parameters import Array
+    from emberharmony.backend.shared.random_state import State
+else:
+    random_normal = Deferred("emberharmony.backend.shared.random_normal")
+    random_parameters = Deferred("emberharmony.backend.shared.random_parameters")
+    random_state = Deferred("emberharmony.backend.shared.random_state")
+    shared_shape = Deferred("emberharmony.backend.shared.shape")
 
 _PARTS = ("_source", "_sequence", "_children")
 """The attributes of a generator."""
@@ -88,8 +96,8 @@ class Generator:
         entropy: Any = self._sequence.entropy
         key = [int(number) for number in self._sequence.spawn_key]
         return {
-            "version": VERSION,
-            **saved(self._rng),
+            "version": random_state.VERSION,
+            **random_state.saved(self._rng),
             "entropy": f"{entropy:x}",
             "spawn_key": key,
             "spawned": spawned,
@@ -107,9 +115,9 @@ class Generator:
 
     def loading(self, state: State) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
-        reader = StateReader("the state of a Generator", state)
+        reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()
-        source = restored(reader, "Philox")
+        source = random_state.restored(reader, "Philox")
         spawned = reader.integer("spawned", 0, _MOST_CHILDREN)
         sequence = np.random.SeedSequence(
             reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned
@@ -141,7 +149,7 @@ class Generator:
             ArgumentTypeError: if n is not an integer.
             RangeError: if n is 2**32 or more.
         """
-        count = size_of(n)
+        count = random_parameters.size_of(n)
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         if count >= 2**32:
@@ -159,11 +167,11 @@ class Generator:
 
     def uniform(self, shape: Any, dtype: DType = float32) -> Array:
         """Returns uniform numbers in [0, 1), as float64 if that is the dtype, else as float32 multiples of 2**-24."""
-        return np.asarray(self._rng.random(as_shape(shape), _native(dtype)))
+        return np.asarray(self._rng.random(shared_shape.as_shape(shape), _native(dtype)))
 
     def normal(self, shape: Any, dtype: DType = float32, mean: float = 0.0, stddev: float = 1.0) -> Array:
         """Returns normal numbers, as float64 if that is the dtype, else as float32."""
-        drawn = _normal(self._rng, as_shape(shape), dtype)
+        drawn = _normal(self._rng, shared_shape.as_shape(shape), dtype)
         if (mean, stddev) != (0.0, 1.0):  # in place, because a new array costs a tenth of the draw
             drawn *= stddev
             drawn += mean
@@ -174,7 +182,7 @@ class Generator:
         # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
-        values = _normal(rng, as_shape(shape), dtype)
+        values = _normal(rng, shared_shape.as_shape(shape), dtype)
         outside = np.abs(values) > 2
         while outside.any():
             values[outside] = _normal(rng, (int(outside.sum()),), dtype)
@@ -190,7 +198,7 @@ class Generator:
         if not np.all(np.less(low, high)):
             raise ArgumentError(f"there is no integer from {brief(low)} up to, but not including, {brief(high)}")
         wide = np.uint64 if dtype is uint64 else np.int64
-        return np.asarray(self._rng.integers(low, high, as_shape(shape), wide))
+        return np.asarray(self._rng.integers(low, high, shared_shape.as_shape(shape), wide))
 
     def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
         """Returns numbers of a distribution of `numpy.random.Generator`.
@@ -204,7 +212,7 @@ class Generator:
             ArgumentError: if NumPy does not accept the parameters.
         """
         try:
-            return np.asarray(getattr(self._rng, distribution)(*parameters, size=as_shape(shape)))
+            return np.asarray(getattr(self._rng, distribution)(*parameters, size=shared_shape.as_shape(shape)))
         except ValueError as error:
             raise ArgumentError(str(error)) from error
 
@@ -225,7 +233,7 @@ class Generator:
             ArgumentError: if the probabilities do not fit, or there are too few indices to draw without replacement.
         """
         try:
-            return np.asarray(self._rng.choice(n, as_shape(shape), replace, p))
+            return np.asarray(self._rng.choice(n, shared_shape.as_shape(shape), replace, p))
         except ValueError as error:
             raise ArgumentError(str(error)) from error
 

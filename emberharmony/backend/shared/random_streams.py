@@ -7,14 +7,20 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable
 from operator import length_hint
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from emberharmony.backend.shared.random import Generator, checked_seed, fresh_seed
-from emberharmony.backend.shared.random_state import VERSION, State, StateReader
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import BackendMismatchError
 from emberharmony.core.state.draws import refuse_effect, watched
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import random_state
+    from emberharmony.backend.shared.random_state import State, StateReader
+else:
+    random_state = Deferred("emberharmony.backend.shared.random_state")
 
 S = TypeVar("S")
 
@@ -124,7 +130,7 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
     seed = _Process.seed
     value = None if seed.value is None else f"{seed.value:x}"
     return {
-        "version": VERSION,
+        "version": random_state.VERSION,
         "backend": backend,
         "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.forked},
         "host": HOST.get().state_dict(),
@@ -140,7 +146,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
         ArgumentError: if it is damaged or has a later version.
         BackendMismatchError: if it is the state of another backend.
     """
-    reader = StateReader(_STATE, state)
+    reader = random_state.StateReader(_STATE, state)
     reader.check_version()
     if not isinstance(reader.state.get("backend"), str):
         raise reader.damaged("backend", "the name of a backend")
