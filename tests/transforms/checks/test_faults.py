@@ -97,6 +97,8 @@ def test_births_of_elementwise_ops_are_counted(backend: str) -> None:
         count = len(row.cases[0].args)
         if not row.elementwise or count > 2 or is_safe(OPS[op]) or row.cases[0].kwargs:
             continue
+        if not all(isinstance(x, np.ndarray) and x.dtype.kind != "i" for x in row.cases[0].args):  # cast, ldexp
+            continue
         given = [x.reshape(-1) for x in np.meshgrid(*[np.float32(EDGES)] * count)]
         results = floats(OPS[op].function(*given))
         nan, infinite = (next((found for y in results if (found := kind(y).sum())), 0) for kind in (np.isnan, np.isinf))
