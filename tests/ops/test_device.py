@@ -4,6 +4,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -117,3 +119,40 @@ def test_the_meta_device_of_torch_keeps_its_name() -> None:
     torch = pytest.importorskip("torch")
     with ops.use_backend("torch"):
         assert ops.get_device(torch.empty(2, device="meta")) == "meta"
+
+
+DEVICES: dict[str, Callable[..., Any]] = {
+    "arange": lambda **options: ops.arange(3, **options),
+    "range of floats": lambda **options: ops.arange(0.0, 1.0, 0.25, **options),
+    "asarray": lambda **options: ops.asarray(ops.ones(2), **options),
+    "convert_to_tensor": lambda **options: ops.convert_to_tensor([1.0], **options),
+    "empty": lambda **options: ops.empty((2,), **options),
+    "eye": lambda **options: ops.eye(2, 3, 1, **options),
+    "eye of nothing": lambda **options: ops.eye(0, **options),
+    "full": lambda **options: ops.full((2,), 1.5, **options),
+    "full of a tensor": lambda **options: ops.full((2,), ops.asarray([1.0, 2.0]), **options),
+    "full_like": lambda **options: ops.full_like(ops.ones((2, 3)), 2, **options),
+    "identity": lambda **options: ops.identity(2, **options),
+    "linspace": lambda **options: ops.linspace(0.0, 1.0, 3, **options),
+    "logspace": lambda **options: ops.logspace(0.0, 1.0, 3, **options),
+    "geomspace": lambda **options: ops.geomspace(1.0, 2.0, 3, **options),
+    "ones": lambda **options: ops.ones((2,), **options),
+    "ones_like": lambda **options: ops.ones_like(ops.ones((2, 3)), **options),
+    "tri": lambda **options: ops.tri(2, **options),
+    "zeros": lambda **options: ops.zeros((2,), **options),
+    "zeros_like": lambda **options: ops.zeros_like(ops.ones((2, 3)), **options),
+    "zeros_like of integers": lambda **options: ops.zeros_like(ops.asarray([1, 2]), **options),
+    "to_device": lambda device: ops.to_device(ops.ones((2, 3)), device),
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_device_is_looked_at_wherever_it_is_given(name: str, backend: str) -> None:
+    made = DEVICES[name]
+    there = made(device="cpu")
+    assert ops.get_device(there).startswith("cpu")
+    if name != "to_device" and "empty" not in name:
+        assert ops.dtype(there) == ops.dtype(made())
+        assert ops.to_numpy(there).tolist() == ops.to_numpy(made()).tolist()
+    with pytest.raises(DeviceError):
+        made(device="nowhere")

@@ -58,3 +58,13 @@ def test_only_vectors_of_natural_numbers_are_counted(backend: str) -> None:
     for weights in ([1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]]):  # a library may broadcast some of them
         with pytest.raises(errors.ShapeError):
             ops.bincount([0, 1], weights)
+
+
+def test_edges_move_with_the_ends_unless_these_are_given(backend: str) -> None:
+    def edges(x: Any, limits: Any) -> Any:
+        return ops.sum(ops.histogram(x, 2, limits)[1])
+
+    x = ops.array([0.5, 0.0, 1.0])
+    assert ops.grad(lambda x: edges(x, None))(x).tolist() == [0.0, 1.5, 1.5]
+    assert ops.grad(lambda x: ops.add(edges(x, (0.0, 1.0)), ops.sum(x)))(x).tolist() == [1.0, 1.0, 1.0]
+    assert ops.grad(lambda x: ops.add(edges(x, None), ops.sum(x)))(ops.zeros((0,))).tolist() == []
