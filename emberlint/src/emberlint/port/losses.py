@@ -1,0 +1,225 @@
+"""The statements that compute a loss, which become a function that ops differentiate."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from emberlint.knowledge.signatures import UntranslatableError
+from emberlint.source.source_file import SourceFile
+
+# Methods of tensors, and functions, that prepare data; a model is never called like them.
+_OF_DATA = frozenset(
+    {"cpu", "cuda", "detach", "float", "long", "reshape", "size", "squeeze", "to", "unsqueeze", "view"}
+)
+_BUILTINS = frozenset({"enumerate", "float", "int", "len", "next", "print", "range"})
+_SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Loss(NamedTuple):
+    """The statements that compute a loss: their list, the first and the last that assigns it, and `backward`.
+
+    `kept` are the names that they bind and that are read afterwards.
+    """
+
+    body: Sequence[ast.stmt]
+    first: int
+    last: int
+    backward: int
+    kept: tuple[str, ...] = ()
+
+    @property
+    def region(self) -> Sequence[ast.stmt]:
+        """The statements from the first to the last."""
+        return self.body[self.first : self.last + 1]
+
+
+def loss_of(file: SourceFile, call: ast.Call) -> Loss:
+    """Returns the statements that compute the loss of a call of `backward`.
+
+    Raises:
+        UntranslatableError: if these are not known.
+    """
+    assert isinstance(call.func, ast.Attribute)
+    receiver, statement = call.func.value, file.parent(call)
+    body = body_of(file, statement)
+    if call.args or call.keywords or not isinstance(statement, ast.Expr) or body is None:
+        raise UntranslatableError("it is given a gradient or an option, or its result is used")
+    if not isinstance(receiver, ast.Name) or call.lineno != call.end_lineno:
+        raise UntranslatableError("the loss has no name")
+    at = body.index(statement)
+    assigning = [i for i, one in enumerate(body[:at]) if receiver.id in _bound(one)]
+    if not assigning:
+        raise UntranslatableError(f"`{receiver.id}` is computed in another block")
+    last = assigning[-1]
+    first = _first(file, body, last)
+    loss = Loss(body, first, last, at)
+    return loss._replace(kept=_kept(file, loss, receiver.id))
+
+
+def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
+    """Returns the place of the first statement that computes, with a model, what the loss is computed from.
+
+    Raises:
+        UntranslatableError: if a name is computed with one before the block, in the same pass of its loop.
+    """
+    needed, first = _loaded(body[last]), last
+    for at in range(last, -1, -1):
+        one = body[at]
+        if not needed & _bound(one):
+            continue
+        needed |= _loaded(one)
+        if at == last or _may_call_model(file, one):
+            first = at
+    above: ast.AST | None = file.parent(body[0])
+    while above is not None and not isinstance(above, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
+        around = body_of(file, above) or ()
+        earlier = around[: around.index(above)] if isinstance(above, ast.stmt) and around else ()
+        if any(needed & _bound(one) and _may_call_model(file, one) for one in earlier):
+            raise UntranslatableError("what it is computed from is computed in another block")
+        above = file.parent(above)
+    return first
+
+
+def _may_call_model(file: SourceFile, statement: ast.stmt) -> bool:
+    """Returns whether a statement may compute with parameters: it calls more than functions of libraries."""
+    return any(isinstance(one, ast.Call) and not _is_of_library(file, one) for one in ast.walk(statement))
+
+
+def _is_of_library(file: SourceFile, call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return file.native(function) is not None or function.attr in _OF_DATA
+    return file.native(function) is not None or getattr(function, "id", "") in _BUILTINS
+
+
+def _kept(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...]:
+    """Returns the names that the statements of a loss bind and that are read after it, if they can be moved.
+
+    Raises:
+        UntranslatableError: if a name is read between them and `backward`, or a statement is of another form.
+    """
+    region, lines = loss.region, range(loss.region[0].lineno, (loss.region[-1].end_lineno or 0) + 1)
+    bound = frozenset().union(*map(_bound, region))
+    last = region[-1]
+    if isinstance(last, ast.Assign) and not (len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
+        raise UntranslatableError("the loss is one of several targets")
+    known: set[str] = set()
+    for one in region:
+        if not _is_movable(file, one):
+            raise UntranslatableError("a statement between the model and the loss is no assignment")
+        first = (_loaded(one) & bound) - known
+        if first:
+            raise UntranslatableError(f"`{min(first)}` is assigned from itself")
+        known |= _bound(one)
+    for one in loss.body[loss.last + 1 : loss.backward]:
+        if _loaded(one) & bound or not isinstance(one, ast.Expr):
+            raise UntranslatableError("the loss is used before the gradients are computed")
+    kept: dict[str, None] = {}
+    for node in file.index.nodes(ast.Name):
+        is_read = node.id in bound - {name} and isinstance(node.ctx, ast.Load) and node.lineno not in lines
+        if is_read and not _is_bound_before(file, node):
+            if function_of(file, node) is function_of(file, last):
+                kept[node.id] = None
+            elif function_of(file, last) is None:
+                raise UntranslatableError(f"`{node.id}` is used in a function too")
+    others = [one for one in calls(file) if is_method(one, "backward")]
+    here = function_of(file, last)
+    if kept and len([one for one in others if function_of(file, one) is here]) > 1:
+        raise UntranslatableError(f"`{min(kept)}` is used after the gradients are computed, and there are others")
+    return tuple(kept)
+
+
+def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
+    """Returns whether a statement does the same in a function with more indentation, and begins its line."""
+    start = file.column(statement.lineno, statement.col_offset) - 1
+    if file.lines[statement.lineno - 1][:start].strip() or not isinstance(statement, _SIMPLE):
+        return False
+    if not all(isinstance(one, ast.Name) for one in _targets(statement)):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.NamedExpr):
+            return False
+        is_text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+        if is_text and getattr(node, "lineno", 0) != getattr(node, "end_lineno", 0):
+            return False
+    return not any(_mentions(statement, name) for name in ("zero_grad", "step"))
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Call) and is_method(one, name) for one in ast.walk(node))
+
+
+def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
+    """Returns whether a statement before a name in its own block, or a loop around it, binds it."""
+    child: ast.AST = node
+    for above in file.ancestors(node):
+        if isinstance(above, FUNCTIONS | ast.Module):
+            return False
+        body = body_of(file, child) if isinstance(child, ast.stmt) else None
+        if body is not None:
+            earlier = body[: body.index(child)]
+            if any(node.id in _bound(one) and not _is_loss_region(file, one) for one in earlier):
+                return True
+        if isinstance(above, ast.For | ast.AsyncFor) and node.id in _stored(above.target):
+            return True
+        child = above
+    return False
+
+
+def _is_loss_region(file: SourceFile, statement: ast.stmt) -> bool:
+    """Returns whether `backward` is called after a statement, in its block."""
+    body = body_of(file, statement) or ()
+    return any(isinstance(one, ast.Expr) and is_method(one.value, "backward") for one in body[body.index(statement) :])
+
+
+def function_of(file: SourceFile, node: ast.AST) -> ast.AST | None:
+    """Returns the function around a node, or None."""
+    return next((one for one in file.ancestors(node) if isinstance(one, FUNCTIONS)), None)
+
+
+def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yields the targets of an assignment, those of a tuple one by one."""
+    some = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for one in some:
+        if isinstance(one, ast.Tuple | ast.List):
+            yield from one.elts
+        elif one is not None:
+            yield one
+
+
+def _stored(node: ast.AST) -> frozenset[str]:
+    return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+
+
+def _bound(statement: ast.stmt) -> frozenset[str]:
+    """Returns the names that a statement binds."""
+    return _stored(statement)
+
+
+def _loaded(statement: ast.stmt) -> frozenset[str]:
+    """Returns the names that a statement reads; `x += 1` reads x."""
+    found = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        found.add(statement.target.id)
+    return frozenset(found)
+
+
+def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] | None:
+    """Returns the list of statements that a statement is in."""
+    above = file.parent(statement) if statement is not None else None
+    for name in ("body", "orelse", "finalbody"):
+        some = getattr(above, name, None)
+        if isinstance(some, list) and statement in some:
+            return some
+    return None
+
+
+def calls(file: SourceFile) -> Iterator[ast.Call]:
+    """Yields all calls of a file."""
+    return iter(file.index.nodes(ast.Call))
+
+
+def is_method(node: ast.expr, name: str) -> bool:
+    """Returns whether an expression is a call of a method with a name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
