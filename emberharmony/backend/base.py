@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
-from emberharmony.backend.host_memory import HostMemory
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Direct, Kinds, Promotion
-from emberharmony.backend.shared.device import processor
+from emberharmony.backend.shared.device import HostMemory, processor
 from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection

@@ -5,14 +5,24 @@ Dtype: the parts of complex64 are float32, those of complex128 float64. MLX has 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from emberharmony.backend.shared.shape import check_parts
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, not_equal
-from emberharmony.ops.dtype import dtype
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, inexact, refuse_complex
 from emberharmony.ops.elementary import arctan2, cos, sin
 from emberharmony.ops.math import multiply, negative
 from emberharmony.ops.shape import stack
-from emberharmony.ops.tensor import cast
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import tensor as shared_tensor
+else:
+    shared_tensor = Deferred("emberharmony.backend.shared.tensor")
 
 
 @op(elementwise=True, view=True, takes="all", gives="real", finite="yes")
@@ -103,7 +113,7 @@ def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     return view_as_complex(stack([multiply(abs_, cos(angle)), multiply(abs_, sin(angle))], axis=-1))
 
 
-@op(finite="yes")
+@op(finite="yes", reads="data")
 def view_as_complex(x: TensorLike) -> Tensor:
     """Returns pairs along the last axis as complex numbers; the result may be a copy.
 
@@ -117,7 +127,10 @@ def view_as_complex(x: TensorLike) -> Tensor:
         >>> ops.imag(ops.view_as_complex([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [2.0, 4.0]
     """
-    ...
+    refuse_complex(x)
+    check_parts(x.shape)
+    # A sum with 1j times infinity would be NaN.
+    return convert_to_tensor(shared_tensor.paired(to_numpy(inexact(x))), device=get_device(x))
 
 
 @op(finite="yes")

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
+from emberharmony.core.options import dense
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import inexact
+from emberharmony.ops.shape import ravel
 from emberharmony.ops.sorting import searchsorted
+from emberharmony.ops.tensor import convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import bodies as shared_bodies
+    from emberharmony.backend.shared import histograms as shared_histograms
+else:
+    shared_bodies = Deferred("emberharmony.backend.shared.bodies")
+    shared_histograms = Deferred("emberharmony.backend.shared.histograms")
 
 
 @op
@@ -22,7 +37,7 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     return searchsorted(bins, x, "left" if right else "right")
 
 
-@op
+@op(reads="data")
 def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
     """Returns how often each integer from 0 occurs in a vector, or the sum of its weights.
 
@@ -40,10 +55,16 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
         >>> ops.bincount([0, 2, 2]).tolist()
         [1, 0, 2]
     """
-    ...
+    dense("sparse", sparse)
+    if weights is None:
+        return convert_to_tensor(shared_histograms.counted(to_numpy(x), None, minlength), device=get_device(x))
+    shared_histograms.check_weights(weights, x)
+    weights = inexact(weights)
+    counted = shared_histograms.counted(to_numpy(x), to_numpy(weights), minlength)
+    return to_device(shared_bodies.from_host(counted, weights), get_device(x))
 
 
-@op
+@op(reads="data")
 def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
     """Returns the counts (int64) of elements in bins of equal width, and the edges of the bins.
 
@@ -59,4 +80,7 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
         >>> [part.tolist() for part in ops.histogram([0.0, 1.0, 1.0], 2)]
         [[1, 2], [0.0, 0.5, 1.0]]
     """
-    ...
+    x = inexact(x)
+    counts, steps = shared_histograms.histogram(to_numpy(ravel(x)), bins, range)
+    device = get_device(x)
+    return convert_to_tensor(counts, device=device), to_device(shared_bodies.from_host(steps, x), device)

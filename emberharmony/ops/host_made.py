@@ -9,6 +9,7 @@ from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import bfloat16, default_float
 from emberharmony.core.errors import DTypeError
+from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.types import Tensor
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of
@@ -70,6 +71,8 @@ def _filling(value: Any, dtype: Any) -> Tensor:
     neutral = op_globals.active().backend.dtypes.neutral[dtype]
     if type(value) is complex and neutral.kind not in ("complex", "bool"):
         raise DTypeError(f"the complex number {value} does not fit {neutral.name}")
+    if type(value) is int:
+        check_fits(value, neutral)
     kinds: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
     return convert_to_tensor(kinds.get(neutral.kind, int)(value), dtype)
 

@@ -8,15 +8,29 @@ There, reading out of range returns arbitrary memory, and writing out of range d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import normalized
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import dense
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tensors
-from emberharmony.ops.creation import zeros
+from emberharmony.ops.comparison import equal
+from emberharmony.ops.creation import arange, zeros
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.shape import atleast_1d, stack
+from emberharmony.ops.shape import atleast_1d, concatenate, expand_dims, moveaxis, ravel, stack
+from emberharmony.ops.tensor import cast, convert_to_tensor, on_host, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import indexing as shared_indexing
+    from emberharmony.ops import scattering
+else:
+    shared_indexing = Deferred("emberharmony.backend.shared.indexing")
+    scattering = Deferred("emberharmony.ops.scattering")  # which imports this module
 
 
 @op(elementwise=True)
@@ -51,7 +65,7 @@ def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None 
     ...
 
 
-@op
+@op(reads="data")
 def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | None = -1) -> Tensor:
     """Returns elements of `x` along an axis, by indices that differ for each position on the other axes.
 
@@ -66,7 +80,8 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
         >>> ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).tolist()
         [[2], [3]]
     """
-    ...
+    x, axis = (ravel(x), 0) if axis is None else (x, normalized(axis, len(x.shape))[0])
+    return _picked(x, shared_indexing.places_along(on_host(indices), x.shape, axis))
 
 
 @op(view=True)
@@ -87,10 +102,11 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
         [3, 2, 1]
     """
-    ...
+    parts = key if isinstance(key, tuple) else (key,)
+    return _picked(x, shared_indexing.selected(tuple(map(on_host, parts)), tuple(x.shape)))
 
 
-@op(gradient="zero")
+@op(gradient="zero", reads="data")
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX.
 
@@ -101,7 +117,10 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
         >>> ops.nonzero([0, 5, 6])[0].tolist()
         [1, 2]
     """
-    ...
+    if not x.shape:
+        raise ShapeError("a tensor without axes has no indices")
+    found, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
+    return tuple([convert_to_tensor(each, "int64", device=device) for each in found])
 
 
 @op(reads="host")
@@ -128,7 +147,7 @@ def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]
         >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
         [2, 3]
     """
-    ...
+    return get_item(inputs, shared_indexing.block(tuple(inputs.shape), on_host(start_indices), shape))
 
 
 @op
@@ -144,7 +163,10 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
         [1, 9, 3]
     """
-    ...
+    places = shared_indexing.replaced(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
+    if not places.size:
+        return inputs
+    return take(concatenate([ravel(inputs), ravel(cast(updates, dtype_of(inputs)))]), places)
 
 
 @op(finite="gradient", reads="checks")
@@ -164,7 +186,7 @@ def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence
     return scatter_update(zeros(shape, dtype_of(values), get_device(values)), indices, values, "add")
 
 
-@op(finite="no")
+@op(finite="no", reads="data")
 def scatter_update(
     inputs: TensorLike,
     indices: Tensor | Sequence[Any],
@@ -189,7 +211,7 @@ def scatter_update(
         >>> ops.scatter_update([1, 2, 3], [[0], [0]], [7, 8], "add").tolist()
         [16, 2, 3]
     """
-    ...
+    return scattering.scatter_update(inputs, indices, updates, reduction)
 
 
 @op(view=True)
@@ -200,13 +222,14 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
         >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
     """
-    ...
+    return _picked(x, shared_indexing.on_diagonal(x, offset, axis1, axis2))
 
 
 @op
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
     """Returns the row and column indices (int64) on and below the k-th diagonal of an (n, m) matrix."""
-    ...
+    first, second = map(convert_to_tensor, shared_indexing.triangle(True, n, k, m))
+    return first, second
 
 
 @op
@@ -217,7 +240,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
         >>> [i.tolist() for i in ops.triu_indices(2)]
         [[0, 0, 1], [0, 1, 1]]
     """
-    ...
+    first, second = map(convert_to_tensor, shared_indexing.triangle(False, n, k, m))
+    return first, second
 
 
 @op
@@ -241,7 +265,7 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
     return result
 
 
-@op
+@op(reads="data")
 def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Returns positions in a flattened tensor as one tensor of indices (int64) for each axis of its shape.
 
@@ -252,7 +276,7 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
         >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    ...
+    return tuple([convert_to_tensor(each) for each in shared_indexing.unraveled(host_indices(on_host(indices)), shape)])
 
 
 @op(gradient="zero")
@@ -273,4 +297,12 @@ def one_hot(
         >>> ops.one_hot([0, 2], 3).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    ...
+    dense("sparse", sparse)
+    classes = arange(shared_indexing.class_count(num_classes), device=get_device(x))
+    hits = equal(expand_dims(x, -1), classes)
+    return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)
+
+
+def _picked(x: Tensor, places: Any) -> Tensor:
+    """Returns elements of the flattened `x` at places that the host knows, in their shape."""
+    return take(ravel(x), places) if places.size else zeros(places.shape, dtype_of(x), get_device(x))

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+from emberharmony.backend.host import host_indices
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike
-from emberharmony.ops.indexing import one_hot
+from emberharmony.ops.creation import full
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.indexing import one_hot, scatter_update
 from emberharmony.ops.reduction import any
-from emberharmony.ops.tensor import cast, ndim
+from emberharmony.ops.tensor import cast, ndim, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import segments as shared_segments
+else:
+    shared_segments = Deferred("emberharmony.backend.shared.segments")
 
 
-@op
+@op(reads="data")
 def segment_sum(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
@@ -34,18 +45,18 @@ def segment_sum(
         >>> ops.segment_sum([1, 2, 3], [0, 2, 0]).tolist()
         [4, 0, 2]
     """
-    ...
+    return _segments(data, segment_ids, num_segments, "add")
 
 
-@op
+@op(reads="data")
 def segment_prod(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
     """Returns the product of the slices of each segment; 1 for a segment without slices. See `segment_sum`."""
-    ...
+    return _segments(data, segment_ids, num_segments, "mul")
 
 
-@op
+@op(reads="data")
 def segment_max(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
@@ -57,10 +68,10 @@ def segment_max(
         >>> ops.segment_max([1, 2, 3], [0, 1, 0]).tolist()
         [3, 2]
     """
-    ...
+    return _segments(data, segment_ids, num_segments, "max")
 
 
-@op
+@op(reads="data")
 def segment_min(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
@@ -68,7 +79,7 @@ def segment_min(
 
     The highest value is infinity for floats. NaN propagates. Otherwise it is like `segment_sum`.
     """
-    ...
+    return _segments(data, segment_ids, num_segments, "min")
 
 
 @op
@@ -92,3 +103,16 @@ def multi_hot(
     """
     hits = any(one_hot(inputs, num_classes, axis, "bool", sparse), 1 if ndim(inputs) > 1 else 0)
     return cast(hits, default_float() if dtype is None else dtype)
+
+
+def _segments(
+    data: Tensor, segment_ids: Any, num_segments: int | None, reduction: Literal["add", "mul", "max", "min"]
+) -> Tensor:
+    """Returns slices combined into a tensor of neutral elements."""
+    ids, kind = host_indices(on_host(segment_ids)), dtype_of(data)
+    shared_segments.check_segments(ids.shape, tuple(data.shape))
+    start, count = shared_segments.neutral_element(kind, reduction), shared_segments.segments(ids, num_segments)
+    # Half precision is combined in float32, to keep its digits.
+    wide = cast(data, "float32") if kind.is_floating and kind.bits == 16 else data
+    rows = full((count, *data.shape[1:]), start, dtype_of(wide), get_device(data))
+    return cast(scatter_update(rows, ids.reshape(-1, 1), wide, reduction) if count else rows, kind)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import require_untraced
 from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostArray, Tensor, TensorLike
@@ -14,8 +15,10 @@ from emberharmony.ops.device import to_device
 
 if TYPE_CHECKING:
     import emberharmony.ops.shape as shape_ops
+    from emberharmony.backend.shared import bodies as shared_bodies
     from emberharmony.backend.shared import tensor as shared_tensor
 else:
+    shared_bodies = Deferred("emberharmony.backend.shared.bodies")
     shared_tensor = Deferred("emberharmony.backend.shared.tensor")
     shape_ops = Deferred("emberharmony.ops.shape")  # which imports this module
 
@@ -107,7 +110,7 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
     return convert_to_tensor(x, dtype, device=device, copy=True if copy else None)
 
 
-@op(finite="yes")
+@op(finite="yes", reads="data")
 def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns the bits of `x` reinterpreted as another dtype.
 
@@ -120,7 +123,8 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
         >>> ops.view(ops.cast([1.0], "float32"), "int32").tolist()
         [1065353216]
     """
-    ...
+    wanted = as_dtype(dtype)
+    return shared_bodies.placed(shared_tensor.viewed(to_numpy(x), wanted), wanted)
 
 
 @op(elementwise=True, finite="yes")

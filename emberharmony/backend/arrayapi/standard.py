@@ -7,8 +7,8 @@ import numpy as np
 
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.base import Backend
-from emberharmony.backend.host_memory import native_device, placement_of
 from emberharmony.backend.promote import Promotion
+from emberharmony.backend.shared.device import native_device, placement_of
 from emberharmony.backend.shared.random_bodies import stream_of
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing
-from emberharmony.backend.fallback import BODIES
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.indexing import checked, inside, is_plain
@@ -109,9 +108,9 @@ class _Tensors(Definitions):
         return xp.take_along_axis(source, places, axis=axis)
 
     def selected(self, backend: Any, x: Any, key: Any) -> Any:
-        """Returns the slice that a plain key selects; other keys have a default body."""
+        """Returns the slice that a plain key selects; other keys are left to the body."""
         if not is_plain(key, x.shape):
-            return BODIES["get_item"](backend, x, key)
+            return backend.composed("get_item")(x, key)
         parts = key if key.__class__ is tuple else (key,)
         exact, axis = [], 0
         for part in parts:

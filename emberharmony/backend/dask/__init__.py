@@ -23,7 +23,7 @@ from emberharmony.backend.dask.segments import DaskSegmentsOps
 from emberharmony.backend.dask.shapes import DaskShapeOps
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.discovery import load
-from emberharmony.backend.host_memory import native_device, placement_of
+from emberharmony.backend.shared.device import native_device, placement_of
 from emberharmony.backend.shared.tensor import DLPACK_ERRORS
 from emberharmony.core.errors import ShapeError
 

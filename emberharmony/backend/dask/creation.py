@@ -11,8 +11,7 @@ from dask.utils import parse_bytes
 
 from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.host_memory import native_device
-from emberharmony.backend.shared.device import check_memory
+from emberharmony.backend.shared.device import check_memory, native_device
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float, int64
 from emberharmony.core.errors import OutOfMemoryError

@@ -4,9 +4,5 @@ A backend that defines the op itself never comes here: this package is imported 
 loaded, and a call then costs what the ops of the body cost.
 """
 
-from emberharmony.backend.fallback import arithmetic as arithmetic
-from emberharmony.backend.fallback import indexing as indexing
-from emberharmony.backend.fallback import tensor as tensor
-from emberharmony.backend.fallback import writing as writing
 from emberharmony.backend.fallback.tools import BODIES as BODIES
 from emberharmony.backend.fallback.tools import READING as READING

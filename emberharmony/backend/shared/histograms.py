@@ -63,3 +63,23 @@ def countable(x: np.ndarray) -> np.ndarray:
     if x.size and x.min() < 0:
         raise ArgumentError(f"expected non-negative integers to count, got {int(x.min())}")
     return x.astype(np.int64)
+
+
+def counted(x: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+    """Returns how often each integer from 0 occurs, as int64, or the sums of its weights, as float64.
+
+    Raises:
+        EmberError: as `countable` does.
+    """
+    return np.bincount(countable(x), weights if weights is None else weights.astype(np.float64), minlength)
+
+
+def histogram(x: np.ndarray, bins: int, range: tuple[float, float] | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the counts of the elements of a vector in bins, as int64, and the edges in the dtype of the vector.
+
+    Raises:
+        ArgumentError: if there are no bins or the range is empty.
+    """
+    steps = edges(float(x.min()) if x.size else 0.0, float(x.max()) if x.size else 1.0, bins, range)
+    counts, steps = np.histogram(x, steps.astype(x.dtype))
+    return counts.astype(np.int64), steps

@@ -8,7 +8,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices, plain
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
-from emberharmony.backend.shared.shape import as_shape
+from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.axes import as_index
 from emberharmony.core.errors import (
     ArgumentError,
@@ -266,6 +266,110 @@ def inside(length: int, count: int) -> None:
     """
     if length == 0 and count:
         raise IndexOutOfBoundsError("an axis of length 0 has no elements to index")
+
+
+def places_of(shape: Sequence[int]) -> np.ndarray:
+    """Returns the places of the elements of a tensor in the flattened one."""
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def selected(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
+    """Returns the places in a flattened tensor that a key selects, whose parts are on the host.
+
+    Raises:
+        EmberError: if the key does not fit the shape.
+    """
+    parts = tuple(part for part, _, _ in parts_of(key, shape, lambda part: None))
+    return np.asarray(places_of(shape)[parts])
+
+
+def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
+    """Returns the places in a flattened tensor of indices along an axis that differ for the other axes.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the indices have another number of axes.
+    """
+    where = checked(host_indices(indices), shape[axis])
+    inside(shape[axis], where.size)
+    if where.ndim != len(shape):
+        raise ShapeError(f"indices of shape {where.shape} need as many axes as shape {tuple(shape)}")
+    return np.take_along_axis(places_of(shape), where, axis)
+
+
+def replaced(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
+    """Returns the places of a tensor with a block replaced, in the flattened tensor with the flattened block behind it.
+
+    Raises:
+        EmberError: as `block` does.
+    """
+    places = places_of(shape)
+    places[block(tuple(shape), start, tuple(lengths))] = places.size + places_of(lengths)
+    return places
+
+
+def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
+    """Returns the places of a diagonal in a flattened tensor."""
+    return places_of(matrices(x).shape).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
+
+
+def triangle(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
+    rows, columns = as_shape((n, n if m is None else m))
+    first, second = (np.tril_indices if lower else np.triu_indices)(rows, held(k, rows, columns), columns)
+    return first, second
+
+
+class Scattered:
+    """The places in which updates are written, as rows of the elements that one vector of indices names.
+
+    Attributes:
+        shape: that of the indices without their last axis.
+        rest: the axes of a row.
+        count: the number of rows of the tensor.
+        size: the number of its elements.
+        places: the row of each update.
+        order: the updates in the order of their rows.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the indices do not name positions in the shape.
+    """
+
+    def __init__(self, indices: Any, shape: tuple[int, ...]) -> None:
+        known = columns(indices, shape)
+        lengths, self.rest = shape[: len(known)], shape[len(known) :]
+        self.shape, self.count, self.size = known[0].shape, math.prod(lengths), math.prod(shape)
+        self.places = (
+            np.asarray(np.ravel_multi_index(known, lengths)).reshape(-1) if self.size else known[0].reshape(-1)
+        )
+        self.order = np.argsort(self.places, kind="stable")
+
+    def last(self) -> np.ndarray:
+        """Returns where each row stands among the old rows and the updates behind them: the last update of each."""
+        source = np.arange(self.count)
+        source[self.places[self.order]] = self.count + self.order
+        return source
+
+    def replaced(self, at: np.ndarray) -> np.ndarray:
+        """Returns the same for one new row at each of these places."""
+        source = np.arange(self.count)
+        source[at] = self.count + np.arange(len(at))
+        return source
+
+    def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
+        at, step, count = self.places[self.order], 1, len(self.order)
+        while step < count and (at[step:] == at[:-step]).any():
+            same = np.concatenate([np.zeros(step, bool), at[step:] == at[:-step]])
+            yield np.maximum(np.arange(count) - step, 0), same
+            step *= 2
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the last updates of all places in that order, and these places."""
+        at = self.places[self.order]
+        last = np.flatnonzero(np.concatenate([at[1:] != at[:-1], np.ones(1, bool)]))
+        return last, at[last]
 
 
 def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

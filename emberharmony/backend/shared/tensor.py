@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import to_host
+from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from emberharmony.core.tracing import require_untraced
 
@@ -74,3 +75,19 @@ def check_view(shape: Sequence[int], width: int, wanted: int) -> None:
             f"the last axis of shape {tuple(shape)} has elements of {width} bytes, which do not divide into elements "
             f"of {wanted} bytes"
         )
+
+
+def viewed(x: np.ndarray, wanted: DType) -> np.ndarray:
+    """Returns the bits of an array as elements of another dtype.
+
+    Raises:
+        ShapeError: if the last axis does not divide into such elements.
+    """
+    check_view(x.shape, x.itemsize, wanted.itemsize)
+    return np.ascontiguousarray(x).reshape(x.shape).view(wanted.name)
+
+
+def paired(parts: np.ndarray) -> np.ndarray:
+    """Returns the complex numbers whose real and imaginary parts lie along the last axis."""
+    name, part = ("complex128", np.float64) if parts.dtype == np.float64 else ("complex64", np.float32)
+    return np.ascontiguousarray(parts.astype(part)).view(name)[..., 0]
