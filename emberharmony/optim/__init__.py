@@ -26,7 +26,7 @@ from emberharmony.optim.rules.lion import Lion as Lion
 from emberharmony.optim.rules.muon import Muon as Muon
 from emberharmony.optim.rules.sgd import SGD as SGD
 from emberharmony.optim.scaling import LossScaler as LossScaler
-from emberharmony.optim.vectors import elementwise as elementwise
+from emberharmony.optim.updates import elementwise as elementwise
 from emberharmony.optim.wrappers.accumulate import Accumulate as Accumulate
 from emberharmony.optim.wrappers.averaging import EMA as EMA
 from emberharmony.optim.wrappers.averaging import SWA as SWA

@@ -5,12 +5,11 @@ In `Optimizer.step` the count of steps is a Python number, and so is all that fo
 """
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from emberharmony import ops
-from emberharmony.backend.shared import optimizers
+from emberharmony.transforms.program import HOST
 
 Number: TypeAlias = Any
 """A Python number, or a tensor without axes."""
@@ -33,24 +32,20 @@ def _either(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., N
     return called
 
 
-def _chosen(condition: bool, x: Number, y: Number) -> Number:
-    return x if condition else y
-
-
-add = _either(operator.add, ops.add)
-subtract = _either(operator.sub, ops.subtract)
-multiply = _either(operator.mul, ops.multiply)
-divide = _either(operator.truediv, ops.divide)
-power = _either(math.pow, ops.power)
-sqrt = _either(math.sqrt, ops.sqrt)
-cos = _either(math.cos, ops.cos)
-exp = _either(math.exp, ops.exp)
-log = _either(math.log, ops.log)
-floor = _either(math.floor, ops.floor)
-minimum = _either(min, ops.minimum)
-maximum = _either(max, ops.maximum)
-less = _either(operator.lt, ops.less)
-where = _either(_chosen, ops.where)
+add = _either(HOST["add"], ops.add)
+subtract = _either(HOST["subtract"], ops.subtract)
+multiply = _either(HOST["multiply"], ops.multiply)
+divide = _either(HOST["divide"], ops.divide)
+power = _either(HOST["power"], ops.power)
+sqrt = _either(HOST["sqrt"], ops.sqrt)
+cos = _either(HOST["cos"], ops.cos)
+exp = _either(HOST["exp"], ops.exp)
+log = _either(HOST["log"], ops.log)
+floor = _either(HOST["floor"], ops.floor)
+minimum = _either(HOST["minimum"], ops.minimum)
+maximum = _either(HOST["maximum"], ops.maximum)
+less = _either(HOST["less"], ops.less)
+where = _either(HOST["where"], ops.where)
 
 
 def one_minus_power(base: float, exponent: Number) -> Number:
@@ -58,6 +53,8 @@ def one_minus_power(base: float, exponent: Number) -> Number:
 
     It has the precision of the exponent's dtype.
     """
-    if not base or is_python(exponent):
-        return optimizers.one_minus_power(base, exponent)
+    if not base:
+        return 1.0
+    if is_python(exponent):  # the difference itself would lose digits, because the power is near 1
+        return -math.expm1(exponent * math.log(base))
     return ops.multiply(-1.0, ops.expm1(ops.multiply(exponent, math.log(base))))

@@ -1,77 +1,33 @@
 """The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
-from emberharmony import Buffer, Parameter, ops
-from emberharmony.backend.shared.programs import Program
-from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, replacing, values_of
+from emberharmony import Parameter, ops
+from emberharmony.core.cells.cell import Cell, values_of
 from emberharmony.core.cells.effects import gradients_of, perform
-from emberharmony.core.cells.overwriting import COUNTED, Overwriting
+from emberharmony.core.cells.overwriting import COUNTED
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
-from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim import numbers, pure, vectors
+from emberharmony.optim import numbers, pure
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.recording import recorded
-from emberharmony.optim.rows import Overwritten, Rows, are_same, together
+from emberharmony.optim.layout import Layout, arranged
+from emberharmony.optim.parts import Stepping, are_same
+from emberharmony.optim.plan import Overwritten, Plan
+from emberharmony.optim.updates import Updates
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
 
 
-_LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, vectors.Layout]] = WeakKeyDictionary()
+_LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, Layout]] = WeakKeyDictionary()
 """The layouts of the groups of each optimizer, which are no part of its state."""
 
-_SHAPE = operator.attrgetter("shape")
-_DTYPE = operator.attrgetter("dtype")
+_LOOKS = operator.attrgetter("shape", "dtype")
 _SPARSE = operator.attrgetter("is_sparse")
 _DEVICE = operator.attrgetter("device")
-
-
-@dataclass(slots=True)
-class Plan:
-    """A step that is computed and not yet made.
-
-    Attributes:
-        values: the new values of the parameters that change.
-        tensors: a tree of all new tensors.
-        steps: what makes the step.
-        counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
-        overwritten: what writes the rest of the step over tensors; None if everything is computed.
-    """
-
-    values: dict[Parameter, Any]
-    tensors: list[Any]
-    steps: list[Step]
-    counted: bool = False
-    overwritten: list[Overwritten] | None = None
-
-    def make(self) -> bool:
-        """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
-        if self.tensors:
-            ops.eval(self.tensors)
-        if not self.overwritten:
-            commit(self.steps)
-            return True
-        cells = [cell for each in self.overwritten for cell in each.cells]
-        return Overwriting(cells).make(self._calls, self.steps)
-
-    def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
-        """Returns the calls that write over the tensors of all cells."""
-        found: list[Iterable[Step]] = []
-        start = 0
-        for cells, calls in self.overwritten or ():
-            made = calls(tensors[start : start + len(cells)])
-            if made is None:
-                return None
-            found += made
-            start += len(cells)
-        return found
 
 
 class Optimizer(ParameterGroups):
@@ -254,138 +210,22 @@ class Optimizer(ParameterGroups):
 
     def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
         """Adds the new values and states of those parameters of a group that have gradients to a plan."""
-        hyper = self._hyper(self._param_groups[place], self._count)
-        backend, elementwise = selection.current(), vectors.is_elementwise(self.rule)
-        alike = elementwise and len(cells) >= vectors.FEWEST
-        if alike and self._add_known(plan, place, cells, gradients, hyper):
-            return
-        values = values_of(cells)
-        kinds = self._kinds(gradients, values, cells)
-        single: Iterable[int] = range(len(cells))
-        if alike:
-            single = self._add_alike(plan, place, cells, gradients, values, kinds, hyper)
-        for i in single:
-            cell, value = cells[i], values[i]
-            given = gradients[i], value, self._held(cell, value, hyper), hyper
-            after, state = backend.applied(self._applied, *given) if elementwise else self._applied(*given)
-            plan.values[cell] = after
-            plan.tensors += [after, state]
-            plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
-
-    def _add_known(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any], hyper: Hyper) -> bool:
-        """Adds parameters to a plan that looks at their tensors when it writes over them; returns whether it has."""
-        layout = _LAYOUTS.get(self, {}).get(place)
-        if layout is None or plan.overwritten is None or not layout.looks(cells):
-            return False
-        found = []
-        for rows in layout.rows:
-            state = rows.state(self._state)
-            over = None if state is None else rows.overwriting(self.rule, state, hyper, gradients, self._state)
-            if over is None:
-                return False
-            found.append(over)
-        self._overwrite(plan, cells[0], found)
-        return True
-
-    def _overwrite(self, plan: Plan, cell: Parameter, found: Iterable[tuple[Overwritten, list[Step]]]) -> None:
-        """Adds what writes over tensors to a plan, for a parameter and others.
-
-        Raises:
-            TracedTensorError: if a running transform holds the values.
-        """
-        cell.replacing(cell.value)
-        for over, steps in found:
-            plan.overwritten = [*(plan.overwritten or ()), over]
-            plan.steps += steps
-
-    def _add_alike(
-        self,
-        plan: Plan,
-        place: int,
-        cells: list[Parameter],
-        gradients: list[Any],
-        values: list[Any],
-        kinds: Any,
-        hyper: Hyper,
-    ) -> list[int]:
-        """Adds the parameters that are computed together to a plan, and returns the places of the others."""
+        hyper, values = self._hyper(self._param_groups[place], self._count), values_of(cells)
         layouts = _LAYOUTS.setdefault(self, {})
-        old = layout = layouts.get(place)
-        states: Any = layout and layout.states(cells, kinds, self._state)
-        if layout is None or states is None:
-            layout, states = vectors.arranged(cells, values, kinds, self._state, *self._first(values[0], hyper))
-            plan.steps += old.left(layout.batches, self._state) if old else []
-            plan.steps.append((layouts.__setitem__, place, layout))
-        single = layout.single
-        for i in range(len(layout.batches)):
-            self._add_batch(plan, layout, i, states[i], gradients, values, hyper)
-        for rows, state in zip(layout.rows, states[len(layout.batches) :], strict=True):
-            if not self._add_rows(plan, rows, state, gradients, values, hyper):
-                single = [*single, *rows.places]
-            if plan.overwritten is not None:
-                rows.learn(gradients, values)
-        return single
+        layout = layouts.get(place)
+        kinds = self._kinds(gradients, values, cells, [] if layout is None else layout.kinds[0])
+        updates = Updates(self.rule) if layout is None or layout.updates.rule is not self.rule else layout.updates
+        step = Stepping(self, plan, updates, hyper, gradients, values)
+        states = None if layout is None else layout.states(cells, kinds, self._state)
+        if layout is None or states is None or layout.updates is not updates:
+            new, states = arranged(cells, kinds, step)
+            plan.steps += [] if layout is None else layout.left(new, self._state)
+            plan.steps.append((layouts.__setitem__, place, new))
+            layout = new
+        for part, state in zip(layout.parts, states, strict=True):
+            part.add(step, state)
 
-    def _first(self, value: Any, hyper: Hyper) -> tuple[State, Program | None]:
-        """Returns the state of a parameter before its first step, and a program of the rule."""
-        state, backend = self.initial(value, hyper), selection.current()
-        found = recorded(self.rule, state, hyper) if backend.blocked and backend.runs_programs else None
-        return state, found and found.program
-
-    def _add_batch(
-        self,
-        plan: Plan,
-        layout: vectors.Layout,
-        i: int,
-        state: Any,
-        gradients: list[Any],
-        values: list[Any],
-        hyper: Hyper,
-    ) -> None:
-        """Adds the parameters of a batch to a plan, computed in one vector."""
-        backend, batch = selection.current(), layout.batches[i]
-        likes = [values[i] for i in batch.places]
-        value = backend.joined(likes)
-        gradient = backend.joined([gradients[i] for i in batch.places])
-        before = self.initial(value, hyper) if state is None else state
-        after, new = backend.applied(self._applied, gradient, value, before, hyper)
-        parts = backend.parted(after, likes)
-        plan.values.update(zip(batch.cells, parts, strict=True))
-        plan.tensors += [parts, new]
-        plan.steps += replacing(batch.cells, parts)
-        if batch.entries and state is not None and state.keys() == new.keys():
-            plan.steps += batch.exchange(new, backend.home)
-        else:
-            begun = vectors.Batch(batch.cells, batch.places, batch.shapes)
-            plan.steps += [*begun.begin(new, self._state, backend.home), (operator.setitem, layout.batches, i, begun)]
-
-    def _add_rows(
-        self,
-        plan: Plan,
-        rows: Rows,
-        state: State,
-        gradients: list[Any],
-        values: list[Any],
-        hyper: Hyper,
-    ) -> bool:
-        """Adds parameters that a program computes to a plan; returns whether the backend has computed them."""
-        if plan.overwritten is not None:
-            over = rows.overwriting(self.rule, state, hyper, gradients, self._state)
-            if over is not None:
-                self._overwrite(plan, rows.cells[0], [over])
-                return True
-        if not state and rows.cells[0] not in self._state:
-            state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
-        found = rows.computed(self.rule, state, hyper, gradients, values)
-        if found is None:
-            return False
-        after, tensors, new = found
-        plan.values.update(zip(rows.cells, after, strict=True))
-        plan.tensors += [after, *tensors.values()]
-        plan.steps += [*together(rows.cells, after), *rows.exchange(self._state, state, tensors, new)]
-        return True
-
-    def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter]) -> Any:
+    def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter], known: list[Any]) -> Any:
         """Returns the shapes, dtypes and devices of parameters after a check that the gradients fit.
 
         Raises:
@@ -393,22 +233,16 @@ class Optimizer(ParameterGroups):
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        kinds, given = ([list(map(each, tensors)) for each in (_SHAPE, _DTYPE)] for tensors in (values, gradients))
+        kinds = list(map(_LOOKS, values))
         sparse = hasattr(gradients[0], "is_sparse") and any(map(_SPARSE, gradients))
-        several = kinds[1].count(kinds[1][0]) < len(values)
-        dtypes = dict(zip(kinds[1], values, strict=True)).values() if several else values[:1]
-        if kinds != given or sparse or not all(ops.dtype(value).is_floating for value in dtypes):
+        # Dtypes that were known before have been looked at.
+        floating = kinds == known or all(
+            ops.dtype(x).is_floating for x in dict(zip(kinds, values, strict=True)).values()
+        )
+        if sparse or not floating or kinds != list(map(_LOOKS, gradients)):
             for gradient, value, cell in zip(gradients, values, cells, strict=True):
                 require_gradient(self._head, gradient, value, cell)
-        devices = list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)
-        return [*kinds, devices]
-
-    def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
-        """Returns the state of a parameter as tensors of the active backend and numbers."""
-        kept = self._state.get(parameter)
-        if kept is None:
-            return self.initial(value, hyper)
-        return {name: x.value if isinstance(x, Buffer) else x for name, x in kept.items()}
+        return kinds, list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)
 
     def _applied(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
@@ -418,18 +252,6 @@ class Optimizer(ParameterGroups):
     def _applied_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""
         return self._applied(gradient, value, state, self._hyper(self.defaults, count))
-
-    def _exchange(self, parameter: Parameter, state: State) -> list[Step]:
-        """Returns the steps that make `state` the state of a parameter."""
-        kept = self._state.get(parameter)
-        if kept is None or kept.keys() != state.keys():
-            made = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
-            return [(operator.setitem, self._state, parameter, made)]
-        steps: list[Step] = []
-        for name, x in state.items():
-            cell = kept[name]
-            steps.append(cell.replacing(x) if isinstance(cell, Buffer) else (operator.setitem, kept, name, x))
-        return steps
 
 
 def _tensor(leaf: Any) -> Any:

@@ -200,7 +200,7 @@ def _same(result: Any) -> Any:
 
 
 def program(columns: Any) -> Any:
-    """Stands for `Backend.evaluated` and `Backend.applied`, by which optimizers compute a step, as if it were an op.
+    """Stands for `Backend.computed` and `Backend.applied`, by which optimizers compute a step, as if it were an op.
 
     Args:
         columns: the gradients, the parameters, and the tensors in the states of these.
@@ -227,7 +227,6 @@ class Twin:
 
     wrapped: Any
     mode: int
-    overwrites = False  # watchers are given the results, and may keep the inputs
     _implementations: dict[OpSpec, Callable[..., Any]]
     _opened: dict[OpSpec, Callable[..., Any]]
     wrap: Any
@@ -275,10 +274,14 @@ class Twin:
         """Whether no watcher wants the calls of the ops of a program."""
         return all(watcher.takes_programs(self) for watcher in watchers())
 
-    def evaluated(self, program: Any, columns: Sequence[Sequence[Any]], large: bool) -> Any:
+    def computed(self, update: Any, columns: Sequence[Sequence[Any]]) -> Any:
         """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
-        evaluated = super().evaluated  # type: ignore[misc]
-        return self._as_program(lambda: evaluated(program, columns, large), columns)
+        computed = super().computed  # type: ignore[misc]
+        return self._as_program(lambda: computed(update, columns), columns)
+
+    def overwrites(self, update: Any) -> bool:
+        """Returns False: watchers are given the results, and may keep the inputs."""
+        return False
 
     def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
@@ -286,11 +289,6 @@ class Twin:
         if self.runs_programs and not THREADS.here.telling:
             found = self._as_program(lambda: rule(*arguments), arguments[:3])
         return rule(*arguments) if found is None else found
-
-    def adam(self, *arguments: Any) -> list[Any] | None:
-        """Returns what one function computes in the place of ops; None if a watcher wants the calls of these."""
-        found: list[Any] | None = super().adam(*arguments) if THREADS.here.telling else None  # type: ignore[misc]
-        return found
 
     def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
         """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""

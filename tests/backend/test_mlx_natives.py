@@ -10,7 +10,6 @@ import pytest
 from emberharmony import Parameter, errors, ops, optim
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import selection
-from emberharmony.optim import vectors
 from tests.backend.mlx_outcomes import assert_as_numpy, drawn
 
 mx = pytest.importorskip("mlx.core")
@@ -229,10 +228,9 @@ def test_an_integer_in_a_tuple_that_mlx_cannot_count_is_named() -> None:
 
 def test_long_programs_of_large_parameters_are_computed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     chunked = []
-    native = programs.chunked
-    monkeypatch.setattr(programs, "chunked", lambda *given: chunked.append(len(given[0].steps)) or native(*given))
-    monkeypatch.setattr(vectors, "WORTH", 0)
-    monkeypatch.setattr(vectors, "FEWEST", 2)
+    native = programs.evaluated_in_parts
+    monkeypatch.setattr(programs, "evaluated_in_parts", lambda *given: chunked.append(given) or native(*given))
+    monkeypatch.setattr(programs, "CHUNK", 2**15)
     for kind, size, wanted in ((optim.AdamW, 2**14, True), (optim.AdamW, 10, False), (optim.SGD, 2**14, False)):
         cells = [Parameter(f(size)) for _ in range(4)]
         kind(cells, lr=0.1).step({cell: f(size) for cell in cells})

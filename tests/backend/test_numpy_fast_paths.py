@@ -10,10 +10,10 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.choice import use_backend
-from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import slow
 from emberharmony.core.errors import EmberError, ShapeError
+from emberharmony.transforms.program import Program, Step, Update
 
 SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (80, 2)]
 
@@ -140,11 +140,12 @@ def test_the_peak_of_the_memory_stays_until_it_is_restarted() -> None:
         tracemalloc.stop()
 
 
-def test_a_program_writes_over_floats_of_the_usual_widths_alone() -> None:
-    program = Program(2, (Step("multiply", 0, number=0.5), Step("subtract", 1, 2)), (3,))
+def test_a_program_computes_floats_of_the_usual_widths_alone() -> None:
+    program = Program(2, (Step("multiply", 0, number=0), Step("subtract", 1, 2)), (3,), 1)
     with use_backend("numpy"):
         backend = op_globals.active().backend
         for kind, written in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):
             columns = [[np.ones(3, kind)], [np.full(3, 2, kind)]]
-            assert (backend.overwriting(program, columns, False, None) is not None) is written
-        assert backend.overwriting(program, [[np.ma.ones(3)], [np.ones(3)]], False, None) is None
+            for compute in (backend.computed, backend.overwriting):
+                assert (compute(Update(program, [0.5]), columns) is not None) is written
+        assert backend.overwriting(Update(program, [0.5]), [[np.ma.ones(3)], [np.ones(3)]]) is None

@@ -10,11 +10,10 @@ import pytest
 
 from emberharmony import Parameter, errors, ops
 from emberharmony.backend.choice import use_backend
-from emberharmony.backend.shared.programs import Program, Step
 from emberharmony.core import op_globals
+from emberharmony.transforms.program import Program, Step, Update
 
 torch = pytest.importorskip("torch")
-optimizers = importlib.import_module("emberharmony.backend.torch.optimizers")
 programs = importlib.import_module("emberharmony.backend.torch.programs")
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -72,26 +71,19 @@ def test_a_probe_of_values_that_nobody_can_read_is_finite() -> None:
         assert probes.look_at_nodes(torch.ones(()), {}, lambda note: note) is None
 
 
-def test_steps_of_two_momenta_are_none_of_sgd() -> None:
-    steps = (
-        Step("multiply", 2, number=0.5),
-        Step("add", 3, 0),
-        Step("multiply", 4, number=0.25),
-        Step("add", 0, 5),
-        Step("multiply", 6, number=0.1),
-        Step("subtract", 1, 7),
-    )
-    program = Program(3, steps, (8, 4))
-    assert optimizers.sgd_options(program) is None
-    alike = Program(3, (*steps[:2], steps[2]._replace(number=0.5), *steps[3:]), (8, 4))
-    assert optimizers.sgd_options(alike)["nesterov"] is True
-
-
-def test_a_list_that_is_subtracted_from_is_not_written_over() -> None:
-    columns = [[torch.ones(2)], [torch.full((2,), 3.0)]]
-    program = Program(2, (Step("multiply", 0, 0), Step("divide", 2, 1)), (3,))
-    assert programs.overwriting_lists(program, columns) is None
-    assert [x.tolist() for x in columns[1]] == [[3.0, 3.0]]
+def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
+    steps = (Step("multiply", 0, number=0), Step("subtract", 1, 2))
+    columns = [[torch.full((2,), 2.0)], [torch.full((2,), 3.0)]]
+    for dtype in (torch.float32, torch.bfloat16):
+        given = [[x.to(dtype, copy=True) for x in column] for column in columns]
+        update = Update(Program(2, steps, (3,), 1), [0.5])
+        assert programs.computed(update, given)[0][0].tolist() == [2.0, 2.0]
+        for call, *arguments in programs.overwriting(update, given):
+            call(*arguments)
+        assert given[1][0].tolist() == [2.0, 2.0]
+        assert [step.op for step in programs._prepared(update, given[0][0])[0].steps] == (
+            ["add_multiple"] if dtype == torch.float32 else ["multiply", "subtract"]
+        )
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from emberharmony import Buffer, Parameter, errors, ops
-from emberharmony.core import selection
-from emberharmony.optim import vectors
+from emberharmony.optim import layout
 from tests.optim.test_vectors import INSTALLED, KINDS, bits
 
 SHAPES = [(4, 3), (), (17,), (0, 2), (33,), (2, 2), (17,), (40, 30)]
@@ -34,27 +33,17 @@ class Histories(RuleBasedStateMachine):
 
     Attributes:
         names: the backends to switch between.
-        listed: whether each backend computes small parameters in lists, however many ops the rule has.
-        blocked: whether each backend computes all parameters as it does large ones.
+        joined: whether small parameters are joined, however few they are.
     """
 
     names: tuple[str, ...] = ()
-    listed = False
-    blocked = False
+    joined = True
 
     @initialize(kind=st.sampled_from(CONTINUOUS), seed=seeds)
     def begin(self, kind: str, seed: int) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(vectors, "FEWEST", 2)
+        self.patch.setattr(layout, "FEWEST", 2 if self.joined else 10**6)
         self.patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 100)
-        for name in self.names:
-            ops.set_backend(name)
-            engine = type(selection.current())
-            if self.listed:
-                self.patch.setattr(engine, "listed", 100)
-            if self.blocked:
-                self.patch.setattr(vectors, "WORTH", 0)
-                self.patch.setattr(engine, "blocked", min(1, engine.blocked))
         ops.set_backend(self.names[0])
         self.kind = kind
         starts = [self.drawn(i, seed) for i in range(len(SHAPES))]
@@ -219,7 +208,7 @@ class Histories(RuleBasedStateMachine):
         self.patch.undo()
 
 
-WAYS = {"as by default": {}, "in lists": {"listed": True}, "in blocks": {"blocked": True}}
+WAYS = {"joined": {}, "each alone": {"joined": False}}
 
 
 @pytest.mark.parametrize("way", WAYS)

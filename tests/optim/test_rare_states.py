@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import Buffer, Parameter, errors, ops, optim
 from emberharmony.core.cells.cell import Cell
-from emberharmony.optim.rows import Rows
+from emberharmony.optim.parts import Rows
 from tests.ops.trees import lists
 
 KINDS = [
@@ -39,11 +39,11 @@ def test_lbfgs_takes_a_parameter_without_elements(backend: str) -> None:
 def test_the_states_of_rows_are_joined_if_they_are_alike(backend: str) -> None:
     cells = [Parameter([1.0, 2.0]), Parameter([3.0, 4.0])]
     shapes = [cell.value.shape for cell in cells]
-    rows = Rows(cells, [0, 1], shapes, large=False)
+    rows = Rows(cells, [0, 1], shapes)
 
     def joined(first: Any, second: Any) -> Any:
         states = {cells[0]: first, cells[1]: second}
-        return rows.state({cell: state for cell, state in states.items() if state is not None})
+        return rows.state({cell: state for cell, state in states.items() if state is not None}, None)
 
     def entry(**found: Any) -> dict[str, Any]:
         return {name: Buffer(x) if isinstance(x, list) else x for name, x in found.items()}

@@ -15,7 +15,7 @@ from emberharmony import Buffer, Parameter, errors, ops, optim, to_backend
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import selection
-from emberharmony.optim import vectors
+from emberharmony.optim import layout, updates, vectors
 from emberharmony.optim.vectors import Share
 from tests.ops.trees import lists
 
@@ -38,7 +38,7 @@ KINDS: dict[str, Callable[..., optim.Optimizer]] = {
     "Lion": lambda p=None: optim.Lion(p, lr=0.01, weight_decay=0.1),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
-ELEMENTWISE = {each for each in vars(optim).values() if vectors.is_elementwise(getattr(each, "rule", None))}
+ELEMENTWISE = {each for each in vars(optim).values() if updates.is_elementwise(getattr(each, "rule", None))}
 
 
 def cells_of(dtype: str = "float32") -> list[Parameter]:
@@ -105,7 +105,7 @@ def in_vectors(optimizer: optim.Optimizer) -> int:
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets as few parameters as there are here make a vector, also for a rule without state."""
-    monkeypatch.setattr(vectors, "FEWEST", 2)
+    monkeypatch.setattr(layout, "FEWEST", 2)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def run(kind: str, rows: list[list[Any]], dtype: str = "float32") -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(vectors, "FEWEST", 10**6)
+            patch.setattr(layout, "FEWEST", 10**6)
             optimizer = KINDS[kind](cells_of(dtype))
             found = trained(optimizer, rows)
             assert not shares(optimizer)
@@ -151,7 +151,7 @@ def test_long_vectors_give_the_same_bits(kind: str, dtype: str, monkeypatch: pyt
     monkeypatch.setattr("tests.optim.test_vectors.SHAPES", shapes)
     rows = rows_of(dtype, 4)
     found = trained(KINDS[kind](cells_of(dtype)), rows)
-    monkeypatch.setattr(vectors, "FEWEST", 10**6)
+    monkeypatch.setattr(layout, "FEWEST", 10**6)
     assert_same(found, trained(KINDS[kind](cells_of(dtype)), rows), dtype)
 
 
@@ -187,7 +187,7 @@ def test_reading_and_assigning_the_state(kind: str, alone: Callable[..., Any], b
 
 def test_a_buffer_stays_the_same_object(backend: str) -> None:
     rows = rows_of()
-    optimizer = KINDS["AdamW"](cells := cells_of())
+    optimizer = KINDS["NAdam"](cells := cells_of())
     trained(optimizer, rows[:1])
     average = optimizer.state[cells[0]]["exp_avg"]
     first = bits(average)
@@ -214,7 +214,7 @@ def test_parameters_that_are_exchanged_are_used(alone: Callable[..., Any], backe
     found = trained(optimizer, rows[3:])
     other = cells_of()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "FEWEST", 10**6)
+        patch.setattr(layout, "FEWEST", 10**6)
         single = KINDS["AdamW"](other)
         trained(single, rows[:3])
         other[2].value = ops.ones((17,))
@@ -252,16 +252,16 @@ def test_training_goes_on_on_another_backend(kind: str, here: str, there: str) -
 
 
 def test_large_parameters_are_computed_alone(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
-    monkeypatch.setattr(vectors, "FEWEST", 4)
+    monkeypatch.setattr(layout, "FEWEST", 4)
     monkeypatch.setattr(type(selection.current()), "joinable", 34)
-    monkeypatch.setattr(vectors, "LONGEST", 60)
+    monkeypatch.setattr(layout, "LONGEST", 60)
     rows = rows_of()
-    optimizer = KINDS["AdamW"](cells_of())
+    optimizer = KINDS["NAdam"](cells_of())
     found = trained(optimizer, rows)
     # Of the nine, (5, 7, 2) and (300,) are large; a vector takes the first five of the others, two are left.
     assert in_vectors(optimizer) == 10
-    monkeypatch.setattr(vectors, "FEWEST", 10**6)
-    assert_same(found, trained(KINDS["AdamW"](cells_of()), rows))
+    monkeypatch.setattr(layout, "FEWEST", 10**6)
+    assert_same(found, trained(KINDS["NAdam"](cells_of()), rows))
 
 
 def test_an_error_leaves_everything_as_before(backend: str) -> None:
@@ -278,7 +278,7 @@ def test_an_error_leaves_everything_as_before(backend: str) -> None:
 
 
 def test_no_tensor_stays_alive(backend: str) -> None:
-    optimizer = KINDS["AdamW"](cells := cells_of())
+    optimizer = KINDS["NAdam"](cells := cells_of())
     rows = rows_of()
     trained(optimizer, rows[:3])
     kept = optimizer.state[cells[0]]["exp_avg"]
@@ -343,8 +343,8 @@ def test_a_subclass_with_another_rule_is_computed_alone(backend: str) -> None:
 
 
 def test_a_rule_without_state_needs_more_parameters(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
-    monkeypatch.setattr(vectors, "FEWEST", 4)
-    monkeypatch.setattr(type(selection.current()), "listed", 0)
+    monkeypatch.setattr(layout, "FEWEST", 4)
+    monkeypatch.setattr(type(selection.current()), "has_kernel", lambda *given: False)
     calls = []
     joined = type(selection.current()).joined
     monkeypatch.setattr(type(selection.current()), "joined", lambda *given: calls.append(given) or joined(*given))

@@ -263,7 +263,7 @@ def shown(value: Any) -> Outcome:
     if isinstance(value, (tuple, list)):
         return ["several", type(value).__name__, [shown(item) for item in value]]
     if isinstance(value, dict):
-        return ["several", "dict", [shown(item) for item in value.items()]]
+        return ["several", "dict", [shown(item) for item in [(key, value[key]) for key in sorted(value, key=str)]]]
     if not current().is_tensor(value):
         return ["object", type(value).__name__, text(repr(value))]
     dtype = str(ops.dtype(value).name)

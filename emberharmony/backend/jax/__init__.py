@@ -38,11 +38,11 @@ from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
 from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.writing_ops import JAXWritingOps
-from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.registry import complete
 from emberharmony.core.trees.tree import tree_leaves
+from emberharmony.transforms.program import Update
 
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
 _SHAPES = "[Ii]ncompatible|broadcast|shape|size|dimension|empty|zero-size|ndim|rank|squeeze"
@@ -86,7 +86,6 @@ class JAXBackend(
     promotion = promotion
     exact_type = False
     joinable = 2**14
-    blocked = 2**14
     # JAX raises TypeError and ValueError for most faults, so the message decides. The first rule that matches counts.
     errors = (
         *((kind, "", errors.TracedTensorError) for kind in (*READS, jax.errors.UnexpectedTracerError)),
@@ -154,12 +153,9 @@ class JAXBackend(
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         return programs.parted(vector, [like.shape for like in likes])
 
-    def evaluated(
-        self, program: Program, columns: Sequence[Sequence[jax.Array]], large: bool
-    ) -> list[Sequence[jax.Array]] | None:
-        """Returns what a program computes from large tensors; None for traced ones."""
-        given = chain.from_iterable(columns)
-        return programs.one_by_one(program, columns) if large and all(map(self.may_keep, given)) else None
+    def computed(self, update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]] | None:
+        """Returns what a program computes from lists of tensors; None for traced ones."""
+        return programs.computed(update, columns) if all(map(self.may_keep, chain.from_iterable(columns))) else None
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""

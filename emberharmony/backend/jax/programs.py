@@ -10,34 +10,37 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import program
-from emberharmony.backend.shared.programs import BINARY, UNARY, Program
+from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Step, Update
 
 _TOGETHER = 16
 """How many tensors one program makes: JAX 0.10 takes 25 ms to compile each, and reuses the program for equal shapes."""
-_NATIVES = {op: getattr(jnp, op) for op in (*UNARY, *BINARY)}
+_NATIVES = {op: getattr(jnp, op) for op in (*UNARY, *BINARY)} | {
+    CHOICE: lambda x, y, condition: jnp.where(condition != 0, x, y)
+}
 
 
-@program("steps")
-def _row(tensors: Sequence[jax.Array], numbers: Sequence[Any], steps: Program) -> list[jax.Array]:
-    registers, given = list(tensors), iter(numbers)
-    for step in steps.steps:
+@program("steps", "outputs")
+def _row(
+    tensors: Sequence[jax.Array], numbers: Sequence[Any], steps: tuple[Step, ...], outputs: tuple[int, ...]
+) -> list[jax.Array]:
+    registers = list(tensors)
+    for step in steps:
         operands = [registers[register] for register in step.operands]
         if step.number is not None:
-            operands.append(next(given))
+            operands.append(numbers[step.number])
         registers.append(_NATIVES[step.op](*operands))
-    return [registers[register] for register in steps.outputs]
+    return [registers[register] for register in outputs]
 
 
-def one_by_one(steps: Program, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]]:
-    """Runs a program over large tensors; see `Backend.evaluated`.
+def computed(update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]]:
+    """Runs a program over lists of tensors; see `Backend.computed`.
 
     Its numbers are arguments of what JAX compiles, so that a new rate compiles nothing. A compiled sum of a product
     rounds once where the ops round twice.
     """
-    numbers = [step.number for step in steps.steps if step.number is not None]
-    unnumbered = tuple(step if step.number is None else step._replace(number=0.0) for step in steps.steps)
-    fixed = steps._replace(steps=unnumbered)
-    rows = [_row(tensors, numbers, fixed) for tensors in zip(*columns, strict=True)]
+    numbers = list(map(float, update.numbers))
+    steps, outputs = update.program.steps, update.program.outputs
+    rows = [_row(tensors, numbers, steps, outputs) for tensors in zip(*columns, strict=True)]
     return list(zip(*rows, strict=True))
 
 

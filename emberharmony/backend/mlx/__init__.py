@@ -1,7 +1,7 @@
 """The MLX backend."""
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any
 
@@ -48,10 +48,10 @@ from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.tracing import is_nested
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
-from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
+from emberharmony.transforms.program import Update
 
 _DTYPE = attrgetter("dtype")
 
@@ -101,7 +101,6 @@ class MLXBackend(
     dtypes = DTYPES
     promotion = promotion
     joinable = 2**14
-    listed, blocked = 2, 2**14
     boolean_keys = False
     # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
     # specific patterns come before general ones.
@@ -179,22 +178,24 @@ class MLXBackend(
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
         return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
 
-    def evaluated(
-        self, program: Program, columns: Sequence[Sequence[mx.array]], large: bool
-    ) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors; None for traced tensors or several dtypes."""
-        first = columns[0][0].dtype
-        alike = all(list(map(_DTYPE, column)).count(first) == len(column) for column in columns)
-        if not (alike and all(map(self.may_keep_all, columns))):
-            return None
-        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
-        if large and len(program.steps) > self.listed and (place(None) or mx.default_device()).type == mx.cpu:
-            return programs.chunked(program, columns, self.bound.eval)
-        return programs.listed(program, columns)
+    def has_kernel(self, update: Update, like: mx.array) -> bool:
+        """Returns whether so few ops compute an update that vectors would take longer."""
+        return len(update.program.steps) <= 2
 
-    def computes_together(self, program: Program, like: mx.array) -> bool:
-        """Returns True: each tensor is computed on its own, whatever its size."""
-        return True
+    def computed(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
+        """Returns what a program computes from lists of tensors; None for traced tensors or several dtypes."""
+        tensors = [*chain.from_iterable(columns)]
+        alike = list(map(_DTYPE, tensors)).count(tensors[0].dtype) == len(tensors)
+        if not (alike and self.may_keep_all(tensors)):
+            return None
+        made = programs.computed(update, columns)
+        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
+        large = len(update.program.steps) > 2 and sum(x.size for x in columns[0]) > programs.CHUNK
+        if large and (place(None) or mx.default_device()).type == mx.cpu:
+            # The gradients first: they end the backward pass, whose memory the step can use.
+            self.bound.eval(columns[0])
+            programs.evaluated_in_parts(made, self.bound.eval)
+        return made
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.math_ops import sign
-from emberharmony.backend.shared.programs import BINARY, Program, Step, in_chunks, run
+from emberharmony.transforms.program import BINARY, CHOICE, Update
 
 CHUNK = 2**19
 """The most elements in the tensors of a list that are computed before the next ones."""
@@ -16,35 +16,27 @@ _NATIVES: dict[str, Callable[..., mx.array]] = {
     **{op: getattr(mx, op) for op in (*BINARY, "negative", "square", "sqrt")},
     "absolute": mx.abs,
     "sign": sign,
+    CHOICE: lambda x, y, condition: mx.where(bool(condition), x, y),
 }
 
 
-def listed(program: Program, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]]:
-    """Runs a program over lists of tensors, which MLX computes later; see `Backend.evaluated`.
+def computed(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]]:
+    """Runs a program over lists of tensors, which MLX computes later; see `Backend.computed`.
 
     MLX finds for itself which memory it may reuse.
     """
-    dtype = columns[0][0].dtype
-
-    def new(step: Step, registers: Sequence[Any]) -> list[mx.array]:
-        operands = [registers[register] for register in step.operands]
-        operands += [] if step.number is None else [repeat(mx.array(step.number, dtype))]
-        return list(map(_NATIVES[step.op], *operands))
-
-    return run(program, columns, new, lambda step, registers, register: False)
+    program = update.program
+    registers: list[Any] = [*columns, *program.steps, *(repeat(update.numbers[i]) for i in program.numbers)]
+    for op, operands, result in program.moves:
+        registers[result] = list(map(_NATIVES[op], *[registers[x] for x in operands]))
+    return [registers[register] for register in program.outputs]
 
 
-def chunked(
-    program: Program, columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]
-) -> list[Sequence[mx.array]]:
-    """Runs a program over lists of large tensors, a few of which MLX computes before the next; see `Backend.evaluated`.
-
-    So the cache still has a result when the next op reads it.
-    """
-    made = listed(program, columns)
-    chunks = list(in_chunks(list(range(len(columns[0]))), [x.size for x in columns[0]], CHUNK))
-    if len(chunks) > 1:
-        evaluate(columns[0])  # the gradients first: they end the backward pass, whose memory the step can use
-        for chunk in chunks:
-            evaluate([column[chunk[0] : chunk[-1] + 1] for column in made])
-    return made
+def evaluated_in_parts(columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]) -> None:
+    """Computes tensors in parts of lists, so that the cache still has a result when the next op reads it."""
+    start = length = 0
+    for i, x in enumerate([*columns[0], None]):
+        if i > start and (x is None or length + x.size > CHUNK):
+            evaluate([column[start:i] for column in columns])
+            start, length = i, 0
+        length += 0 if x is None else x.size

@@ -1,6 +1,6 @@
 """The NumPy backend."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
-from emberharmony.backend.numpy.likeness import Likeness
 from emberharmony.backend.numpy.losses_ops import NumpyLossesOps, cross_entropy_with_slope
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
@@ -48,10 +47,9 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
 
 if TYPE_CHECKING:
-    from emberharmony.backend.numpy import optimizers, programs
-    from emberharmony.backend.shared.programs import Program, Written
+    from emberharmony.backend.numpy import programs
+    from emberharmony.transforms.program import Update
 else:
-    optimizers = Deferred("emberharmony.backend.numpy.optimizers")
     programs = Deferred("emberharmony.backend.numpy.programs")
 
 _generic, _asarray = np.generic, np.asarray
@@ -104,8 +102,6 @@ class NumpyBackend(
     defines_all = True
     dtypes = DTYPES
     promotion = promotion
-    listed, blocked = 2, 2**12
-    overwrites = True
     wraps = True
     errors = (
         (np.exceptions.AxisError, "", errors.AxisError),
@@ -201,54 +197,25 @@ class NumpyBackend(
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
         return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
 
-    def evaluated(
-        self, program: "Program", columns: Sequence[Sequence[np.ndarray]], large: bool
-    ) -> list[Sequence[np.ndarray]] | None:
+    def computed(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]] | None:
         """Returns what a program computes from lists of arrays; None if a tensor is traced or of another dtype."""
-        return (programs.blocked if large else programs.listed)(program, columns) if _alike(columns) else None
-
-    def adam(
-        self,
-        gradient: np.ndarray,
-        parameter: np.ndarray,
-        averages: Sequence[np.ndarray],
-        step: int,
-        hyper: Mapping[str, Any],
-    ) -> list[np.ndarray] | None:
-        """Returns a step of Adam with the bits of the ops, in a third of their calls; see `Backend.adam`."""
-        given = [gradient, parameter, *averages]
-        if not (_alike([given]) and parameter.ndim and len({x.shape for x in given}) == 1):
-            return None
-        return optimizers.adam(gradient, parameter, averages, step, hyper)
+        return programs.computed(update, columns) if _alike(columns) else None
 
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
         return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
-    def computes_together(self, program: "Program", like: np.ndarray) -> bool:
-        """Returns whether the results between need no memory but that of one array."""
-        return program.is_chain()
-
-    def likeness(self, tensors: Sequence[np.ndarray], seen: bool) -> Callable[..., bool] | None:
-        """Returns a function that says whether as many arrays are like these; their strides may differ."""
-        found = Likeness(tensors, seen)
-        return found if found(*tensors) else None
-
-    def owns(self, tensors: Sequence[np.ndarray], alike: Any) -> bool:
+    def owns(self, tensors: Sequence[Any]) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
-        if alike is not None and alike.owns(tensors):
-            return True
         return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(map(_FLAGS, tensors))
 
-    def overwriting(
-        self, program: "Program", columns: Sequence[Sequence[np.ndarray]], large: bool, alike: Any
-    ) -> "Written | None":
-        """Returns what writes the results of a program over its inputs; None for several dtypes and for no floats."""
-        plain = alike is not None or {*map(type, columns[0])} == {np.ndarray}
-        dtype = columns[0][0].dtype
-        if not plain or dtype.char not in "efd" or {*map(_DTYPE, chain.from_iterable(columns[2:]))} - {dtype}:
-            return None
-        return programs.overwriting(program, columns, large, alike)
+    def overwrites(self, update: "Update") -> bool:
+        """Returns whether functions of C can write the results of a program over its inputs."""
+        return programs.overwrites(update.program)
+
+    def overwriting(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> Any:
+        """Returns the calls that write the results of a program over its inputs; None if `computed` returns None."""
+        return programs.overwriting(update, columns) if _alike(columns) else None
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""
@@ -294,8 +261,8 @@ class NumpyBackend(
 
 def _alike(columns: Sequence[Sequence[np.ndarray]]) -> bool:
     """Returns whether all are arrays of one floating dtype, and none is traced."""
-    kinds, chars = (map(found, chain.from_iterable(columns)) for found in (type, attrgetter("dtype.char")))
-    return {*kinds} == {np.ndarray} and {*chars} in ({"e"}, {"f"}, {"d"})
+    kinds, dtypes = (map(found, chain.from_iterable(columns)) for found in (type, _DTYPE))
+    return {*kinds} == {np.ndarray} and len(found := {*dtypes}) == 1 and found.pop().char in "efd"
 
 
 BACKEND = NumpyBackend

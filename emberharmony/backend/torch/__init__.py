@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -12,7 +12,6 @@ import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.shared.programs import Program, Written
 from emberharmony.backend.torch import cells as cells
 from emberharmony.backend.torch import optimizers, programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
@@ -57,10 +56,10 @@ from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
+from emberharmony.transforms.program import Update
 
-_GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
-TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
-"""A private class: only the versions on which it was tested use it, because other arguments may end the process."""
+_COUNTS = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
+"""Whether PyTorch tells how many refer to the memory of a tensor."""
 
 
 def _is_plain(value: Any) -> bool:
@@ -118,8 +117,6 @@ class TorchBackend(
     promotion = promotion
     exact_type = False
     joinable = 2**14
-    listed, blocked = 6, 2**15
-    overwrites = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
     """Whether PyTorch counts references to a tensor and to its memory; other versions may not."""
     eager = True
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
@@ -230,46 +227,19 @@ class TorchBackend(
         torch._foreach_copy_(made, list(parts))
         return made
 
-    def evaluated(
-        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool
+    def has_kernel(self, update: Update, like: torch.Tensor) -> bool:
+        """Returns whether a kernel computes an update of tensors, if they are contiguous."""
+        return update.kernel in optimizers.KERNELS and optimizers.have_kernels([[like]])
+
+    def computed(
+        self, update: Update, columns: Sequence[Sequence[torch.Tensor]]
     ) -> list[Sequence[torch.Tensor]] | None:
-        """Returns what a program computes from lists of tensors; None for subclasses and tensors of several dtypes."""
-        if not _alike(columns):
+        """Returns what a program computes from lists of tensors; None for subclasses, several dtypes and graphs."""
+        if not (_alike(columns) and is_unwatched(*chain.from_iterable(columns))):
             return None
-        if not is_unwatched(*chain.from_iterable(columns)):
-            return programs.listed(program, columns)
-        return optimizers.sgd(program, columns) or (programs.one_by_one if large else programs.listed)(program, columns)
+        return optimizers.computed(update, columns) or programs.computed(update, columns)
 
-    def computes_together(self, program: Program, like: torch.Tensor) -> bool:
-        """Returns whether PyTorch's kernel computes a program, if tensors are contiguous."""
-        return optimizers.sgd_options(program) is not None and optimizers.have_kernels([[like]] * 2)
-
-    def adam(
-        self,
-        gradient: torch.Tensor,
-        parameter: torch.Tensor,
-        averages: Sequence[torch.Tensor],
-        step: int,
-        hyper: Mapping[str, Any],
-    ) -> list[torch.Tensor] | None:
-        """Returns a step of Adam by PyTorch's kernel, which reads and writes memory once; see `Backend.adam`."""
-        given = [gradient, parameter, *averages]
-        alike = _alike([given]) and len({x.shape for x in given}) == 1
-        if not (alike and optimizers.have_kernels([[x] for x in given]) and is_unwatched(*given)):
-            return None
-        return optimizers.adam(gradient, [parameter, *averages], step, hyper)
-
-    def likeness(self, tensors: Sequence[torch.Tensor], seen: bool) -> Callable[..., bool] | None:
-        """Returns a function that says whether tensors are like these, in a third of the time of reads in Python."""
-        plain = {*map(type, tensors)} == {torch.Tensor} and all(map(torch.Tensor.is_contiguous, tensors))
-        if TensorGuards is None or not plain:
-            return None
-        # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
-        guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        check: Callable[..., bool] = guards.check
-        return check
-
-    def owns(self, tensors: Sequence[torch.Tensor], alike: Any) -> bool:
+    def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
         storages = list(map(torch.Tensor.untyped_storage, tensors))
         addresses = map(attrgetter("_cdata"), storages)
@@ -283,20 +253,18 @@ class TorchBackend(
             and not any(map(torch.UntypedStorage.is_shared, storages))
         )
 
-    def overwriting(
-        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool, alike: Any
-    ) -> Written | None:
-        """Returns what writes the results of a program over its inputs; None while anything records it.
+    def overwrites(self, update: Update) -> bool:
+        """Returns whether functions of C can write the results of a program over its inputs."""
+        return _COUNTS and (update.kernel in optimizers.KERNELS or programs.overwrites(update.program))
 
-        Tensors that are owned are of the class itself, and the gradients have their dtypes.
-        """
-        if {*map(type, columns[0])} != {torch.Tensor} or not is_unwatched():
+    def overwriting(self, update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> Any:
+        """Returns the calls that write the results of a program over its inputs; None while anything records it."""
+        if not (_alike(columns) and is_unwatched()):
             return None
-        options = None if alike is None else optimizers.sgd_options(program)
-        if options is not None and optimizers.have_kernels(columns, contiguous=2):
-            return Written([[(optimizers.overwriting_sgd(columns, options),)]])
-        called = (programs.overwriting_one_by_one if large else programs.overwriting_lists)(program, columns)
-        return None if called is None else Written([called])
+        kernel = optimizers.written(update, columns)
+        if kernel is not None:
+            return [[(kernel,)]]
+        return [programs.overwriting(update, columns)] if programs.overwrites(update.program) else None
 
     def writing(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""

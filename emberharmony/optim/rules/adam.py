@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from emberharmony import ops
-from emberharmony.core import selection
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
@@ -14,10 +13,9 @@ from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay, zeros
-from emberharmony.optim.vectors import elementwise
+from emberharmony.optim.updates import computed_by, elementwise
 
 _LIMITS = {"lr": RATE, "betas": DECAYS, "eps": AT_LEAST_0, "weight_decay": AT_LEAST_0}
-_AVERAGES = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
 def _begun(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
@@ -27,16 +25,11 @@ def _begun(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, T
     return with_decay(gradient, parameter, hyper), parameter
 
 
-@elementwise
+@computed_by("adam")
 def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adam or AdamW."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    if numbers.is_python(step) and numbers.is_python(hyper["lr"]):
-        names = _AVERAGES if hyper["amsgrad"] else _AVERAGES[:2]
-        made = selection.current().adam(gradient, parameter, [state[name] for name in names], step, hyper)
-        if made is not None:
-            return made[0], {"step": step, **dict(zip(names, made[1:], strict=True))}
     gradient, parameter = _begun(gradient, parameter, hyper)
     mean = averaged(state["exp_avg"], gradient, beta1)
     square = largest = squares_averaged(state["exp_avg_sq"], gradient, beta2)

@@ -11,7 +11,7 @@ from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, SHARE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, with_decay, zeros
-from emberharmony.optim.vectors import elementwise
+from emberharmony.optim.updates import elementwise
 
 _ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
 _SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) == 2 and 0 <= x[0] <= x[1])

@@ -10,7 +10,7 @@ from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved
-from emberharmony.optim.vectors import elementwise
+from emberharmony.optim.updates import elementwise
 
 
 @elementwise

@@ -12,20 +12,21 @@ from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import moved, scaled, with_decay
-from emberharmony.optim.vectors import elementwise
+from emberharmony.optim.updates import computed_by
 
 
-@elementwise
+@computed_by("sgd")
 def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
     gradient = with_decay(gradient, parameter, hyper)
     momentum = hyper["momentum"]
     if not momentum:
         return moved(parameter, gradient, hyper["lr"]), {}
-    step = state["step"]
-    # The first gradient is not dampened: the buffer begins as it.
-    share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
-    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), scaled(gradient, share))
+    step, added = state["step"], gradient
+    if hyper["dampening"]:  # but not of the first gradient: the buffer begins as it
+        share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
+        added = scaled(gradient, share)
+    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), added)
     direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
     return moved(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
 

@@ -8,7 +8,8 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import Step, assigned
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
-from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.optimizer import Optimizer
+from emberharmony.optim.plan import Plan
 from emberharmony.optim.terms import wide
 from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
 

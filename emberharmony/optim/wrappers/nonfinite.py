@@ -9,7 +9,8 @@ from emberharmony.core.state.commits import Step, assigned
 from emberharmony.core.types import Tensor
 from emberharmony.optim.clipping import NonFiniteGradientError
 from emberharmony.optim.groups import State
-from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.optimizer import Optimizer
+from emberharmony.optim.plan import Plan
 from emberharmony.optim.terms import all_finite
 from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
 

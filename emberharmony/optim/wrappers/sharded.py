@@ -9,7 +9,8 @@ from emberharmony.core.state.commits import Step
 from emberharmony.distributed import broadcast, rank, size
 from emberharmony.distributed.objects import shared
 from emberharmony.optim.groups import State
-from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.optimizer import Optimizer
+from emberharmony.optim.plan import Plan
 from emberharmony.optim.wrappers.wrapper import Wrapper
 
 

@@ -9,7 +9,8 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State, require_gradient
-from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.optimizer import Optimizer
+from emberharmony.optim.plan import Plan
 from emberharmony.optim.saved import moved
 
 

@@ -14,23 +14,22 @@ import pytest
 from emberharmony import Parameter, ops, optim
 from emberharmony.core import selection
 from emberharmony.core.cells.overwriting import COUNTED, OVERWRITINGS, WATCHES, Overwriting
-from emberharmony.optim import vectors
+from emberharmony.optim import layout
 
 pytestmark = pytest.mark.skipif(not COUNTED, reason="counts of references are not exact without the GIL")
 SIZE = 3000
 
 
-@pytest.fixture(params=["lists", "blocks"])
+@pytest.fixture(params=["whole", "blocks"])
 def way(request: pytest.FixtureRequest, backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Lets parameters be computed in lists, or in blocks."""
-    if not selection.current().overwrites:
+    """Lets NumPy compute parameters whole, or in blocks, and PyTorch by its kernels, or by ops."""
+    if backend not in ("numpy", "torch"):
         pytest.skip(f"{backend} cannot write into tensors")
-    kind = type(selection.current())
-    monkeypatch.setattr(vectors, "FEWEST", 2)
-    monkeypatch.setattr(vectors, "WORTH", 0)
-    monkeypatch.setattr(kind, "listed", 100)
-    monkeypatch.setattr(kind, "computes_together", lambda self, program, like: request.param == "blocks")
-    monkeypatch.setattr(kind, "blocked", 1 if request.param == "blocks" else 10**9)
+    monkeypatch.setattr(layout, "FEWEST", 10**6)
+    if request.param == "blocks":
+        monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+        if backend == "torch":
+            monkeypatch.setattr("emberharmony.backend.torch.optimizers.KERNELS", {})
     return str(request.param)
 
 
@@ -268,16 +267,3 @@ def test_parameters_may_get_tensors_of_each_other(change: Callable[[list[Any]], 
         for cell, value in zip(order, expected, strict=True):
             assert np.array_equal(ops.to_numpy(cell.value), ops.to_numpy(value) + 1 + place[cell])
         del value
-
-
-def test_whoever_keeps_a_tensor_keeps_others_only_once(way: str, backend: str) -> None:
-    if backend != "numpy":
-        pytest.skip("only NumPy joins parameters that it writes over")
-    cells, step = begun()
-    assert all((cell.value.base is None) is (way == "blocks") for cell in cells)
-    kept = cells[0].value
-    for _ in range(4):
-        step()
-        assert all(cell.value.base is None for cell in cells)
-    assert first(Parameter(kept)) == 2.0
-    assert [first(cell) for cell in cells] == [6.0] * 3

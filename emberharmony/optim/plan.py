@@ -1,0 +1,104 @@
+"""A step that is computed, or that is to be written over tensors, and not yet made."""
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, replacing
+from emberharmony.core.cells.overwriting import Overwriting
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.optim import numbers
+from emberharmony.optim.groups import State
+
+
+class Overwritten(NamedTuple):
+    """What writes a step over the tensors of cells.
+
+    Attributes:
+        cells: the parameters, and the buffers of their states.
+        calls: returns the calls of C functions that write into a list of their tensors; None if nothing may.
+    """
+
+    cells: list[Cell]
+    calls: Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]
+
+
+@dataclass(slots=True)
+class Plan:
+    """A step that is computed and not yet made.
+
+    Attributes:
+        values: the new values of the parameters that change.
+        tensors: a tree of all new tensors.
+        steps: what makes the step.
+        counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
+        overwritten: what writes the rest of the step over tensors; None if everything is computed.
+    """
+
+    values: dict[Parameter, Any]
+    tensors: list[Any]
+    steps: list[Step]
+    counted: bool = False
+    overwritten: list[Overwritten] | None = None
+
+    def make(self) -> bool:
+        """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
+        if self.tensors:
+            ops.eval(self.tensors)
+        if not self.overwritten:
+            commit(self.steps)
+            return True
+        cells = [cell for each in self.overwritten for cell in each.cells]
+        return Overwriting(cells).make(self._calls, self.steps)
+
+    def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
+        """Returns the calls that write over the tensors of all cells."""
+        found: list[Iterable[Step]] = []
+        start = 0
+        for cells, calls in self.overwritten or ():
+            made = calls(tensors[start : start + len(cells)])
+            if made is None:
+                return None
+            found += made
+            start += len(cells)
+        return found
+
+
+def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states: Sequence[State]) -> list[Step]:
+    """Returns the steps that make tensors and numbers the states of parameters.
+
+    Args:
+        cells: the parameters.
+        held: the states of parameters.
+        states: the new state of each.
+    """
+    steps: list[Step] = []
+    columns: dict[str, list[tuple[Any, Any]]] = {}
+    for cell, state in zip(cells, states, strict=True):
+        entry = held.get(cell)
+        if entry is None or entry.keys() != state.keys():
+            made = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
+            steps.append((operator.setitem, held, cell, made))
+            continue
+        for name, x in state.items():
+            if isinstance(entry[name], Buffer):
+                columns.setdefault(name, []).append((entry[name], x))
+            else:
+                steps.append((operator.setitem, entry, name, x))
+    for pairs in columns.values():
+        steps += together(*zip(*pairs, strict=True))
+    return steps
+
+
+def together(cells: Sequence[Any], tensors: Sequence[Any]) -> list[Step]:
+    """Returns the steps that assign a tensor to each cell.
+
+    Raises:
+        TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
+    """
+    if selection.current().may_keep_all(tensors):
+        return replacing(cells, tensors)
+    return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]

@@ -1,0 +1,116 @@
+"""Rules that work element by element, and the programs that they call."""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from emberharmony.transforms.program import Update
+from emberharmony.transforms.recorder import Index, Recording, recorded
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+_KERNELS: "WeakKeyDictionary[Callable[..., Any], str]" = WeakKeyDictionary()
+_PYTHON = (int, float)
+_UNRECORDED = ("params", "param_names", "lr")
+"""The options that are no constants of a program."""
+
+
+def elementwise(rule: Rule) -> Rule:
+    """Declares that a rule, and `initial` of its optimizer, work element by element; a decorator.
+
+    Small parameters are then computed as one vector, with the same bits and fewer calls.
+    """
+    _KERNELS[rule] = ""
+    return rule
+
+
+def computed_by(kernel: str) -> Callable[[Rule], Rule]:
+    """Declares the same, and the name by which libraries may have a kernel for the rule; a decorator."""
+
+    def declare(rule: Rule) -> Rule:
+        _KERNELS[rule] = kernel
+        return rule
+
+    return declare
+
+
+def is_elementwise(rule: Any) -> bool:
+    """Returns whether a rule is declared to work element by element."""
+    return rule in _KERNELS
+
+
+class Planned(NamedTuple):
+    """What a rule computes in one step for parameters with equal numbers in their states.
+
+    Attributes:
+        update: the program, which computes the parameter and the tensors of its state, with its numbers.
+        state: the numbers in the state after the step by name, and None for its tensors.
+    """
+
+    update: Update
+    state: dict[str, Any]
+
+
+class _Known(NamedTuple):
+    """A recording with what it depends on.
+
+    Attributes:
+        chosen: returns the options that are constants of the program, in a tuple.
+        number: how many options there are.
+        options: these options.
+        given: the numbers that were given when it was made.
+        recording: None if the rule has no program.
+    """
+
+    chosen: Callable[[Mapping[str, Any]], Any]
+    number: int
+    options: Any
+    given: list[Any]
+    recording: Recording | None
+
+    def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:
+        """Returns whether it is that of these options and numbers."""
+        if self.number != len(hyper) or self.options != self.chosen(hyper):
+            return False
+        return (self.recording is not None and bool(self.recording.given)) or self.given == given
+
+
+class Updates:
+    """The programs that a rule calls for a group of parameters, which are recorded once for equal options.
+
+    Args:
+        rule: the rule.
+    """
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self.rule, self._kernel = rule, _KERNELS.get(rule)
+        self._known: dict[Any, _Known] = {}
+
+    def planned(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Planned | None:
+        """Returns what the rule computes in a step; None if it has no program.
+
+        Args:
+            state: the state of the parameters, in which anything but a number stands for tensors.
+            hyper: the options for this step.
+        """
+        rate = hyper["lr"]
+        if self._kernel is None or not isinstance(rate, _PYTHON):
+            return None
+        numbers = {name: x for name, x in state.items() if isinstance(x, _PYTHON)}
+        given = [*numbers.values(), rate]
+        key = *state, len(given)
+        known = self._known.get(key)
+        if known is None or not known.fits(hyper, given):
+            chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
+            found = recorded(self.rule, state, hyper)
+            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), given, found)
+        found = known.recording
+        if found is None:
+            return None
+        try:
+            made = found.numbers(given)
+        except (ArithmeticError, ValueError):
+            return None  # the rule raises the same
+        after = {name: made[x] if x.__class__ is Index else x for name, x in found.made.items()}
+        return Planned(Update(found.program, made, self._kernel, hyper, numbers), after)
