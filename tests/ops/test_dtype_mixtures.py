@@ -74,7 +74,6 @@ def _parts(result: Any) -> list[np.ndarray]:
     return [part for item in result for part in _parts(item)] if isinstance(result, (list, tuple)) else [host(result)]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", ROWS)
 def test_operands_of_several_dtypes_give_what_they_give_on_numpy(op: str, backend: str) -> None:
     # JAX compiles each call anew, and Dask makes graphs.

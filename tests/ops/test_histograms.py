@@ -68,3 +68,9 @@ def test_edges_move_with_the_ends_unless_these_are_given(backend: str) -> None:
     assert ops.grad(lambda x: edges(x, None))(x).tolist() == [0.0, 1.5, 1.5]
     assert ops.grad(lambda x: ops.add(edges(x, (0.0, 1.0)), ops.sum(x)))(x).tolist() == [1.0, 1.0, 1.0]
     assert ops.grad(lambda x: ops.add(edges(x, None), ops.sum(x)))(ops.zeros((0,))).tolist() == []
+
+
+def test_numbers_of_float64_beside_an_edge_are_told_apart(backend: str) -> None:
+    x = np.array([0.0, 0.5 - 1e-12, 0.5 + 1e-12, 1.0])
+    assert ops.histogram(x, 2, (0.0, 1.0))[0].tolist() == [2, 2]
+    assert ops.histogram(x[:2], 2, (0.0, 1.0))[0].tolist() == [2, 0]

@@ -111,6 +111,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.ShapeError,
         "on backend",
     ),
+    "no step": (lambda: ops.arange(0, 3, 0), errors.ArgumentError, "step must not be 0"),
     "texts": (lambda: ops.add(np.array(["a"]), 1), errors.EmberError, "on backend"),
     "values of another length": (lambda: ops.set_item(F, 0, np.ones(5, "f4")), errors.ShapeError, "on backend"),
     "added values of another length": (
@@ -202,6 +203,10 @@ GIVEN: dict[str, tuple[Callable[[], Any], Any]] = {
     "a class in a tensor": (
         lambda: ops.cross_entropy(F, ops.asarray([0, 2]), ignore_index=np.int64(2), reduction="none"),
         np.array([2.407606, 0.0], "f4"),
+    ),
+    "copies of bfloat16": (
+        lambda: ops.cast(ops.broadcast_to(ops.cast([1.0, 2.5], "bfloat16"), (2, 2)), "float32"),
+        np.float32([[1, 2.5], [1, 2.5]]),
     ),
     "an axis of NumPy": (lambda: ops.concatenate([F, F], np.int64(1)), np.concatenate([F, F], 1)),
     "a row at a tensor": (lambda: ops.set_item(F, ops.asarray(1), 5.0), np.float32([[1, 2, 3], [5, 5, 5]])),

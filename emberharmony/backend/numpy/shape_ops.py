@@ -94,7 +94,7 @@ class NumpyShapeOps:
         lengths = as_shape(shape)
         extra = len(lengths) - x.ndim
         # numpy.broadcast_to (NumPy 2.4) takes 9 µs; a view of zero strides takes 2.
-        if extra >= 0 and x.size and x.flags.c_contiguous and x.dtype.kind in "fiubc":
+        if extra >= 0 and x.size and x.flags.c_contiguous:
             strides = [0] * extra
             for given, wanted, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
                 if given == wanted:

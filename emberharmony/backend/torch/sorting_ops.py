@@ -77,7 +77,7 @@ class TorchSortingOps(WithUnique):
 
     @staticmethod
     def _unique(x: torch.Tensor) -> torch.Tensor:
-        if x.dtype.is_complex or x.requires_grad or (x.dtype.is_floating_point and forward_ad._current_level >= 0):
+        if x.dtype.is_complex or x.requires_grad or forward_ad._current_level >= 0:
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.
             found = _ordered(x.reshape(-1))

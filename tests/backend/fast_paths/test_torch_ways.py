@@ -368,6 +368,7 @@ roll(f(4, 5), (), ()) < roll(f(4, 5), 1) < roll(f(4, 5), 1, 0) < roll(f(4, 5), 2
 pad(f(4, 5), 1) < pad(f(4, 5), 1, 'constant', 2.0) < pad(f(4, 5), 1, 'edge') < pad(f(4, 5), [(1, 0), (0, 0)], 'edge')
 eye(4) < eye(4, 5, 1) < eye(4, dtype='uint16')
 full((4,), 2.0) < full((4,), 2.0, 'int32')
+full((4,), 2.0, 'float64') < full((4,), 2.0, 'int32')
 full((4,), 2.0) < full((4,), 1e5)
 full_like(f(4), 2.0) < full_like(f(4), 1e5)
 full_like(f(4), 2.0) < full_like(i(4), 2.0)
