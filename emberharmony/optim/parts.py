@@ -158,7 +158,7 @@ class Rows:
         def calls(tensors: Sequence[Any]) -> Any:
             # Another thread may have assigned to the parameters since the optimizer looked at them.
             columns = [gradients, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
-            fits = all(list(map(_SHAPE, column)) == shapes for column in columns[1:])
+            fits = list(map(_SHAPE, tensors)) == shapes * (len(columns) - 1)
             return backend.overwriting(planned.update, columns) if fits and backend.owns(tensors) else None
 
         buffers = [step.held[cell][name] for name in names for cell in self.cells]

@@ -7,6 +7,7 @@ where it rounds the others twice.
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ import torch
 from emberharmony.transforms.program import Update
 
 Columns = Sequence[Sequence[torch.Tensor]]
+_IS_CPU = attrgetter("is_cpu")
 
 
 def have_kernels(columns: Columns) -> bool:
@@ -27,7 +29,7 @@ def have_kernels(columns: Columns) -> bool:
     tensors = [*chain.from_iterable(columns)]
     return (
         tensors[0].dtype in (torch.float32, torch.float64)
-        and all(x.is_cpu for x in tensors)
+        and all(map(_IS_CPU, tensors))
         and all(map(torch.Tensor.is_contiguous, tensors))
     )
 

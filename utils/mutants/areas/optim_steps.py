@@ -57,7 +57,7 @@ MUTANTS = [
         name="shapes-of-a-written-step",
         module="emberharmony/optim/parts.py",
         function="Rows._add_overwriting",
-        original="list(map(_SHAPE, column)) == shapes",
+        original="list(map(_SHAPE, tensors)) == shapes * (len(columns) - 1)",
         replacement="True",
         tests=(f"{ROWS} -k another_shape {NUMPY}",),
         why="a step writes over a tensor of another shape, which another thread has just assigned",
