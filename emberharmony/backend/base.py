@@ -50,14 +50,6 @@ _PREFIXES = itertools.count(2)
 _TAKEN: set[str] = set()
 
 
-def _bodies() -> Mapping[str, Callable[..., Any]]:
-    """Returns the default bodies of primitives by name."""
-    # Only programs with a backend that lacks primitives pay for importing them.
-    from emberharmony.backend.fallback import BODIES
-
-    return BODIES
-
-
 class Unsupported:
     """A placeholder for an op that a backend cannot offer; a call raises `UnsupportedOpError` with the reason."""
 
@@ -155,16 +147,10 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
-    def undefined_ops(cls) -> list[str]:
+    def missing_ops(cls) -> list[str]:
         """Returns the sorted names of the primitives that the class neither defines nor declares unsupported."""
         complete()
         return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
-
-    @classmethod
-    def missing_ops(cls) -> list[str]:
-        """Returns the sorted names of the undefined primitives that have no default body either."""
-        undefined = cls.undefined_ops()
-        return [name for name in undefined if name not in _bodies()] if undefined else []
 
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
@@ -385,17 +371,15 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         return getattr(type(self), spec.name, None) is not None
 
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
-        """Returns the function that runs an op on this backend: its own definition, else the default body.
+        """Returns the function that runs an op on this backend: its own definition, else the body of the declaration.
 
         Raises:
-            BackendProtocolError: if the op is a primitive without a default body that the backend does not define.
+            BackendProtocolError: if the op is a primitive that the backend does not define.
         """
         if getattr(type(self), spec.name, None) is not None:
             return getattr(self, spec.name)
         if spec.composite:
             return spec.body if self.defines_all else self._activating(spec.body)
-        if spec.name in _bodies():
-            return functools.partial(_bodies()[spec.name], self)
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
     def opened(self, spec: OpSpec) -> Callable[..., Any]:
@@ -411,9 +395,9 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         if name in ALIASES:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
-        if spec is None or not (spec.composite or name in _bodies()):
+        if spec is None or not spec.composite:
             raise unknown_names.without(f"backend {self.name!r}", "op", name)
-        return self.composed(name) if spec.composite else functools.partial(_bodies()[name], self)
+        return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:
         """Returns a composite's own body, run with this backend active; overrides use it as their fallback."""

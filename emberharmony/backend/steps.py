@@ -24,7 +24,7 @@ class Steps:
 
     def joined(self, tensors: Sequence[Any]) -> Any:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
-        return self.bound.concatenate([self.bound.ravel(tensor) for tensor in tensors])
+        return self.bound.concatenate([self.bound.reshape(tensor, -1) for tensor in tensors])
 
     def parted(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""

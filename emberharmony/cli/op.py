@@ -64,14 +64,12 @@ def _kind(spec: OpSpec, backend: Any) -> str:
 def _owner(spec: OpSpec, backend: Any) -> str:
     owner = next((cls for cls in type(backend).__mro__ if spec.name in vars(cls)), None)
     if owner is None:
-        return "the default body"
+        return "nothing"
     return f"{owner.__module__.rpartition('.')[2]}.{owner.__name__}"
 
 
 def _implementation(spec: OpSpec, backend: Any) -> str:
     found = backend.implementation(spec)
-    if not backend.defines(spec) and not spec.composite:  # a default body, with the backend as its first argument
-        found = found.func
     quick = getattr(found, "__fast__", None)
     notes = []
     if quick is not None:

@@ -13,7 +13,7 @@ from emberharmony.testing.sample import Sample
 from emberharmony.version import __version__
 
 FORMAT = 1
-KINDS = ("native", "override", "composite", "default", "unsupported")
+KINDS = ("native", "override", "composite", "unsupported")
 Report = dict[str, Any]
 
 
@@ -21,11 +21,11 @@ def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
     """Returns how a backend implements an op, and the reason if it does not support it.
 
     The words are "native" (the backend defines a primitive), "override" (it replaces a composite), "composite" (the
-    body of the declaration runs), "default" (the default body of a primitive runs) and "unsupported".
+    body of the declaration runs) and "unsupported".
     """
     own = getattr(type(backend), spec.name, None)
     if own is None:
-        return "composite" if spec.composite else "default", ""
+        return "composite", ""
     if hasattr(own, "reason"):
         return "unsupported", own.reason
     return ("override" if spec.composite else "native"), ""
@@ -134,7 +134,7 @@ table {{ border-collapse: collapse }} td, th {{ border-bottom: 1px solid #ccc; p
 <h1>Conformance of {backends}</h1>
 <p>EmberHarmony {version}{quick}. The tables show how each backend implements the op, its largest error against the
 float64 oracle, and whether its derivatives of first and second order agree with central differences.</p>
-<table><tr><th>backend<th>native<th>override<th>composite<th>default<th>unsupported<th>ops<th>calls<th>failures</tr>
+<table><tr><th>backend<th>native<th>override<th>composite<th>unsupported<th>ops<th>calls<th>failures</tr>
 {totals}
 </table>
 <h2>Failures</h2>

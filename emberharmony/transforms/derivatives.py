@@ -155,13 +155,13 @@ def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
 def _emptied(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
     """Returns empty tensors with these shapes and with the dtypes of the given tensors."""
     pairs = zip(tensors, shapes, strict=True)
-    return [bound.reshape(bound.get_item(bound.ravel(x), slice(0, 0)), shape) for x, shape in pairs]
+    return [bound.reshape(bound.get_item(bound.reshape(x, -1), slice(0, 0)), shape) for x, shape in pairs]
 
 
 def _basis(flat: FlatFunction, tensor: Any) -> Any:
     """Returns the standard basis for a tensor's shape and dtype, stacked along a new first axis."""
     shape, bound = tuple(tensor.shape), flat.backend.bound
-    return bound.reshape(bound.diag(bound.ones_like(bound.ravel(tensor))), (math.prod(shape), *shape))
+    return bound.reshape(bound.diag(bound.ones_like(bound.reshape(tensor, -1))), (math.prod(shape), *shape))
 
 
 def _require_real(flat: FlatFunction, tensors: Sequence[Any]) -> None:

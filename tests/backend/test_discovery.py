@@ -136,7 +136,7 @@ def test_a_plugin_is_found_by_its_entry_point_and_imported_when_it_is_set() -> N
     )
     lines = run(program, PYTHONPATH=str(PLUGIN), EMBERHARMONY_BACKEND="numpy").splitlines()
     assert lines[0] == "True False"
-    assert lines[1] == "[]"  # no built-in backend pays for default bodies
+    assert lines[1] == "[]"  # no built-in backend pays for the bodies of others
     assert lines[2].startswith("array_api_strict")
     assert lines[3:] == ["True", "True"]
 

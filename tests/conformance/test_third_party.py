@@ -32,7 +32,7 @@ def reported(folder: Path, backend: str, *options: str) -> dict[str, dict[str, A
 def test_ops_that_the_backend_has_pass(tmp_path: Path) -> None:
     found = reported(tmp_path, "strict", "--op", "s*max")
     assert {op: entry["status"] for op, entry in found.items()} == {
-        "segment_max": "default",
+        "segment_max": "composite",
         "softmax": "composite",
         "sparsemax": "composite",
     }
@@ -48,4 +48,4 @@ def test_ops_that_the_backend_lacks_are_unsupported_with_a_reason(tmp_path: Path
     assert {op: entry["status"] for op, entry in found.items()} == {"put_along_axis": "unsupported"}
     # A composite is unsupported when one of its primitives is, and its reason names that primitive.
     reason = found["put_along_axis"]["reason"]
-    assert "scatter_update() is unsupported by Strict_LazyBackend: its default body reads tensors on the host" in reason
+    assert "scatter_update() is unsupported by Strict_LazyBackend: its body reads tensors on the host" in reason

@@ -12,7 +12,6 @@ from emberharmony.backend.arrayapi.standard import StandardBackend
 from emberharmony.backend.arrayapi.tensors import bind as _bind_tensors
 from emberharmony.backend.base import Backend, Unsupported, unsupported
 from emberharmony.backend.discovery import check
-from emberharmony.backend.fallback import READING
 from emberharmony.backend.promote import Direct
 from emberharmony.core.dtypes import ALL, NativeDTypes, as_dtype
 from emberharmony.core.errors import BackendProtocolError, suggest
@@ -31,8 +30,8 @@ def from_array_api(
     """Returns a backend made from a namespace that follows the array API standard (2025.12, or earlier).
 
     Ops of the standard are bound to the namespace's functions, also where these have NumPy's names. Ops that it lacks
-    get default bodies, and gradients come from the tape. Ops that have no default body are declared unsupported, with
-    the name of the function that the namespace lacks.
+    run their bodies, and gradients come from the tape. Primitives, which have none, are declared unsupported, with the
+    name of the function that the namespace lacks.
 
     Args:
         name: of the backend, as programs name it.
@@ -108,7 +107,7 @@ def array_api_type(
 
 def reading() -> set[str]:
     """Returns the names of the ops whose bodies compute on the host what their tensors hold."""
-    return READING.union(op for op, spec in OPS.items() if spec.facts.reads == "data")
+    return {op for op, spec in OPS.items() if spec.facts.reads == "data"}
 
 
 def _extra(backend: str, name: str, given: Any) -> Any:

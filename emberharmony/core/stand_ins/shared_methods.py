@@ -106,7 +106,7 @@ class SharedMethods:
 
     def flatten(self) -> Any:
         """Returns the elements as a vector."""
-        return self.runs_on.bound.ravel(self)
+        return self.runs_on.bound.reshape(self, -1)
 
     def squeeze(self, axis: int | None = None) -> Any:
         """Returns the tensor without an axis of length 1, or without all of them."""
