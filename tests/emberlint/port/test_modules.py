@@ -290,6 +290,22 @@ def test_requires_grad_of_parameters_is_trainable() -> None:
     assert ported(text + "x = torch.ones(3)\nx.requires_grad = True\n").keeps_modules
 
 
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("out.view(-1, 10)", "ops.reshape(out, (-1, 10))"),
+        ("out.view(x.size(0), -1)", "ops.reshape(out, (x.shape[0], -1))"),
+        ("out.sum(dim=-1)", "ops.sum(out, axis=-1)"),
+        ("sum(p.numel() for p in net.parameters())", "sum(ops.size(p) for p in net.parameters())"),
+        ("out.view(torch.int32)", None),
+        ("out.size()", None),
+    ],
+)
+def test_arguments_tell_the_methods_of_pytorch(before: str, after: str | None) -> None:
+    text = ported(f"import torch\n\n\ndef f(net, x):\n    out = net(x)\n    return {before}\n").after
+    assert f"    return {before if after is None else after}\n" in text
+
+
 def test_modules_of_a_project_are_ported_together(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.emberlint]\n")
     (tmp_path / "model.py").write_text(HEAD + "net = nn.Linear(3, 4)\n")

@@ -1,5 +1,6 @@
 """The methods of tensors that the table of signatures knows, and the libraries whose tensors have them."""
 
+import ast
 import csv
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -65,6 +66,24 @@ def tied(method: str, positional: int, keywords: Sequence[str]) -> str:
     if _differs(known, positional, keywords):
         return f"`.{method}()` of PyTorch means something else than that of the other libraries"
     return ""
+
+
+def tells_torch(method: str, call: ast.Call) -> bool:
+    """Returns whether the arguments of a method tell that its receiver is a tensor of PyTorch.
+
+    `view` takes numbers there only, and a dtype in NumPy; `size` takes an axis there only, and is a number in NumPy.
+    """
+    if method in libraries_with() and any(one.arg in ("dim", "keepdim") for one in call.keywords):
+        return True
+    if method == "size":
+        return len(call.args) == 1 and not call.keywords
+    return method == "view" and any(isinstance(one, ast.Starred) or is_number(one) for one in call.args)
+
+
+def is_number(node: ast.expr) -> bool:
+    """Returns whether an expression is an integer that is written out."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
 def _only(has: frozenset[str], verb: str = "have") -> str:

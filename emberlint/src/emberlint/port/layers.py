@@ -64,7 +64,13 @@ def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str
     return None
 
 
+def _axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+    """Returns why `x.size(0)` may not be `x.shape[0]`: it is, of every tensor."""
+    return None if not call.keywords else "ops.shape has no argument like `dim=`"
+
+
 CONDITIONS: Mapping[str, Condition] = {
+    "axis": _axis,
     "in place": _in_place,
     "pair": _pair,
     "flat": _flat,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.methods import OF_TORCH
+from emberlint.knowledge.methods import OF_TORCH, tells_torch
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import (
     PACKAGE,
@@ -32,7 +32,7 @@ from emberlint.port.own_methods import is_own, takes
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import Text, by_parameter, receivers
-from emberlint.port.training import training, ungraded
+from emberlint.port.training import is_of_parameters, training, ungraded
 from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
@@ -123,7 +123,8 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     known = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
     if not any(known.values()):
         return
-    if function.attr == "numel" and file.inference.evidence(function.value) is None:
+    unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
+    if function.attr == "numel" and unknown:
         yield from _measured(file, call, function, terms)
         return
     evidence = file.inference.evidence(function.value)
@@ -224,7 +225,8 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     alone = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
     exchanges = function.attr == "transpose" and alone and [*map(_is_literal, call.args)] == [True, True]
     casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
-    if "torch" not in terms.libraries or not (function.attr in OF_TORCH or exchanges or casts):
+    told = function.attr in OF_TORCH or tells_torch(function.attr, call)
+    if "torch" not in terms.libraries or not (told or exchanges or casts):
         return False
     return not is_own(file, call, function)
 

@@ -51,6 +51,9 @@ class Text:
         call, count = self.node, len(before)
         assert isinstance(call, ast.Call)
         op = f"{self.space.text}.{found.op.split('.', 2)[2] if found.op.startswith(PACKAGE) else found.op}"
+        if found.when == "axis":
+            yield from self._subscript(call)
+            return
         if found.when == "tensors":
             yield self.replaced(call.func, "")  # a tuple
             return
@@ -204,6 +207,21 @@ class Text:
         start = self.file.column(call.lineno, call.col_offset) - 1
         yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
         yield Change(line, dot, opening + 1, 0, ", " if call.args or call.keywords else "")
+
+    def _subscript(self, call: ast.Call) -> Iterator[Change]:
+        """Yields the changes of `x.size(0)` to `x.shape[0]`."""
+        function = call.func
+        assert isinstance(function, ast.Attribute)
+        line, end = (
+            function.end_lineno or 0,
+            self.file.column(function.end_lineno or 0, function.end_col_offset or 0) - 1,
+        )
+        text, name = self.file.lines[line - 1], end - len(function.attr)
+        if text[name:end] != function.attr or not text[end:].startswith("("):
+            raise UntranslatableError("its name spans several lines")
+        last, closing = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1
+        yield Change(line, name, end + 1, 0, "shape[")
+        yield Change(last, closing - 1, closing, 0, "]")
 
     def _packed(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
         opening = f"{key}=" if key else ""

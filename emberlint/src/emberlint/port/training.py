@@ -45,7 +45,7 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
         elif modules and name in ("to", *MOVES) and is_module(file, receiver):
             yield _step(file, call, "module.to(device=..., dtype=...)", _moved)
     for store in file.index.nodes(ast.Attribute) if modules else ():
-        if store.attr == "requires_grad" and file.native(store) is None and _is_of_parameters(file, store.value):
+        if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
             yield _trainable(file, store)
         elif store.attr == "requires_grad" and file.native(store) is None:
             yield Step(store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
@@ -77,7 +77,7 @@ def _trainable(file: SourceFile, node: ast.Attribute) -> Step:
     return Step(node, ".requires_grad", KIND, (Change(line, start, end, 0, "trainable"),))
 
 
-def _is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
+def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name is bound by loops over parameters, or an expression is the weight or bias of a layer."""
     if isinstance(node, ast.Attribute):
         return node.attr in ("weight", "bias")

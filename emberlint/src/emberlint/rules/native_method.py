@@ -5,7 +5,16 @@ from collections.abc import Iterator
 
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
-from emberlint.knowledge.methods import OF_TORCH, TENSORS, libraries_with, op_of, rows, tied
+from emberlint.knowledge.methods import (
+    OF_TORCH,
+    TENSORS,
+    is_number,
+    libraries_with,
+    op_of,
+    rows,
+    tells_torch,
+    tied,
+)
 from emberlint.rule import Example, Rule
 from emberlint.rules.backend_conversion import METHODS as CONVERSIONS
 from emberlint.rules.native_device import MOVES
@@ -84,18 +93,16 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     if "torch" not in roots:
         return False
     given, alone = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
-    if any(one.arg in ("dim", "keepdim") for one in call.keywords):
+    if tells_torch(method, call):
         return True
     if method in ("dim", "size"):
-        return not call.keywords and len(given) <= (method == "size") and (alone or method == "dim" or bool(given))
+        return not call.keywords and not given and (alone or method == "dim")
     if method == "numel":  # of shapes too
         return "shape" not in file.segment(call.func.value) and not file.inference.is_shape(call.func.value)
-    if method == "view":
-        return any(isinstance(one, ast.Starred) or _is_number(one) for one in given)
     if method == "repeat":
         return len(given) > (1 if alone else 2) or any(isinstance(one, ast.Starred) for one in given)
     if method == "transpose":
-        return len(given) == 2 and all(map(_is_number, given)) and alone
+        return len(given) == 2 and all(map(is_number, given)) and alone
     return method in OF_TORCH and method not in ("softmax", "tile")
 
 
@@ -103,8 +110,3 @@ def _roots(file: SourceFile) -> frozenset[str]:
     """Returns the packages that the imports of a file are from."""
     bound = (one.origin for some in file.names.root.bindings.values() for one in some)
     return frozenset(f"{origin}".partition(".")[0] for origin in bound)
-
-
-def _is_number(node: ast.expr) -> bool:
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, ast.Constant) and type(inner.value) is int
