@@ -10,7 +10,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import AxisError, EmberError, ShapeError
 from emberharmony.core.registry import OPS
-from emberharmony.rules.batching import LOOPED, RULES
+from emberharmony.rules.batching import RULES
 from emberharmony.testing.sample import Case, in_dtype
 from emberharmony.testing.samples import all_samples
 from emberharmony.transforms.batch import ABOUT, Batch
@@ -103,16 +103,15 @@ def test_an_op_gives_the_results_and_dtypes_of_its_slices_in_all_cases(op: str) 
                 check(op, item, dtype)
 
 
-def test_every_primitive_on_tensors_has_a_rule_or_a_reason() -> None:
+def test_every_primitive_on_tensors_has_a_rule() -> None:
     tensors = {
         name
         for name, spec in OPS.items()
         if any(p.role in ("TensorLike", "Tensors", "Operand") for p in spec.parameters)
     }
     primitives = {name for name in tensors if not (OPS[name].composite or follows(name))}
-    assert primitives - RULES.keys() - LOOPED.keys() - ABOUT.keys() == set()
-    assert not RULES.keys() & LOOPED.keys()
-    assert RULES.keys() | LOOPED.keys() <= OPS.keys()
+    assert primitives - RULES.keys() - ABOUT.keys() == set()
+    assert RULES.keys() <= OPS.keys()
 
 
 @pytest.mark.parametrize("op", sorted(op for op in OPS if OPS[op].facts.along == "axes"))

@@ -16,7 +16,6 @@ from emberharmony.rules.batching import solver as solver
 from emberharmony.rules.batching import sorting as sorting
 from emberharmony.rules.batching.forms import RULES as _RULES
 from emberharmony.rules.batching.forms import along, last, over
-from emberharmony.rules.batching.looped import LOOPED as LOOPED
 from emberharmony.transforms import rules as registry
 
 RULES = registry.BATCHING

@@ -6,15 +6,9 @@ Those that are have one rule, `elementwise` in the module `transforms.batch`.
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches
-from emberharmony.transforms.batch import Mapped, Rows, aligned, elementwise
+from emberharmony.transforms.batch import Mapped, Rows, elementwise
 
 T = Any
-
-
-@batches("allclose")
-def _all_close(m: Mapped, *arguments: Any) -> T:
-    close = m.bound.isclose(*aligned(m, arguments))
-    return m.bound.all(m.bound.reshape(close, (m.size, -1)), axis=1) if close.size else NotImplemented
 
 
 @batches("full_like")
