@@ -374,3 +374,13 @@ def test_functions_of_the_standard_serve_by_its_names_and_others_do_not() -> Non
         assert ops.transpose(ops.concatenate([[[1.0], [0.0]]])).tolist() == [[1.0, 0.0]]
         assert ops.arctan([0.0]).tolist() == ops.deg2rad([0.0]).tolist() == ops.cbrt([0.0]).tolist() == [0.0]
         assert ops.gcd([4], [6]).tolist() == [2]
+
+
+def test_decompositions_of_half_precision_give_half_precision() -> None:
+    made = from_array_api("halves", np, tensor_type=np.ndarray)
+    x = np.array([[4.0, 1.0], [1.0, 3.0]], np.float16)
+    with ops.use_backend(made):
+        for found in (ops.inv(x), ops.cholesky(x), *ops.qr(x), *ops.svd(x), ops.solve(x, x), *ops.eigh(x)):
+            assert found.dtype == np.float16
+        assert ops.inv(x.astype(np.float32)).dtype == np.float32
+        np.testing.assert_allclose(ops.inv(x), np.linalg.inv(x.astype("f4")), rtol=2e-3)
