@@ -20,7 +20,7 @@ differences. [Testing](../testing.md) says how, and [other machines](../accelera
 {totals}
 
 *native*: the backend has its own implementation; *composite*: the op is written over other ops; *override*: the op is a
-composite, but the backend has its own implementation; *default*: a primitive for which the backend has none.
+composite, but the backend has its own implementation.
 
 ## Each op
 
