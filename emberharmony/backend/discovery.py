@@ -157,7 +157,7 @@ def check(backend: Backend) -> None:
     if missing:
         raise BackendProtocolError(
             f"backend {backend.name!r} lacks {len(missing)} primitive ops: {', '.join(missing)}; "
-            f'define them, or declare each with unsupported("reason")'
+            f'define them, or declare each with unsupported("reason"); an op of your own may have a body instead'
         )
 
 
