@@ -53,7 +53,7 @@ class NativeMethod(Rule):
     INVALID = (
         Example(OPS + "y = ops.ones(3).unsqueeze(-1)\n"),
         Example(OPS + "x = ops.ones((2, 3))\ny = x.sum(dim=0)\n"),
-        Example(OPS + "x = ops.ones((2, 3))\ny = x.permute(1, 0), x.masked_fill(x > 0, 0.0)\n", count=2),
+        Example(OPS + "x = ops.ones((2, 3))\ny = x.permute(1, 0), x.masked_fill(x, 0.0)\n", count=2),
         Example(OPS + "x = ops.ones((2, 3))\ny = x.astype('float64'), x.std()\n", count=2),
         Example("import torch\n\ndef f(x):\n    return x.unsqueeze(-1)\n"),
         Example("import torch\n\ndef f(x: torch.Tensor):\n    return x.transpose(0, 1)\n"),
