@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emberharmony.backend.shared.shape import check_parts
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
@@ -20,8 +19,10 @@ from emberharmony.ops.shape import stack
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 if TYPE_CHECKING:
+    from emberharmony.backend.shared import shape as shared_shape
     from emberharmony.backend.shared import tensor as shared_tensor
 else:
+    shared_shape = Deferred("emberharmony.backend.shared.shape")
     shared_tensor = Deferred("emberharmony.backend.shared.tensor")
 
 
@@ -128,7 +129,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
         [2.0, 4.0]
     """
     refuse_complex(x)
-    check_parts(x.shape)
+    shared_shape.check_parts(x.shape)
     # A sum with 1j times infinity would be NaN.
     return convert_to_tensor(shared_tensor.paired(to_numpy(inexact(x))), device=get_device(x))
 
