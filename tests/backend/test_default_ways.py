@@ -17,6 +17,7 @@ from emberharmony.testing.call import Call
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples
+from tests.sampling import portion
 
 xp = pytest.importorskip("array_api_strict")
 ROWS = {op: row for op, row in all_samples().items() if row.cases and not row.reference}
@@ -67,13 +68,13 @@ def failures(op: str, backend: Any, largest: int = 10**6) -> list[str]:
     return [f"{o.check} {o.dtype} {o.label}: {o.failure}{o.unsupported}" for o in found if o.failure or o.unsupported]
 
 
-@pytest.mark.parametrize("op", BODIED)
+@pytest.mark.parametrize("op", portion(BODIED, 2))
 def test_a_default_body_gives_what_its_row_says(op: str, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not failures(op, _named(made["bodies"], monkeypatch))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("op", own(STRICT))
+@pytest.mark.parametrize("op", portion(own(STRICT), 2))
 def test_an_op_of_the_strictest_library_gives_what_its_row_says(
     op: str, made: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +118,7 @@ def in_kind(op: str, dtype: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("op", ELEMENTWISE)
+@pytest.mark.parametrize("op", portion(ELEMENTWISE, 2))
 def test_each_kind_of_dtype_gives_what_it_gives_on_numpy(op: str, made: Any, small_blocks: None) -> None:
     for dtype in KINDS:
         with ops.use_backend("numpy"), np.errstate(all="ignore"):
