@@ -500,11 +500,9 @@ def test_numbers_and_ranges_have_their_dtypes_in_a_compiled_function(quick: str)
 
     found = [ops.dtype(x).name for x in ops.compile(made)(ops.ones(1))]
     assert found == ["bool", "int64", "float32", "complex64", "complex64", "float32", "int64"]
-    ranges = ops.compile(lambda x: [ops.arange(2), ops.arange(1, 3), ops.arange(4, step=3), ops.arange(-2)])(
-        ops.ones(1)
-    )
-    assert lists(ranges) == [[0, 1], [1, 2], [0, 3], []]
-    assert [ops.dtype(x).name for x in ranges] == ["int64"] * 4
+    ranges = ops.compile(lambda x: [ops.arange(2), ops.arange(1, 3), ops.arange(4, step=3)])(ops.ones(1))
+    assert lists(ranges) == [[0, 1], [1, 2], [0, 3]]
+    assert [ops.dtype(x).name for x in ranges] == ["int64"] * 3
     if quick == "torch":
         compilation = importlib.import_module("emberharmony.backend.torch.compilation")
         compiled = compilation.Compiled(made, selection.active(), lambda: False)
