@@ -503,11 +503,6 @@ def test_numbers_and_ranges_have_their_dtypes_in_a_compiled_function(quick: str)
     ranges = ops.compile(lambda x: [ops.arange(2), ops.arange(1, 3), ops.arange(4, step=3)])(ops.ones(1))
     assert lists(ranges) == [[0, 1], [1, 2], [0, 3]]
     assert [ops.dtype(x).name for x in ranges] == ["int64"] * 3
-    if quick == "torch":
-        compilation = importlib.import_module("emberharmony.backend.torch.compilation")
-        compiled = compilation.Compiled(made, selection.active(), lambda: False)
-        compiled(ops.ones(1))
-        assert compiled._way == compilation._WHOLE
 
 
 def test_other_threads_may_call_a_compiled_function(quick: str) -> None:
