@@ -211,8 +211,8 @@ class device:  # noqa: N801  (a context manager that reads as a function)
 
 def placement_of(backend: Any) -> Placement:
     """Returns the default device of a backend that has only the host's memory."""
-    placement: Placement | None = backend.__dict__.get("_placement")
-    return backend.__dict__.setdefault("_placement", Placement()) if placement is None else placement
+    known: Placement | None = backend._placement
+    return backend.__dict__.setdefault("_placement", Placement()) if known is None else known
 
 
 def native_device(device: Any) -> str:
@@ -226,6 +226,18 @@ def native_device(device: Any) -> str:
     return "cpu"
 
 
+def check_host(placement: Placement, device: Any = None) -> None:
+    """Checks the `device` argument of an op, or the default device, of a backend that has only the host's memory.
+
+    Raises:
+        DeviceError: if it is not the CPU.
+    """
+    if device is not None:
+        native_device(device)
+    elif placement.touched:
+        placement.chosen(native_device)
+
+
 class HostMemory:
     """The ops about dtypes, devices and evaluation, as a backend answers them that has only the memory of the host.
 
@@ -233,6 +245,8 @@ class HostMemory:
     """
 
     dtype_of: Any
+    _placement: Placement | None = None
+    """The default device; None until it is asked for, and each backend object has its own then."""
 
     def dtype(self, x: Any) -> "DType":
         """Looks it up among the dtypes of the backend."""
@@ -241,13 +255,6 @@ class HostMemory:
 
     def eval(self, *trees: Any) -> None:
         """Does nothing: what is computed at once is computed."""
-
-    def _place(self, device: Any = None) -> None:
-        placement = placement_of(self)
-        if device is not None:
-            native_device(device)
-        elif placement.touched:
-            placement.chosen(native_device)
 
     def get_device(self, x: Any) -> str:
         """Names the host."""
@@ -264,7 +271,7 @@ class HostMemory:
 
     def get_default_device(self) -> str:
         """Names the host."""
-        self._place()
+        check_host(placement_of(self))
         return "cpu"
 
     def set_default_device(self, device: Any) -> None:
@@ -273,9 +280,9 @@ class HostMemory:
 
     def synchronize(self, device: Any = None) -> None:
         """Checks the name: nothing is pending."""
-        self._place(device)
+        check_host(placement_of(self), device)
 
     def memory_info(self, device: Any = None) -> dict[str, int]:
         """Asks the operating system."""
-        self._place(device)
+        check_host(placement_of(self), device)
         return host_memory()
