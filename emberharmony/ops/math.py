@@ -81,6 +81,9 @@ def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     An integer divided by zero gives 0. The smallest integer divided by -1 wraps to itself. The quotient of two floats
     is exact below `1 / eps`: 1.0 // 0.1 is 9 in float32 too.
 
+    Where an operand is infinite, the result is `floor(x1 / x2)`, as the array API standard prefers: inf // 2 is inf,
+    and 1 // -inf is -0.0. Python, NumPy and PyTorch return NaN and -1 there, which is what belongs to `mod`.
+
     Example:
         >>> ops.floor_divide([7, -7], 2).tolist()
         [3, -4]

@@ -86,10 +86,26 @@ def test_negative_powers_of_integers_are_truncated_to_zero_or_one(backend: str) 
     assert ops.power([2, 1], -1).tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floor_divide_is_the_floor_of_the_quotient_where_an_operand_is_infinite(dtype: str, backend: str) -> None:
+    values = np.array([np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, np.nan], dtype)
+    a, b = (grid.ravel() for grid in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        wanted = np.where(np.isinf(a) | np.isinf(b), np.floor(np.divide(a, b)), np.floor_divide(a, b))
+        found = ops.to_numpy(ops.floor_divide(a, b))
+        by_number = ops.to_numpy(ops.floor_divide(ops.convert_to_tensor(values), 2.0))
+        by_infinity = ops.to_numpy(ops.floor_divide(ops.convert_to_tensor(values), -np.inf))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+    np.testing.assert_array_equal(by_number, [np.inf, -np.inf, 0, 0, 0, -2, np.nan])
+    np.testing.assert_array_equal(by_infinity, [np.nan, np.nan, 0, 0, 0, 0, np.nan])
+
+
 def test_division_of_floats_follows_the_rules_of_python(backend: str) -> None:
     a = np.array([1.0, 7.5, -7.5, -1.0, 5.0, np.inf, np.nan], np.float32)
     b = np.array([0.1, 2.0, 2.0, np.inf, -np.inf, 2.0, 1.0], np.float32)
-    np.testing.assert_array_equal(ops.to_numpy(ops.floor_divide(a, b)), [9, 3, -4, -1, -1, np.nan, np.nan])
+    np.testing.assert_array_equal(ops.to_numpy(ops.floor_divide(a, b)), [9, 3, -4, 0, 0, np.inf, np.nan])
     np.testing.assert_allclose(ops.to_numpy(ops.mod(a, b))[:3], [np.float32(1) % np.float32(0.1), 1.5, 0.5])
     np.testing.assert_array_equal(ops.to_numpy(ops.fmod(a, b))[1:5], [1.5, -1.5, -1.0, 5.0])
 

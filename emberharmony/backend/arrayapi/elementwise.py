@@ -15,7 +15,7 @@ _FLOATING = ("float", "complex")
 _PLAIN = (
     *("exp", "exp2", "log", "log2", "log10", "sqrt", "reciprocal", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
     *("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "arctan2", "hypot", "logaddexp", "logaddexp2"),
-    *("subtract", "divide", "floor_divide", "mod", "fmod", "negative", "copysign", "nextafter", "maximum", "minimum"),
+    *("subtract", "divide", "mod", "fmod", "negative", "copysign", "nextafter", "maximum", "minimum"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
 )
@@ -88,6 +88,15 @@ class _Elementwise(Definitions):
         size_one = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
         usual = power(a, xp.where(negative, zero, b))
         return xp.where(negative, xp.where(size_one, sign, zero), usual)
+
+    def floor_divide(self, a: Any, b: Any) -> Any:
+        xp = self._xp
+        quotient = _dividing(self._library, xp.floor_divide)(a, b)
+        if self._library.kind(a) not in _FLOATING:
+            return quotient
+        # The standard lets a library follow Python where an operand is infinite.
+        infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
+        return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
 
     def absolute(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.abs(x)

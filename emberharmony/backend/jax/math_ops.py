@@ -34,11 +34,10 @@ def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
     a, b = widened(x1), widened(x2)
     # `floor(a / b)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = jnp.round((a - _float_mod(a, b)) / b)
-    below = ((a < 0) != (b < 0)) & (a != 0)
-    quotient = jnp.where(jnp.isinf(b) & jnp.isfinite(a), -below.astype(a.dtype), quotient)
     exact = a / b
     # A quotient of zero must have the sign of the exact quotient.
-    result = jnp.where(b == 0, exact, jnp.where(quotient == 0, exact * 0, quotient))
+    quotient = jnp.where(quotient == 0, exact * 0, quotient)
+    result = jnp.where(jnp.isinf(a) | jnp.isinf(b) | (b == 0), jnp.floor(exact), quotient)
     return lax.stop_gradient(result).astype(x1.dtype)
 
 

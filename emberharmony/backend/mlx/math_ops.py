@@ -44,11 +44,11 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
         return _floor_divide(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
     # `floor(x1 / x2)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = mx.round((x1 - mx.remainder(x1, x2)) / x2)
-    below = mx.logical_and(unequal(x1 < 0, x2 < 0), x1 != 0)
-    quotient = mx.where(mx.logical_and(mx.isinf(x2), mx.isfinite(x1)), -below.astype(x1.dtype), quotient)
     exact = x1 / x2
     # A quotient of zero must have the sign of the exact quotient.
-    return mx.where(x2 == 0, exact, mx.where(quotient == 0, exact * 0, quotient))
+    quotient = mx.where(quotient == 0, exact * 0, quotient)
+    unusual = mx.logical_or(mx.logical_or(mx.isinf(x1), mx.isinf(x2)), x2 == 0)
+    return mx.where(unusual, mx.floor(exact), quotient)
 
 
 def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:

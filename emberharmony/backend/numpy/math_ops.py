@@ -11,6 +11,15 @@ def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.where(zero, 0, x1 / np.where(zero, 1, x2)).astype(x1.dtype, copy=False)
 
 
+def _floor_divide(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    infinite = None if x1.dtype.kind in "biu" else np.logical_or(np.isinf(x1), np.isinf(x2))
+    if infinite is None or not infinite.any():
+        return np.floor_divide(x1, x2)
+    # NumPy follows Python, where inf // 2 is NaN.
+    usual = np.floor_divide(np.where(infinite, 1, x1), np.where(infinite, 1, x2)).astype(x1.dtype, copy=False)
+    return np.where(infinite, np.floor(np.divide(x1, x2)), usual)
+
+
 def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     if x1.dtype.kind != "i" or not (x2 < 0).any():
         return np.power(x1, x2)
@@ -27,7 +36,7 @@ class NumpyMathOps:
     multiply = direct(np.multiply)
     divide = direct(np.divide)
     divide_no_nan = staticmethod(_divide_no_nan)
-    floor_divide = direct(np.floor_divide)
+    floor_divide = direct(_floor_divide)
     mod = direct(np.mod)
     fmod = direct(np.fmod)
     power = direct(np.power, _power, guard="{0}.dtype.kind in 'fc'")

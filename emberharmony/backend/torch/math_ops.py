@@ -1,6 +1,5 @@
 """Elementwise arithmetic, on PyTorch."""
 
-import functools
 import math
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
 from emberharmony.backend.torch.dtypes import promotion, through_int64
+from emberharmony.backend.torch.tracing import has_values
 from emberharmony.backend.torch.unsigned import Binary, wide
 
 _NUMBERS = (bool, int, float, complex)
@@ -42,8 +42,17 @@ def _sum(native: Binary) -> Any:
     return direct(native, through_int64(_by_parts(native), ordered=False), weak=_FINITE)
 
 
-# `torch.floor_divide` raises where a derivative is needed (PyTorch 2.13); `torch.div` has the derivative 0.
-_floor_divide = functools.partial(torch.div, rounding_mode="floor")
+def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:
+    # `torch.floor_divide` raises where a derivative is needed (PyTorch 2.13); `torch.div` has the derivative 0.
+    quotient = torch.div(x1, x2, rounding_mode="floor")
+    if not quotient.dtype.is_floating_point:
+        return quotient
+    # PyTorch follows Python, where inf // 2 is NaN. If neither of these sums is infinite or NaN, no operand is.
+    divisor = x2.detach().sum() if isinstance(x2, torch.Tensor) else x2
+    if has_values(quotient) and math.isfinite(quotient.detach().sum() + divisor):
+        return quotient
+    infinite = torch.isinf(x1) | (torch.isinf(x2) if isinstance(x2, torch.Tensor) else math.isinf(x2))
+    return torch.where(infinite, torch.floor(torch.div(x1, x2)), quotient)
 
 
 def _divided(native: Binary) -> Binary:

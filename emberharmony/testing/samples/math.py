@@ -20,6 +20,12 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.fmod(a, b) if np.asarray(a).dtype.kind == "f" else np.where(b == 0, 0, np.fmod(a, np.where(b == 0, 1, b)))
 
 
+def _floor_divide(a: Any, b: Any) -> Any:
+    if np.asarray(a).dtype.kind != "f":
+        return np.floor_divide(a, b)
+    return np.where(np.isinf(a) | np.isinf(b), np.floor(np.divide(a, b)), np.floor_divide(a, b))
+
+
 SAMPLES = [
     binary("add", np.add, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE, tolerance=1),
     binary("subtract", np.subtract, dtypes=ALL, integers=INTEGERS, differentiable=True, **RELATIVE, tolerance=1),
@@ -38,7 +44,7 @@ SAMPLES = [
             "complex infinities": "libraries differ in the sign of an infinity that is divided by a complex zero"
         },
     ),
-    binary("floor_divide", np.floor_divide, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER, **RELATIVE),
+    binary("floor_divide", _floor_divide, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER, **RELATIVE),
     binary(
         "mod",
         np.mod,
