@@ -181,6 +181,19 @@ def test_gradients_in_float64_are_precise_on_mlx(op: str) -> None:
             np.testing.assert_allclose(np.asarray(second), wanted, rtol=1e-6, atol=1e-8)
 
 
+def test_exp_of_float32_has_its_last_digits_at_both_ends(backend: str) -> None:
+    x = np.concatenate([np.linspace(-87.3, 88.72, 4001), np.linspace(-1, 1, 101)]).astype(np.float32)
+    wanted = np.exp(x.astype(np.float64))
+    found = ops.to_numpy(ops.exp(x))
+    assert found.dtype == np.float32
+    assert (np.abs(found - wanted) / np.spacing(wanted.astype(np.float32))).max() < 4
+    slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.exp(x)))(x[:500]))
+    np.testing.assert_allclose(slopes, found[:500], rtol=1e-6)
+    with np.errstate(over="ignore"):
+        ends = ops.to_numpy(ops.exp(np.float32([INF, -INF, np.nan, 88.8, -200.0])))
+    np.testing.assert_array_equal(ends, [INF, 0, np.nan, INF, 0])
+
+
 def test_i0_overflows_only_when_its_value_does(backend: str) -> None:
     x = np.array([88.8, -88.8, 90.0], np.float32)
     assert np.allclose(ops.to_numpy(ops.i0(x)), special.i0(x.astype(np.float64)), 2e-5)

@@ -4,7 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import REAL, float32_first, ordered, unequal
+from emberharmony.backend.mlx.binding import REAL, float32_first, ordered
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated, elementwise, where_transformed
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import direct
