@@ -1,4 +1,4 @@
-"""Spatial axes: the layout of inputs, and layers that take a batch or a single sample."""
+"""Spatial axes: the layout of inputs, layers for 1, 2 and 3 of them, and a batch or a single sample."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, cast
@@ -6,12 +6,36 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
 T = TypeVar("T")
 DataFormat: TypeAlias = Literal["channels_first", "channels_last"]
 """Where the axis of the channels is: before the spatial axes, as in PyTorch, or behind them."""
+
+
+class Spatial(Module):
+    """The base of layers that exist for 1, 2 and 3 spatial axes.
+
+    `class Conv2d(_Conv, axes=2)` says its number of axes, its Shape and its Example. What all of the family have in
+    common, as the options, stands in the docstring of the base once, and is shown as part of each.
+
+    Attributes:
+        axes: the number of spatial axes.
+    """
+
+    axes: int
+
+    def __init_subclass__(cls, axes: int | None = None, **options: Any) -> None:
+        if axes is not None:
+            cls.axes = axes
+            shared = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
+            if shared and cls.__doc__:  # without docstrings (python -OO) there is neither
+                own, mark, example = cls.__doc__.partition("Example:")
+                margin = own[len(own.rstrip()) :]
+                cls.__doc__ = f"{own}{shared.partition(margin)[2].strip()}{margin}{mark}{example}"
+        super().__init_subclass__(**options)
 
 
 def data_format(value: Any) -> DataFormat:

@@ -10,7 +10,6 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
-from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, lengths
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
@@ -22,16 +21,14 @@ PaddingMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
 _MODES: dict[str, Any] = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-class Convolution(Module):
+class Convolution(spatial.Spatial):
     """The base of convolutions and transposed convolutions: parameters, and the check of the input.
 
     Attributes:
-        axes: the number of spatial axes.
         weight: as PyTorch has it, with the size of the kernel last.
         bias: (out_channels,), or None.
     """
 
-    axes: int
     weight: Parameter
     bias: Parameter | None
 
@@ -110,7 +107,31 @@ class Convolution(Module):
 
 
 class _Conv(Convolution):
-    """The base of convolutions."""
+    """The base of convolutions.
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (out_channels, in_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+    """
 
     def __init__(
         self,
@@ -160,33 +181,10 @@ class _Conv(Convolution):
         return ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation, self.bias)
 
 
-class Conv1d(_Conv):
+class Conv1d(_Conv, axes=1):
     """A convolution of sequences.
 
     Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (out_channels, in_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.Conv1d(3, 4, 3, padding=1)
@@ -194,36 +192,11 @@ class Conv1d(_Conv):
         (2, 4, 8)
     """
 
-    axes = 1
 
-
-class Conv2d(_Conv):
+class Conv2d(_Conv, axes=2):
     """A convolution of images.
 
     Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (out_channels, in_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.Conv2d(3, 4, 3, padding=1)
@@ -231,36 +204,11 @@ class Conv2d(_Conv):
         (2, 4, 8, 8)
     """
 
-    axes = 2
 
-
-class Conv3d(_Conv):
+class Conv3d(_Conv, axes=3):
     """A convolution of volumes.
 
     Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (out_channels, in_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.Conv3d(3, 4, 3, padding=1)
@@ -268,11 +216,31 @@ class Conv3d(_Conv):
         (1, 4, 4, 4, 4)
     """
 
-    axes = 3
-
 
 class _DepthwiseConv(_Conv):
-    """The base of depthwise convolutions."""
+    """The base of depthwise convolutions.
+
+    Args:
+        in_channels: the number of channels of the input.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels of the output each channel of the input gives.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a convolution with `groups=in_channels` has it.
+        bias: (in_channels * depth_multiplier,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     def __init__(
         self,
@@ -307,31 +275,10 @@ class _DepthwiseConv(_Conv):
         )
 
 
-class DepthwiseConv1d(_DepthwiseConv):
+class DepthwiseConv1d(_DepthwiseConv, axes=1):
     """A convolution of sequences that convolves each channel by itself.
 
     Shape: (batch, in_channels, length), or without batch, to (batch, in_channels * depth_multiplier, ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels of the output each channel of the input gives.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv1d` with `groups=in_channels` has it.
-        bias: (in_channels * depth_multiplier,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.DepthwiseConv1d(3, 3, depth_multiplier=2)
@@ -339,34 +286,11 @@ class DepthwiseConv1d(_DepthwiseConv):
         ((2, 6, 6), (6, 1, 3))
     """
 
-    axes = 1
 
-
-class DepthwiseConv2d(_DepthwiseConv):
+class DepthwiseConv2d(_DepthwiseConv, axes=2):
     """A convolution of images that convolves each channel by itself.
 
     Shape: (batch, in_channels, height, width), or without batch, to (batch, in_channels * depth_multiplier, ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels of the output each channel of the input gives.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv2d` with `groups=in_channels` has it.
-        bias: (in_channels * depth_multiplier,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.DepthwiseConv2d(3, 3, depth_multiplier=2)
@@ -374,35 +298,12 @@ class DepthwiseConv2d(_DepthwiseConv):
         ((2, 6, 6, 6), (6, 1, 3, 3))
     """
 
-    axes = 2
 
-
-class DepthwiseConv3d(_DepthwiseConv):
+class DepthwiseConv3d(_DepthwiseConv, axes=3):
     """A convolution of volumes that convolves each channel by itself.
 
     Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, in_channels * depth_multiplier,
     ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels of the output each channel of the input gives.
-        bias: whether a bias is added.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv3d` with `groups=in_channels` has it.
-        bias: (in_channels * depth_multiplier,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.DepthwiseConv3d(3, 3, depth_multiplier=2)
@@ -410,11 +311,32 @@ class DepthwiseConv3d(_DepthwiseConv):
         ((1, 6, 2, 2, 2), (6, 1, 3, 3, 3))
     """
 
-    axes = 3
 
+class _SeparableConv(spatial.Spatial):
+    """The base of separable convolutions.
 
-class _SeparableConv(Module):
-    """The base of separable convolutions."""
+    Args:
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
+        bias: whether a bias is added at the end.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        depthwise: the convolution of each channel by itself, without bias.
+        pointwise: the convolution that mixes the channels, with a kernel of size 1.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     depthwise_kind: type[_DepthwiseConv]
     pointwise_kind: type[_Conv]
@@ -457,32 +379,10 @@ class _SeparableConv(Module):
         return self.pointwise(self.depthwise(x))
 
 
-class SeparableConv1d(_SeparableConv):
+class SeparableConv1d(_SeparableConv, axes=1):
     """A convolution of each channel of sequences by itself, and then one of size 1 that mixes the channels.
 
     Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
-        bias: whether a bias is added at the end.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        depthwise: a `DepthwiseConv1d` without bias.
-        pointwise: a `Conv1d` with a kernel of size 1.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.SeparableConv1d(3, 5, 3)
@@ -493,32 +393,10 @@ class SeparableConv1d(_SeparableConv):
     depthwise_kind, pointwise_kind = DepthwiseConv1d, Conv1d
 
 
-class SeparableConv2d(_SeparableConv):
+class SeparableConv2d(_SeparableConv, axes=2):
     """A convolution of each channel of images by itself, and then one of size 1 that mixes the channels.
 
     Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
-        bias: whether a bias is added at the end.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        depthwise: a `DepthwiseConv2d` without bias.
-        pointwise: a `Conv2d` with a kernel of size 1.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.SeparableConv2d(3, 5, 3)
@@ -529,32 +407,10 @@ class SeparableConv2d(_SeparableConv):
     depthwise_kind, pointwise_kind = DepthwiseConv2d, Conv2d
 
 
-class SeparableConv3d(_SeparableConv):
+class SeparableConv3d(_SeparableConv, axes=3):
     """A convolution of each channel of volumes by itself, and then one of size 1 that mixes the channels.
 
     Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...).
-
-    Args:
-        in_channels: the number of channels of the input.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows.
-        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
-            "same" for as many as keep the lengths.
-        dilation: the distance of neighbouring elements of a window.
-        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
-        bias: whether a bias is added at the end.
-        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        depthwise: a `DepthwiseConv3d` without bias.
-        pointwise: a `Conv3d` with a kernel of size 1.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> layer = nn.SeparableConv3d(3, 5, 3)

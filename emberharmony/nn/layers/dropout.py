@@ -63,16 +63,21 @@ class Dropout(_Dropout):
         return ops.random.dropout(x, self.p, generator=self.rng) if self.p else x
 
 
-class _ChannelDropout(_Noise):
+class _ChannelDropout(_Noise, spatial.Spatial):
     """The base of the layers that drop whole channels.
 
-    Attributes:
-        axes: the number of spatial axes.
-        single: whether an input without a batch axis may be given.
+    Args:
+        p: the probability.
+        data_format: `"channels_last"` if the channels are the last axis.
+        rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
+
+    Raises:
+        ArgumentError: if `p` is not from 0 to 1.
+        ShapeError: from the call in training, if the input has another number of axes.
     """
 
-    axes: int
     single: bool = True
+    """Whether an input may have no batch axis."""
 
     def __init__(
         self,
@@ -98,19 +103,10 @@ class _ChannelDropout(_Noise):
         return ops.random.dropout(x, self.p, mask, generator=self.rng)
 
 
-class Dropout1d(_ChannelDropout):
+class Dropout1d(_ChannelDropout, axes=1):
     """Sets whole channels to 0 with probability p in training, and divides the others by 1 - p.
 
     Shape: (batch, channels, length), without the batch, or with the channels last, to the same.
-
-    Args:
-        p: the probability.
-        data_format: `"channels_last"` if the channels are the last axis.
-        rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
-
-    Raises:
-        ArgumentError: if `p` is not from 0 to 1.
-        ShapeError: from the call in training, if the input has another number of axes.
 
     Example:
         >>> channels = nn.Dropout1d(0.5)(ops.ones((100, 2))).tolist()
@@ -120,23 +116,12 @@ class Dropout1d(_ChannelDropout):
     Source: Tompson et al., Efficient object localization using convolutional networks, 2015.
     """
 
-    axes = 1
 
-
-class Dropout2d(_ChannelDropout):
+class Dropout2d(_ChannelDropout, axes=2):
     """Sets whole channels of images to 0 with probability p in training, and divides the others by 1 - p.
 
     Shape: (batch, channels, height, width), or with the channels last, to the same. An input of three axes is (batch,
     channels, length), as in PyTorch.
-
-    Args:
-        p: the probability.
-        data_format: `"channels_last"` if the channels are the last axis.
-        rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
-
-    Raises:
-        ArgumentError: if `p` is not from 0 to 1.
-        ShapeError: from the call in training, if the input has another number of axes.
 
     Example:
         >>> channels = ops.reshape(nn.Dropout2d(0.5)(ops.ones((10, 10, 1, 2))), (100, 2)).tolist()
@@ -144,31 +129,19 @@ class Dropout2d(_ChannelDropout):
         [(0.0, 0.0), (2.0, 2.0)]
     """
 
-    axes = 2
     single = False
 
 
-class Dropout3d(_ChannelDropout):
+class Dropout3d(_ChannelDropout, axes=3):
     """Sets whole channels of volumes to 0 with probability p in training, and divides the others by 1 - p.
 
     Shape: (batch, channels, depth, height, width), without the batch, or with the channels last, to the same.
-
-    Args:
-        p: the probability.
-        data_format: `"channels_last"` if the channels are the last axis.
-        rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
-
-    Raises:
-        ArgumentError: if `p` is not from 0 to 1.
-        ShapeError: from the call in training, if the input has another number of axes.
 
     Example:
         >>> channels = ops.reshape(nn.Dropout3d(0.5)(ops.ones((100, 1, 1, 2))), (100, 2)).tolist()
         >>> sorted(set(map(tuple, channels)))
         [(0.0, 0.0), (2.0, 2.0)]
     """
-
-    axes = 3
 
 
 _LOWEST = -1.0507009873554805 * 1.6732632423543772

@@ -16,14 +16,8 @@ from emberharmony.ops.dtype import widened
 from emberharmony.types import Tensor, TensorLike
 
 
-class _Running(Module):
-    """The base of layers that normalise each channel, and may keep running means and variances for use after training.
-
-    Attributes:
-        axes: the number of spatial axes.
-    """
-
-    axes: int
+class _Running(spatial.Spatial):
+    """The base of layers that normalise each channel, and may keep running statistics for use after training."""
 
     def __init__(
         self,
@@ -107,7 +101,28 @@ class _Running(Module):
 
 
 class _BatchNorm(_Running):
-    """The base of `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`."""
+    """The base of `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`.
+
+    Args:
+        num_features: the number of channels; None if `nn.build` shall find it.
+        eps: added to the variance.
+        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: (num_features,), or None.
+        running_mean, running_var: (num_features,), or None; the variance is that with the divisor n - 1.
+        num_batches_tracked: the number of batches in the running statistics, or None.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
+            channel in training.
+    """
 
     def __init__(
         self,
@@ -153,33 +168,13 @@ class _BatchNorm(_Running):
         return result
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(_BatchNorm, axes=1):
     """Scales each channel to mean 0 and variance 1 over a batch, times `weight` plus `bias`.
 
     In training the statistics are those of the batch, and the running ones move towards them; after `eval` the running
     ones are used. Without running ones, those of the batch always are.
 
     Shape: (batch, channels) or (batch, channels, length), or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight, bias: (num_features,), or None.
-        running_mean, running_var: (num_features,), or None; the variance is that with the divisor n - 1.
-        num_batches_tracked: the number of batches in the running statistics, or None.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
-            channel in training.
 
     Example:
         >>> layer = nn.BatchNorm1d(1, eps=0.0)
@@ -191,67 +186,52 @@ class BatchNorm1d(_BatchNorm):
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
 
-    axes = 1
 
-
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_BatchNorm, axes=2):
     """Scales each channel of images to mean 0 and variance 1 over a batch; see `BatchNorm1d`.
 
     Shape: (batch, channels, height, width), or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
-            channel in training.
 
     Example:
         >>> nn.BatchNorm2d(1, eps=0.0)([[[[1.0, 3.0]]]]).tolist()
         [[[[-1.0, 1.0]]]]
     """
 
-    axes = 2
 
-
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(_BatchNorm, axes=3):
     """Scales each channel of volumes to mean 0 and variance 1 over a batch; see `BatchNorm1d`.
 
     Shape: (batch, channels, depth, height, width), or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
-            channel in training.
 
     Example:
         >>> nn.BatchNorm3d(1, eps=0.0)([[[[[1.0, 3.0]]]]]).tolist()
         [[[[[-1.0, 1.0]]]]]
     """
 
-    axes = 3
-
 
 class _InstanceNorm(_Running):
-    """The base of `InstanceNorm1d`, `InstanceNorm2d` and `InstanceNorm3d`."""
+    """The base of `InstanceNorm1d`, `InstanceNorm2d` and `InstanceNorm3d`.
+
+    Args:
+        num_features: the number of channels; None if `nn.build` shall find it.
+        eps: added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics, which are used after `eval`.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: (num_features,), or None.
+        running_mean, running_var: (num_features,), or None.
+        num_batches_tracked: 0, or None; PyTorch has it in the state dict, but does not count.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
+            and channel.
+    """
 
     def __init__(
         self,
@@ -294,30 +274,10 @@ class _InstanceNorm(_Running):
         return result
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, axes=1):
     """Scales each channel of each sample to mean 0 and variance 1, times `weight` plus `bias`.
 
     Shape: (batch, channels, length), without the batch, or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of a batch in the running statistics.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics, which are used after `eval`.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight, bias: (num_features,), or None.
-        running_mean, running_var: (num_features,), or None.
-        num_batches_tracked: 0, or None; PyTorch has it in the state dict, but does not count.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
-            and channel.
 
     Example:
         >>> nn.InstanceNorm1d(2, eps=0.0)([[[1.0, 3.0], [4.0, 8.0]]]).tolist()
@@ -326,63 +286,27 @@ class InstanceNorm1d(_InstanceNorm):
     Source: Ulyanov et al., Instance normalization, 2016.
     """
 
-    axes = 1
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, axes=2):
     """Scales each channel of each image to mean 0 and variance 1; see `InstanceNorm1d`.
 
     Shape: (batch, channels, height, width), without the batch, or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of a batch in the running statistics.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics, which are used after `eval`.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
-            and channel.
 
     Example:
         >>> nn.InstanceNorm2d(1, eps=0.0)([[[1.0, 3.0]]]).tolist()
         [[[-1.0, 1.0]]]
     """
 
-    axes = 2
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, axes=3):
     """Scales each channel of each volume to mean 0 and variance 1; see `InstanceNorm1d`.
 
     Shape: (batch, channels, depth, height, width), without the batch, or with the channels last, to the same.
-
-    Args:
-        num_features: the number of channels; None if `nn.build` shall find it.
-        eps: added to the variance.
-        momentum: the share of a batch in the running statistics.
-        affine: whether there are a weight and a bias.
-        track_running_stats: whether there are running statistics, which are used after `eval`.
-        bias: whether there is a bias, if `affine` is True.
-        data_format: `"channels_last"` if the channels are the last axis.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Raises:
-        ArgumentError: if `num_features` is not positive.
-        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
-            and channel.
 
     Example:
         >>> nn.InstanceNorm3d(1, eps=0.0)([[[[1.0, 3.0]]]]).tolist()
         [[[[-1.0, 1.0]]]]
     """
-
-    axes = 3
 
 
 class _LastAxes(Module):

@@ -7,19 +7,22 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault
-from emberharmony.nn.module import Module
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
 
-class _Pad(Module):
+class _Pad(spatial.Spatial):
     """The base of these layers: adds elements around the last axes, or cuts them off.
 
-    Attributes:
-        padding: two integers for each axis, the last axis first.
+    Args:
+        padding: one integer for all sides, or two for each axis, the last axis first: (left, right) or (left, right,
+            top, bottom), and so on.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if the number of integers is wrong.
     """
 
-    axes: int
     mode: Literal["constant", "reflect", "edge", "wrap"]
     value: float | None = None
 
@@ -51,6 +54,18 @@ class _Pad(Module):
 
 
 class _ConstantPad(_Pad):
+    """The base of layers that add a constant.
+
+    Args:
+        padding: one integer for all sides, or two for each axis, the last axis first: (left, right) or (left, right,
+            top, bottom), and so on.
+        value: the constant.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if the number of integers is wrong.
+    """
+
     mode = "constant"
 
     def __init__(
@@ -60,286 +75,160 @@ class _ConstantPad(_Pad):
         self.value = value
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, axes=1):
     """Adds a constant around the last axis; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right).
-        value: the constant.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ConstantPad1d((1, 2), 9)([[1, 2]]).tolist()
         [[9, 1, 2, 9, 9]]
     """
 
-    axes = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, axes=2):
     """Adds a constant around the last two axes; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom).
-        value: the constant.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ConstantPad2d((1, 0, 0, 1), 9)([[[1, 2]]]).tolist()
         [[[9, 1, 2], [9, 9, 9]]]
     """
 
-    axes = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, axes=3):
     """Adds a constant around the last three axes; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom, front, back).
-        value: the constant.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ConstantPad3d((0, 0, 0, 0, 1, 0), 9)([[[[1, 2]]]]).tolist()
         [[[[9, 9]], [[1, 2]]]]
     """
 
-    axes = 3
 
-
-class ZeroPad1d(_Pad):
+class ZeroPad1d(_Pad, axes=1):
     """Adds zeros around the last axis; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ZeroPad1d(1)([[1, 2]]).tolist()
         [[0, 1, 2, 0]]
     """
 
-    axes = 1
     mode = "constant"
 
 
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_Pad, axes=2):
     """Adds zeros around the last two axes; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ZeroPad2d((1, 0, 0, 1))([[[1, 2]]]).tolist()
         [[[0, 1, 2], [0, 0, 0]]]
     """
 
-    axes = 2
     mode = "constant"
 
 
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_Pad, axes=3):
     """Adds zeros around the last three axes; negative numbers cut elements off.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom, front, back).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ZeroPad3d((0, 0, 0, 0, 1, 0))([[[[1, 2]]]]).tolist()
         [[[[0, 0]], [[1, 2]]]]
     """
 
-    axes = 3
     mode = "constant"
 
 
-class ReflectionPad1d(_Pad):
+class ReflectionPad1d(_Pad, axes=1):
     """Mirrors the elements at the ends of the last axis, without the element at the edge.
-
-    Args:
-        padding: one integer for all sides, or (left, right).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReflectionPad1d(2)([[1, 2, 3]]).tolist()
         [[3, 2, 1, 2, 3, 2, 1]]
     """
 
-    axes = 1
     mode = "reflect"
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_Pad, axes=2):
     """Mirrors the elements at the ends of the last two axes, without the element at the edge.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReflectionPad2d((1, 0, 0, 1))([[[1, 2], [3, 4]]]).tolist()
         [[[2, 1, 2], [4, 3, 4], [2, 1, 2]]]
     """
 
-    axes = 2
     mode = "reflect"
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_Pad, axes=3):
     """Mirrors the elements at the ends of the last three axes, without the element at the edge.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom, front, back).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReflectionPad3d((1, 0, 0, 0, 0, 0))([[[[1, 2]]]]).tolist()
         [[[[2, 1, 2]]]]
     """
 
-    axes = 3
     mode = "reflect"
 
 
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_Pad, axes=1):
     """Repeats the elements at the ends of the last axis.
-
-    Args:
-        padding: one integer for all sides, or (left, right).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReplicationPad1d((1, 2))([[1, 2]]).tolist()
         [[1, 1, 2, 2, 2]]
     """
 
-    axes = 1
     mode = "edge"
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_Pad, axes=2):
     """Repeats the elements at the ends of the last two axes.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReplicationPad2d((1, 0, 0, 1))([[[1, 2]]]).tolist()
         [[[1, 1, 2], [1, 1, 2]]]
     """
 
-    axes = 2
     mode = "edge"
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_Pad, axes=3):
     """Repeats the elements at the ends of the last three axes.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom, front, back).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.ReplicationPad3d((0, 0, 0, 0, 1, 0))([[[[1, 2]]]]).tolist()
         [[[[1, 2]], [[1, 2]]]]
     """
 
-    axes = 3
     mode = "edge"
 
 
-class CircularPad1d(_Pad):
+class CircularPad1d(_Pad, axes=1):
     """Continues the last axis periodically.
-
-    Args:
-        padding: one integer for all sides, or (left, right).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.CircularPad1d((1, 2))([[1, 2, 3]]).tolist()
         [[3, 1, 2, 3, 1, 2]]
     """
 
-    axes = 1
     mode = "wrap"
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_Pad, axes=2):
     """Continues the last two axes periodically.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.CircularPad2d((1, 0, 0, 1))([[[1, 2], [3, 4]]]).tolist()
         [[[2, 1, 2], [4, 3, 4], [2, 1, 2]]]
     """
 
-    axes = 2
     mode = "wrap"
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_Pad, axes=3):
     """Continues the last three axes periodically.
-
-    Args:
-        padding: one integer for all sides, or (left, right, top, bottom, front, back).
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if the number of integers is wrong.
 
     Example:
         >>> nn.CircularPad3d((1, 0, 0, 0, 0, 0))([[[[1, 2]]]]).tolist()
         [[[[2, 1, 2]]]]
     """
 
-    axes = 3
     mode = "wrap"

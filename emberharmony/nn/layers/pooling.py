@@ -13,14 +13,8 @@ from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
 
-class _Pool(Module):
-    """The base of pools with windows of a fixed size.
-
-    Attributes:
-        axes: the number of spatial axes.
-    """
-
-    axes: int
+class _Pool(spatial.Spatial):
+    """The base of pools with windows of a fixed size."""
 
     def _set_windows(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: Any) -> None:
         n = self.axes
@@ -38,7 +32,20 @@ class _Pool(Module):
 
 
 class _MaxPool(_Pool):
-    """The base of maximum pools."""
+    """The base of maximum pools.
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the elements before and after each axis that do not count, at most half of the window.
+        dilation: the distance of neighbouring elements of a window.
+        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     def __init__(
         self,
@@ -63,89 +70,48 @@ class _MaxPool(_Pool):
         return spatial.batched(self._pooled, x, self.axes)
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool, axes=1):
     """Returns the largest element of each window of sequences.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the elements before and after each axis that do not count, at most half of the window.
-        dilation: the distance of neighbouring elements of a window.
-        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.MaxPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
         [[[3.0, 2.0]]]
     """
 
-    axes = 1
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPool, axes=2):
     """Returns the largest element of each window of images.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the elements before and after each axis that do not count, at most half of the window.
-        dilation: the distance of neighbouring elements of a window.
-        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.MaxPool2d((1, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
         [[[[3.0, 2.0]]]]
     """
 
-    axes = 2
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPool, axes=3):
     """Returns the largest element of each window of volumes.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the elements before and after each axis that do not count, at most half of the window.
-        dilation: the distance of neighbouring elements of a window.
-        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.MaxPool3d((1, 1, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
         [[[[[3.0, 2.0]]]]]
     """
 
-    axes = 3
 
-
-class _MaxUnpool(Module):
+class _MaxUnpool(spatial.Spatial):
     """The base of layers that put the results of a maximum pool back to their places.
 
-    Attributes:
-        axes: the number of spatial axes.
+    Args:
+        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
+        stride: their distance; None is `kernel_size`.
+        padding: the padding of the pool.
+        data_format: "channels_last" if the channels come after the spatial axes.
     """
-
-    axes: int
 
     def __init__(
         self,
@@ -194,65 +160,53 @@ class _MaxUnpool(Module):
         return [(n - 1) * step - 2 * cut + k for n, k, step, cut in options]
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpool, axes=1):
     """Puts the results of `MaxPool1d` back to their places; all other elements are 0.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
-        stride: their distance; None is `kernel_size`.
-        padding: the padding of the pool.
-        data_format: "channels_last" if the channels come after the spatial axes.
 
     Example:
         >>> nn.MaxUnpool1d(2)([[[3.0, 2.0]]], [[[1, 2]]]).tolist()
         [[[0.0, 3.0, 2.0, 0.0]]]
     """
 
-    axes = 1
 
-
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpool, axes=2):
     """Puts the results of `MaxPool2d` back to their places; all other elements are 0.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
-        stride: their distance; None is `kernel_size`.
-        padding: the padding of the pool.
-        data_format: "channels_last" if the channels come after the spatial axes.
 
     Example:
         >>> nn.MaxUnpool2d((1, 2))([[[[3.0, 2.0]]]], [[[[1, 2]]]]).tolist()
         [[[[0.0, 3.0, 2.0, 0.0]]]]
     """
 
-    axes = 2
 
-
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpool, axes=3):
     """Puts the results of `MaxPool3d` back to their places; all other elements are 0.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
-        stride: their distance; None is `kernel_size`.
-        padding: the padding of the pool.
-        data_format: "channels_last" if the channels come after the spatial axes.
 
     Example:
         >>> nn.MaxUnpool3d((1, 1, 2))([[[[[3.0, 2.0]]]]], [[[[[1, 2]]]]]).tolist()
         [[[[[0.0, 3.0, 2.0, 0.0]]]]]
     """
 
-    axes = 3
-
 
 class _AvgPool(_Pool):
-    """The base of mean pools."""
+    """The base of mean pools.
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the zeros before and after each axis, at most half of the window.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        count_include_pad: whether the zeros of the padding count as elements of the mean.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     divisor_override: int | None = None
 
@@ -286,7 +240,20 @@ class _AvgPool(_Pool):
 
 
 class _DividedPool(_AvgPool):
-    """The base of mean pools whose divisor may be given."""
+    """The base of mean pools whose divisor may be given.
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the zeros before and after each axis, at most half of the window.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        count_include_pad: whether the zeros of the padding count as elements of the mean.
+        divisor_override: the number by which the sums are divided; None is the number of elements.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     def __init__(
         self,
@@ -303,82 +270,52 @@ class _DividedPool(_AvgPool):
         self.divisor_override = None if divisor_override is None else length("divisor_override", divisor_override)
 
 
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPool, axes=1):
     """Returns the mean of each window of sequences.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the zeros before and after each axis, at most half of the window.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        count_include_pad: whether the zeros of the padding count as elements of the mean.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.AvgPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
         [[[2.0, 1.0]]]
     """
 
-    axes = 1
 
-
-class AvgPool2d(_DividedPool):
+class AvgPool2d(_DividedPool, axes=2):
     """Returns the mean of each window of images.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the zeros before and after each axis, at most half of the window.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        count_include_pad: whether the zeros of the padding count as elements of the mean.
-        divisor_override: the number by which the sums are divided; None is the number of elements.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.AvgPool2d((1, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
         [[[[2.0, 1.0]]]]
     """
 
-    axes = 2
 
-
-class AvgPool3d(_DividedPool):
+class AvgPool3d(_DividedPool, axes=3):
     """Returns the mean of each window of volumes.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        padding: the zeros before and after each axis, at most half of the window.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        count_include_pad: whether the zeros of the padding count as elements of the mean.
-        divisor_override: the number by which the sums are divided; None is the number of elements.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.AvgPool3d((1, 1, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
         [[[[[2.0, 1.0]]]]]
     """
 
-    axes = 3
-
 
 class _LPPool(_Pool):
-    """The base of pools of a power mean."""
+    """The base of pools of a power mean.
+
+    Args:
+        norm_type: the power p; infinity gives the maximum.
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+    """
 
     def __init__(
         self,
@@ -403,83 +340,49 @@ class _LPPool(_Pool):
         return spatial.batched(self._pooled, x, self.axes)
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, axes=1):
     """Returns `sum(x ** p) ** (1 / p)` of each window of sequences; see `ops.lp_pool`.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        norm_type: the power p; infinity gives the maximum.
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.LPPool1d(2, 2)([[[3.0, 4.0, 6.0, 8.0]]]).tolist()
         [[[5.0, 10.0]]]
     """
 
-    axes = 1
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, axes=2):
     """Returns `sum(x ** p) ** (1 / p)` of each window of images; see `ops.lp_pool`.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        norm_type: the power p; infinity gives the maximum.
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.LPPool2d(2, (1, 2))([[[[3.0, 4.0, 6.0, 8.0]]]]).tolist()
         [[[[5.0, 10.0]]]]
     """
 
-    axes = 2
 
-
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPool, axes=3):
     """Returns `sum(x ** p) ** (1 / p)` of each window of volumes; see `ops.lp_pool`.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        norm_type: the power p; infinity gives the maximum.
-        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
-        stride: the distance of neighbouring windows; None is `kernel_size`.
-        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if an option is invalid.
 
     Example:
         >>> nn.LPPool3d(2, (1, 1, 2))([[[[[3.0, 4.0, 6.0, 8.0]]]]]).tolist()
         [[[[[5.0, 10.0]]]]]
     """
 
-    axes = 3
 
-
-class _AdaptivePool(Module):
+class _AdaptivePool(spatial.Spatial):
     """The base of pools whose windows follow from the size of the output.
 
-    Attributes:
-        axes: the number of spatial axes.
-    """
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
 
-    axes: int
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+    """
 
     def __init__(
         self, output_size: int | Sequence[int | None] | None, *, data_format: DataFormat = "channels_first"
@@ -514,124 +417,70 @@ class _AdaptiveMaxPool(_AdaptivePool):
         )
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, axes=1):
     """Returns the means of windows of sequences, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveAvgPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
         [[[2.0, 1.0]]]
     """
 
-    axes = 1
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, axes=2):
     """Returns the means of windows of images, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveAvgPool2d((None, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
         [[[[2.0, 1.0]]]]
     """
 
-    axes = 2
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, axes=3):
     """Returns the means of windows of volumes, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveAvgPool3d((None, None, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
         [[[[[2.0, 1.0]]]]]
     """
 
-    axes = 3
 
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, axes=1):
     """Returns the largest elements of windows of sequences, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveMaxPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
         [[[3.0, 2.0]]]
     """
 
-    axes = 1
 
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, axes=2):
     """Returns the largest elements of windows of images, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveMaxPool2d((None, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
         [[[[3.0, 2.0]]]]
     """
 
-    axes = 2
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, axes=3):
     """Returns the largest elements of windows of volumes, whose number is given and whose size follows from it.
 
     Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
-
-    Args:
-        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
-        data_format: "channels_last" if the channels come after the spatial axes.
-
-    Raises:
-        ArgumentError: if a number is not a positive integer.
 
     Example:
         >>> nn.AdaptiveMaxPool3d((None, None, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
         [[[[[3.0, 2.0]]]]]
     """
-
-    axes = 3
 
 
 class _GlobalPool(Module):

@@ -15,7 +15,31 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class _ConvTranspose(Convolution):
-    """The base of transposed convolutions."""
+    """The base of transposed convolutions.
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: by how much the elements of the input are spread in the output.
+        padding: the elements that are cut off at both ends of each axis of the output.
+        output_padding: the elements that are added at the end of each axis of the output.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        dilation: the distance of neighbouring elements of a window.
+        padding_mode: only "zeros", as in PyTorch.
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels, out_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+    """
 
     def __init__(
         self,
@@ -100,34 +124,11 @@ class _ConvTranspose(Convolution):
         return extra
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTranspose, axes=1):
     """A transposed convolution of sequences: the gradient of `Conv1d` by its input.
 
     Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...). A length n
     becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: by how much the elements of the input are spread in the output.
-        padding: the elements that are cut off at both ends of each axis of the output.
-        output_padding: the elements that are added at the end of each axis of the output.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        dilation: the distance of neighbouring elements of a window.
-        padding_mode: only "zeros", as in PyTorch.
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels, out_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.ConvTranspose1d(3, 4, 2, stride=2)
@@ -135,37 +136,12 @@ class ConvTranspose1d(_ConvTranspose):
         (2, 4, 16)
     """
 
-    axes = 1
 
-
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTranspose, axes=2):
     """A transposed convolution of images: the gradient of `Conv2d` by its input.
 
     Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...). A length n
     becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: by how much the elements of the input are spread in the output.
-        padding: the elements that are cut off at both ends of each axis of the output.
-        output_padding: the elements that are added at the end of each axis of the output.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        dilation: the distance of neighbouring elements of a window.
-        padding_mode: only "zeros", as in PyTorch.
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels, out_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.ConvTranspose2d(3, 4, 2, stride=2)
@@ -173,42 +149,15 @@ class ConvTranspose2d(_ConvTranspose):
         (2, 4, 16, 16)
     """
 
-    axes = 2
 
-
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTranspose, axes=3):
     """A transposed convolution of volumes: the gradient of `Conv3d` by its input.
 
     Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...). A length n
     becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
-
-    Args:
-        in_channels: the number of channels of the input; None if `nn.build` shall find it.
-        out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
-        stride: by how much the elements of the input are spread in the output.
-        padding: the elements that are cut off at both ends of each axis of the output.
-        output_padding: the elements that are added at the end of each axis of the output.
-        groups: into how many groups the channels are divided, each of which is convolved by itself.
-        bias: whether a bias is added.
-        dilation: the distance of neighbouring elements of a window.
-        padding_mode: only "zeros", as in PyTorch.
-        data_format: "channels_last" if the channels come after the spatial axes.
-        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
-            in PyTorch.
-        dtype: the dtype of the parameters; None is the default floating dtype.
-
-    Attributes:
-        weight: (in_channels, out_channels / groups, *kernel_size).
-        bias: (out_channels,), or None.
-
-    Raises:
-        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
 
     Example:
         >>> layer = nn.ConvTranspose3d(3, 4, 2, stride=2)
         >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape)
         (1, 4, 8, 8, 8)
     """
-
-    axes = 3
