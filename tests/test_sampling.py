@@ -70,6 +70,23 @@ def test_an_order_depends_on_its_seed_alone_and_keeps_files_together() -> None:
     assert sum(a != b for a, b in pairwise(files)) == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [
+        ({"when": "call"}, True),
+        ({"when": "setup"}, False),
+        ({"when": "teardown"}, False),
+        ({"when": "setup", "outcome": "skipped"}, True),
+        ({"when": "teardown", "outcome": "failed"}, True),
+        ({"when": "teardown", "sections": [("Captured stdout teardown", "text")]}, True),
+        ({"when": "setup", "duration": 2.0}, True),
+    ],
+)
+def test_a_worker_sends_the_reports_that_are_printed(given: dict[str, Any], printed: bool) -> None:
+    fields: dict[str, Any] = {"outcome": "passed", "longrepr": None, "duration": 0.01, "sections": ()} | given
+    assert conftest.is_printed(pytest.TestReport("test", ("test.py", 1, "test"), {}, **fields)) is printed
+
+
 def test_a_sampled_test_runs_in_part_on_backends_other_than_numpy(rotated: Any) -> None:
     found = []
     for seed in range(4):
