@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from emberharmony.transforms.program import Update
-from emberharmony.transforms.recorder import Index, Recording, recorded
+from emberharmony.transforms.program import Number, Update
+from emberharmony.transforms.recorder import Recording, recorded
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -112,5 +112,5 @@ class Updates:
             made = found.numbers(given)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
-        after = {name: made[x] if x.__class__ is Index else x for name, x in found.made.items()}
+        after = {name: made[x] if x.__class__ is Number else x for name, x in found.made.items()}
         return Planned(Update(found.program, made, self._kernel, hyper, numbers), after)

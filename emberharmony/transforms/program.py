@@ -1,13 +1,17 @@
-"""Programs: sequences of elementwise ops as plain data, which a backend runs over tensors, perhaps in blocks.
+"""Programs: sequences of calls as plain data, with what passes find out about them; a backend runs them.
 
-The ops of a program take tensors of one shape and one floating dtype, and numbers of Python as second operands. So a
-backend needs no promotion and no checks, and may write a result into memory that no later op reads. The numbers are
-computed on the host before: a program stays the same from step to step while its numbers change.
+A call names an op, or is that of a function of a library. Its arguments are registers, which stand for tensors,
+numbers that are computed on the host before each run, and constants. So a program stays the same while its numbers
+change. The passes neither know what a function computes nor which library it belongs to: what they have to know of
+memory they ask of a `Memory`.
+
+A program whose ops work element by element takes tensors of one shape and one floating dtype. A backend needs no
+promotion and no checks for it, and may run it in blocks.
 """
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -56,67 +60,204 @@ HOST: dict[str, Callable[..., Any]] = {
 """What ops compute from numbers of Python, in double precision."""
 
 
-class Step(NamedTuple):
-    """An op of a program; its result is the register after all that were there before it.
+class Register(int):
+    """The number of a value: those of the inputs come first, then those of the results of the calls."""
+
+
+class Number(int):
+    """The place of a number among those of a run."""
+
+
+_TOLD = (int, float, complex, bool, str, bytes, type(None), type(...), range, slice, Number)
+"""The classes of arguments whose text tells them apart."""
+
+
+class Call(NamedTuple):
+    """A call of an op, or of a function of a library.
 
     Attributes:
-        op: the name of the op.
-        first: the register of the first operand.
-        second: the register of the second operand, if that is a tensor.
-        number: the place of the last operand among the numbers of a run, if that is a number.
-        third: the register of the third operand of an op that stands for several.
+        function: the name of the op, or the function.
+        args: its arguments, in which registers stand for tensors, also inside of lists and tuples.
+        results: the register of the result, or of each tensor in the tuple or list that it returns.
+        keywords: its arguments by name, in pairs.
+        several: whether it returns a tuple or list.
+        wrapped: whether the backend has to make tensors of the scalars that it returns.
+        draws: whether it draws random numbers, so that it is made even if nothing uses them.
     """
 
-    op: str
-    first: int
-    second: int | None = None
-    number: int | None = None
-    third: int | None = None
+    function: Any
+    args: tuple[Any, ...]
+    results: tuple[Register, ...]
+    keywords: tuple[tuple[str, Any], ...] = ()
+    several: bool = False
+    wrapped: bool = False
+    draws: bool = False
 
     @property
-    def operands(self) -> tuple[int, ...]:
-        """The registers of the operands."""
-        return tuple(register for register in (self.first, self.second, self.third) if register is not None)
+    def operands(self) -> list[Register]:
+        """The registers among the arguments, each once."""
+        return [*dict.fromkeys(_registers((self.args, self.keywords)))]
 
-    def renumbered(self, registers: Sequence[int]) -> "Step":
-        """Returns the step with other registers in the place of its own."""
-        second, third = (None if x is None else registers[x] for x in (self.second, self.third))
-        return self._replace(first=registers[self.first], second=second, third=third)
+    def moved(self, places: Any) -> "Call":
+        """Returns the call with other registers in the place of those among its arguments, which index `places`."""
+        return self._replace(args=_moved(self.args, places), keywords=_moved(self.keywords, places))
+
+    @property
+    def key(self) -> Any:
+        """What tells the call apart from others that give something else."""
+        return self.function, _key(self.args), _key(self.keywords)
+
+
+def _registers(value: Any) -> Iterator[Register]:
+    """Yields the registers in tuples and lists."""
+    for item in value:
+        if item.__class__ is Register:
+            yield item
+        elif item.__class__ is tuple or item.__class__ is list:
+            yield from _registers(item)
+
+
+def _moved(value: Any, places: Any) -> Any:
+    """Returns tuples and lists with other registers."""
+    if value.__class__ is Register:
+        return places[value]
+    if value.__class__ is tuple or value.__class__ is list:
+        return value.__class__([_moved(item, places) for item in value])
+    return value
+
+
+def _key(value: Any) -> Any:
+    """Returns what tells an argument apart from others: its text, if that is the same for all that are equal."""
+    kind = value.__class__
+    if kind is tuple or kind is list:
+        return kind, tuple(map(_key, value))
+    return kind, int(value) if kind is Register else repr(value) if kind in _TOLD else id(value)
+
+
+def distinct(calls: Sequence[Call], count: int) -> tuple[list[Call], list[Register]]:
+    """Returns the calls without repetitions, and the register that has the value of each register.
+
+    Args:
+        calls: the calls.
+        count: the number of registers.
+    """
+    places = [Register(i) for i in range(count)]
+    seen: dict[Any, Call] = {}
+    kept = []
+    for each in calls:
+        call = each.moved(places)
+        found = seen.setdefault(call.key, call)
+        if found is call:
+            kept.append(call)
+        for result, other in zip(call.results, found.results, strict=True):
+            places[result] = other
+    return kept, places
+
+
+def live(calls: Sequence[Call], outputs: Collection[Any]) -> list[Call]:
+    """Returns the calls on which outputs depend, and all draws, which move a stream on."""
+    needed = {x for x in outputs if x.__class__ is Register}
+    kept = []
+    for call in reversed(calls):
+        if call.draws or needed.intersection(call.results):
+            needed.update(call.operands)
+            kept.append(call)
+    return kept[::-1]
+
+
+class Memory:
+    """What `reused` asks of the memory of values; here each call makes a tensor of its own, and all have one layout.
+
+    Args:
+        placed: the results that have memory already.
+    """
+
+    def __init__(self, placed: Collection[Register] = ()) -> None:
+        self._placed = placed
+
+    def roots(self, register: Register) -> Collection[int]:
+        """Returns the registers that own the memory of a value."""
+        return (register,)
+
+    def layout(self, register: int) -> Any:
+        """Returns what the memory for a result must have in common with the memory of a register."""
+        return None
+
+    def takes(self, call: Call) -> bool:
+        """Returns whether a call can write its result into other memory."""
+        return call.results[0] not in self._placed
+
+    def overwrites(self, call: Call) -> bool:
+        """Returns whether it can write it over one of its operands."""
+        return True
+
+
+def reused(calls: Sequence[Call], inputs: int, held: Collection[int], memory: Memory) -> dict[int, int]:
+    """Returns by the place of a call the register whose memory its result can take, because no later call reads it.
+
+    Args:
+        calls: the calls.
+        inputs: how many registers are inputs, which stay as they are.
+        held: further registers that do.
+        memory: tells who owns which memory.
+    """
+    ends: dict[int, int] = {}
+    for i, call in enumerate(calls):
+        for register in (*call.operands, *call.results):
+            ends.update(dict.fromkeys(memory.roots(register), i))
+    targets: dict[int, int] = {}
+    free: dict[Any, list[int]] = {}
+    for i, call in enumerate(calls):
+        given = call.operands
+        ending = {root for x in (*given, *call.results) for root in memory.roots(x) if ends[root] == i}
+        dying = [x for x in sorted(ending) if x >= inputs and x not in held]
+        if memory.takes(call):
+            layout = memory.layout(call.results[0])
+            fit = [x for x in dying if x in given and memory.overwrites(call) and memory.layout(x) == layout]
+            # The library would copy an operand that is another view of the memory into which it writes.
+            fit = [x for x in fit if all(y == x or x not in memory.roots(y) for y in given)]
+            if fit:
+                targets[i] = fit[0]
+            elif free.get(layout):
+                targets[i] = free[layout].pop()
+        for root in dying:
+            if root != targets.get(i):
+                free.setdefault(memory.layout(root), []).append(root)
+    return targets
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A sequence of elementwise ops.
+    """A sequence of calls.
 
     Attributes:
         inputs: how many registers hold the inputs.
-        steps: the ops.
-        outputs: the registers that hold the results.
-        count: how many numbers the steps may have as operands.
+        calls: the calls.
+        outputs: the registers that hold the results, or constants.
+        count: how many numbers the calls may have as arguments.
+
+    The properties below are those of programs whose calls return one tensor each, and work element by element.
     """
 
     inputs: int
-    steps: tuple[Step, ...]
-    outputs: tuple[int, ...]
+    calls: tuple[Call, ...]
+    outputs: tuple[Any, ...]
     count: int = 0
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The numbers that are operands."""
-        return [*dict.fromkeys(step.number for step in self.steps if step.number is not None)]
+        """The numbers that are arguments."""
+        return [*dict.fromkeys(int(x) for call in self.calls for x in call.args if x.__class__ is Number)]
 
     @cached_property
-    def moves(self) -> list[tuple[str, tuple[int, ...], int]]:
-        """The name of each op, with the registers of its operands and of its result.
+    def moves(self) -> tuple[tuple[Any, tuple[int, ...], int], ...]:
+        """The function of each call, with the registers of its arguments and of its result.
 
-        The numbers that are operands have the registers behind the results, in the order of `numbers`.
+        The numbers that are arguments have the registers behind the results, in the order of `numbers`.
         """
-        places = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.steps))}
-        found = []
-        for i, step in enumerate(self.steps, self.inputs):
-            number = [] if step.number is None else [places[step.number]]
-            found.append((step.op, (*step.operands, *number), i))
-        return found
+        places = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.calls))}
+        args = [tuple(places[x] if x.__class__ is Number else int(x) for x in call.args) for call in self.calls]
+        return tuple((call.function, used, call.results[0]) for call, used in zip(self.calls, args, strict=True))
 
     @cached_property
     def fused(self) -> "Program":
@@ -125,48 +266,48 @@ class Program:
         `add_multiple` is `x + c * y`, `lerp` is `x + c * (y - x)`, `addcmul` is `x + c * y * z`, and `addcdiv` is
         `x + c * y / z`. Behind the numbers come their negatives.
         """
-        steps: list[Step | None] = list(self.steps)
-        for i, step in enumerate(self.steps):
-            found = self._fused(i, step)
+        calls: dict[int, Call] = dict(enumerate(self.calls, self.inputs))
+        for call in self.calls:
+            found = self._fused(call)
             if found is not None:
-                steps[i], gone = found
+                calls[call.results[0]], gone = found
                 for register in gone:
-                    steps[register - self.inputs] = None
-        registers = list(range(self.inputs))
-        kept: list[Step] = []
-        for each in steps:
-            registers.append(self.inputs + len(kept))
-            if each is not None:
-                kept.append(each.renumbered(registers))
-        return Program(self.inputs, tuple(kept), tuple(registers[output] for output in self.outputs), 2 * self.count)
+                    del calls[register]
+        places = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
+        return Program(
+            self.inputs,
+            tuple(call.moved(places)._replace(results=(places[call.results[0]],)) for call in calls.values()),
+            tuple(places[output] for output in self.outputs),
+            2 * self.count,
+        )
 
-    def _fused(self, i: int, step: Step) -> tuple[Step, list[int]] | None:
-        """Returns the op that stands for a step and earlier ones, with the registers of those; None if none does."""
-        if step.op not in ("add", "subtract") or step.second is None or step.first == step.second:
+    def _fused(self, call: Call) -> tuple[Call, list[Register]] | None:
+        """Returns the call that stands for one and earlier ones, with the results of those; None if none does."""
+        if call.function not in ("add", "subtract") or len(call.operands) < 2:
             return None
-        for x, multiple in ((step.first, step.second), (step.second, step.first))[: 2 if step.op == "add" else 1]:
-            product = self._only_for(multiple, i)
-            if product is None or product.op != "multiply" or product.number is None:
+        first, second = call.args
+        for x, multiple in ((first, second), (second, first))[: 2 if call.function == "add" else 1]:
+            product = self._only_for(multiple, call)
+            if product is None or product.function != "multiply" or product.args[1].__class__ is not Number:
                 continue
-            y, factor = product.first, product.number + (self.count if step.op == "subtract" else 0)
-            inner = self._only_for(y, multiple - self.inputs)
-            if inner is not None and inner.op == "subtract" and inner.second == x:
-                return Step("lerp", x, inner.first, factor), [multiple, y]
-            if inner is not None and inner.op == "square":
-                return Step("addcmul", x, inner.first, factor, inner.first), [multiple, y]
-            if inner is not None and inner.op == "divide" and inner.second is not None:
-                return Step("addcdiv", x, inner.first, factor, inner.second), [multiple, y]
-            return Step("add_multiple", x, y, factor), [multiple]
+            y, factor = product.args[0], Number(product.args[1] + (self.count if call.function == "subtract" else 0))
+            inner = self._only_for(y, product)
+            name, operands = "add_multiple", (y,)
+            if inner is not None and inner.function == "subtract" and inner.operands[1:] == [x]:
+                name, operands = "lerp", inner.args[:1]
+            elif inner is not None and inner.function == "square":
+                name, operands = "addcmul", inner.args * 2
+            elif inner is not None and inner.function == "divide" and inner.args[1].__class__ is Register:
+                name, operands = "addcdiv", inner.args
+            gone = [multiple] if name == "add_multiple" else [multiple, y]
+            return Call(name, (x, *operands, factor), call.results), gone
         return None
 
-    def _only_for(self, register: int, i: int) -> Step | None:
-        """Returns the step that computes a register, if step `i` alone reads it."""
-        return self.steps[register - self.inputs] if register >= self.inputs and self.last(register) == i else None
-
-    def last(self, register: int) -> int:
-        """Returns the place of the only step that reads a register that is no output; -1 if there is none such."""
-        found = [i for i, step in enumerate(self.steps) if register in step.operands]
-        return found[0] if len(found) == 1 and register not in self.outputs else -1
+    def _only_for(self, register: Register, reader: Call) -> Call | None:
+        """Returns the call that computes a register, if one other call alone reads it."""
+        readers = [call for call in self.calls if register in call.operands]
+        alone = register >= self.inputs and register not in self.outputs and len(readers) == 1 and readers[0] is reader
+        return self.calls[register - self.inputs] if alone else None
 
     @cached_property
     def places(self) -> dict[int, int] | None:
@@ -178,29 +319,23 @@ class Program:
         if len(found) < len(self.outputs) or min(found) < self.inputs or len(found) >= self.inputs:
             return None
         for register, place in found.items():
-            if any(place in step.operands for step in self.steps[register - self.inputs + 1 :]):
+            if any(place in call.operands for call in self.calls[register - self.inputs + 1 :]):
                 return None
         return found
 
     @cached_property
-    def dying(self) -> list[list[int]]:
-        """For each step the results of earlier ones that nothing reads after it."""
-        ends: dict[int, int] = {}
-        for i, step in enumerate(self.steps):
-            ends.update(dict.fromkeys(step.operands, i))
-        own = [register for register in ends if register >= self.inputs and register not in self.outputs]
-        return [[register for register in own if ends[register] == i] for i in range(len(self.steps))]
+    def targets(self) -> dict[int, int]:
+        """The earlier results into whose memory calls can write, by the places of the calls."""
+        return reused(self.calls, self.inputs, self.outputs, Memory())
 
     @cached_property
     def scratch(self) -> dict[int, int]:
-        """The place of the memory for each result between, by register, with as little memory as possible."""
+        """The place of the memory for each result that is no output, by register, with as little memory as possible."""
+        targets = reused(self.calls, self.inputs, self.outputs, Memory(self.outputs))
         found: dict[int, int] = {}
-        free: list[int] = []
-        for i, dying in enumerate(self.dying):
-            free += [found[register] for register in dying]
-            register = self.inputs + i
-            if register not in self.outputs:
-                found[register] = free.pop() if free else len({*found.values()})
+        for i, call in enumerate(self.calls):
+            if call.results[0] not in self.outputs:
+                found[call.results[0]] = found[targets[i]] if i in targets else len({*found.values()})
         return found
 
     @cached_property

@@ -9,13 +9,20 @@ from typing import Any, NamedTuple, NoReturn
 
 from emberharmony.core.errors import EmberError
 from emberharmony.core.tracing import Substitute
-from emberharmony.transforms.program import BINARY, CHOICE, COMMUTATIVE, HOST, UNARY, WEAK, Program, Step
+from emberharmony.transforms.program import (
+    BINARY,
+    CHOICE,
+    COMMUTATIVE,
+    HOST,
+    UNARY,
+    WEAK,
+    Call,
+    Number,
+    Program,
+    Register,
+)
 
 _PYTHON = (float, int)
-
-
-class Index(int):
-    """The place of a number among those of a program."""
 
 
 class UnrecordableError(Exception):
@@ -36,7 +43,7 @@ class _Tape:
 
     def __init__(self, inputs: int, given: int) -> None:
         self.inputs, self.given = inputs, given
-        self.steps: list[Step] = []
+        self.calls: list[Call] = []
         self._lines: list[str] = []
         self._scope: dict[str, Any] = dict(HOST)
 
@@ -45,11 +52,13 @@ class _Tape:
         """How many numbers there are."""
         return self.given + len(self._lines)
 
-    def step(self, step: Step) -> "_Register":
-        self.steps.append(step)
-        return _Register(self, self.inputs + len(self.steps) - 1)
+    def call(self, op: str, *args: int) -> "_Tensor":
+        """Records the call of an op with registers and numbers."""
+        result = Register(self.inputs + len(self.calls))
+        self.calls.append(Call(op, args, (result,)))
+        return _Tensor(self, result)
 
-    def scalar(self, op: str, operands: Sequence[Any]) -> "_Number":
+    def scalar(self, op: str, operands: Sequence[Any]) -> "_Scalar":
         """Records the computation of a number.
 
         Raises:
@@ -57,7 +66,7 @@ class _Tape:
         """
         names = []
         for i, x in enumerate(operands):
-            if x.__class__ is _Number:
+            if x.__class__ is _Scalar:
                 names.append(f"n{x.place}")
                 continue
             if not isinstance(x, _PYTHON):
@@ -65,11 +74,11 @@ class _Tape:
             names.append(f"c{self.count}_{i}")
             self._scope[names[-1]] = x
         self._lines.append(f"n{self.count} = {op}({', '.join(names)})")
-        return _Number(self, self.count - 1)
+        return _Scalar(self, Number(self.count - 1))
 
-    def placed(self, number: Any) -> int:
+    def placed(self, number: Any) -> Any:
         """Returns the place of a number that is the operand of an op."""
-        return number.place if number.__class__ is _Number else self.scalar("", (float(number),)).place
+        return number.place if number.__class__ is _Scalar else self.scalar("", (float(number),)).place
 
     def compiled(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function of the given numbers that returns all."""
@@ -86,7 +95,7 @@ class _Recorded(Substitute):
 
     __slots__ = ("place", "tape")
 
-    def __init__(self, tape: _Tape, place: int) -> None:
+    def __init__(self, tape: _Tape, place: Any) -> None:
         self.tape, self.place = tape, place
 
     def __bool__(self) -> NoReturn:
@@ -104,36 +113,36 @@ class _Recorded(Substitute):
             UnrecordableError: if a program cannot have it.
         """
         tape = self.tape
-        if not any(x.__class__ is _Register for x in arguments):
+        if not any(x.__class__ is _Tensor for x in arguments):
             if op in HOST:
                 return tape.scalar(op, arguments)
             raise UnrecordableError
         if op in UNARY:
-            return tape.step(Step(op, self.place))
+            return tape.call(op, self.place)
         if op in BINARY:
             x, y = arguments
-            if op in COMMUTATIVE and x.__class__ is not _Register:
+            if op in COMMUTATIVE and x.__class__ is not _Tensor:
                 x, y = y, x
-            if x.__class__ is _Register and y.__class__ is _Register:
-                return tape.step(Step(op, x.place, y.place))
-            if x.__class__ is _Register and op in WEAK and y.__class__ in (*_PYTHON, _Number):
-                return tape.step(Step(op, x.place, number=tape.placed(y)))
+            if x.__class__ is _Tensor and y.__class__ is _Tensor:
+                return tape.call(op, x.place, y.place)
+            if x.__class__ is _Tensor and op in WEAK and y.__class__ in (*_PYTHON, _Scalar):
+                return tape.call(op, x.place, tape.placed(y))
         if op == CHOICE:
             condition, x, y = arguments
             if condition.__class__ is bool:
                 return x if condition else y
-            if condition.__class__ is _Number and x.__class__ is y.__class__ is _Register:
-                return tape.step(Step(op, x.place, y.place, condition.place))
+            if condition.__class__ is _Scalar and x.__class__ is y.__class__ is _Tensor:
+                return tape.call(op, x.place, y.place, condition.place)
         raise UnrecordableError
 
 
-class _Register(_Recorded):
+class _Tensor(_Recorded):
     """Stands for a tensor."""
 
     __slots__ = ()
 
 
-class _Number(_Recorded):
+class _Scalar(_Recorded):
     """Stands for a number."""
 
     __slots__ = ()
@@ -181,23 +190,23 @@ def _recorded(
 ) -> Recording | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
     tape = _Tape(2 + len(names), len(given))
-    found = {**state, **{name: _Register(tape, 2 + i) for i, name in enumerate(names)}}
+    found = {**state, **{name: _Tensor(tape, Register(2 + i)) for i, name in enumerate(names)}}
     for i, name in enumerate(given[:-1]):
-        found[name] = _Number(tape, i)
+        found[name] = _Scalar(tape, Number(i))
     if given:
-        options = {**options, "lr": _Number(tape, len(given) - 1)}
-    after, new = rule(_Register(tape, 0), _Register(tape, 1), found, options)
+        options = {**options, "lr": _Scalar(tape, Number(len(given) - 1))}
+    after, new = rule(_Tensor(tape, Register(0)), _Tensor(tape, Register(1)), found, options)
     made: dict[str, Any] = {}
     outputs = [after]
     for name, x in new.items():
-        if x.__class__ is _Register:
+        if x.__class__ is _Tensor:
             outputs.append(x)
             made[name] = None
         else:
-            made[name] = Index(x.place) if x.__class__ is _Number else x
-            if x.__class__ is not _Number and not isinstance(x, _PYTHON):
+            made[name] = x.place if x.__class__ is _Scalar else x
+            if x.__class__ is not _Scalar and not isinstance(x, _PYTHON):
                 return None
-    if any(x.__class__ is not _Register or x.tape is not tape for x in outputs):
+    if any(x.__class__ is not _Tensor or x.tape is not tape for x in outputs):
         return None
-    program = Program(tape.inputs, tuple(tape.steps), tuple(x.place for x in outputs), tape.count)
+    program = Program(tape.inputs, tuple(tape.calls), tuple(x.place for x in outputs), tape.count)
     return Recording(program, tape.compiled(), made, given)

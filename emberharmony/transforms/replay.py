@@ -10,7 +10,7 @@ number of Python.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from emberharmony.core.cells.cell import opened
 from emberharmony.core.dispatch import converted
@@ -19,6 +19,7 @@ from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.core.state.handlers import passing
+from emberharmony.transforms.program import Call, Register
 from emberharmony.transforms.rules import LEAVING
 from emberharmony.transforms.tape import Tape, call, prepared, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
@@ -34,32 +35,6 @@ _PLAIN: tuple[type, ...] = (int, float, complex, bool, str, bytes, type(None), t
 
 class UnrecordableError(EmberError):
     """Raised while a function is recorded, if it does what the recorded calls cannot repeat."""
-
-
-class Register(int):
-    """The number of a value: those of the inputs come first, then those of the results of the calls."""
-
-
-class Call(NamedTuple):
-    """A call of a native function.
-
-    Attributes:
-        function: the function.
-        args: its arguments, in which registers stand for tensors, also inside of lists and tuples.
-        keywords: its arguments by name, in pairs.
-        wrapped: whether the backend has to make tensors of the scalars that it returns.
-        results: the register of the result, or of each tensor in the tuple or list that it returns.
-        several: whether it returns a tuple or list.
-        draws: whether it draws random numbers, so that it is made even if nothing uses them.
-    """
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    keywords: tuple[tuple[str, Any], ...]
-    wrapped: bool
-    results: tuple[Register, ...]
-    several: bool
-    draws: bool = False
 
 
 def direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
@@ -233,7 +208,7 @@ class Recorder(Tape):
         if any(place is not None for place in known):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
         places = tuple(map(self._placed, items))
-        self.calls.append(Call(function, noted, named, result is not raw, places, several))
+        self.calls.append(Call(function, noted, places, named, several, result is not raw))
         return result
 
     def drawn(self, draw: Callable[[], Any]) -> TracedTensor:
@@ -246,7 +221,7 @@ class Recorder(Tape):
         if self.closed or value.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
         place = self._placed(value)
-        self.calls.append(Call(draw, (), (), False, (place,), False, True))
+        self.calls.append(Call(draw, (), (place,), draws=True))
         return self.tensor(place)
 
     def _placed(self, value: Any) -> Register:

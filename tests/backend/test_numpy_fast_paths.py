@@ -13,7 +13,7 @@ from emberharmony.backend.choice import use_backend
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import slow
 from emberharmony.core.errors import EmberError, ShapeError
-from emberharmony.transforms.program import Program, Step, Update
+from emberharmony.transforms.program import Call, Number, Program, Register, Update
 
 SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (80, 2)]
 
@@ -141,7 +141,9 @@ def test_the_peak_of_the_memory_stays_until_it_is_restarted() -> None:
 
 
 def test_a_program_computes_floats_of_the_usual_widths_alone() -> None:
-    program = Program(2, (Step("multiply", 0, number=0), Step("subtract", 1, 2)), (3,), 1)
+    first, second, multiple, found = map(Register, range(4))
+    calls = Call("multiply", (first, Number(0)), (multiple,)), Call("subtract", (second, multiple), (found,))
+    program = Program(2, calls, (found,), 1)
     with use_backend("numpy"):
         backend = op_globals.active().backend
         for kind, written in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):

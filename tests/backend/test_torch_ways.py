@@ -11,7 +11,7 @@ import pytest
 from emberharmony import Parameter, errors, ops
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import op_globals
-from emberharmony.transforms.program import Program, Step, Update
+from emberharmony.transforms.program import Call, Number, Program, Register, Update
 
 torch = pytest.importorskip("torch")
 programs = importlib.import_module("emberharmony.backend.torch.programs")
@@ -72,16 +72,17 @@ def test_a_probe_of_values_that_nobody_can_read_is_finite() -> None:
 
 
 def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
-    steps = (Step("multiply", 0, number=0), Step("subtract", 1, 2))
+    first, second, multiple, found = map(Register, range(4))
+    calls = Call("multiply", (first, Number(0)), (multiple,)), Call("subtract", (second, multiple), (found,))
     columns = [[torch.full((2,), 2.0)], [torch.full((2,), 3.0)]]
     for dtype in (torch.float32, torch.bfloat16):
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]
-        update = Update(Program(2, steps, (3,), 1), [0.5])
+        update = Update(Program(2, calls, (found,), 1), [0.5])
         assert programs.computed(update, given)[0][0].tolist() == [2.0, 2.0]
         for call, *arguments in programs.overwriting(update, given):
             call(*arguments)
         assert given[1][0].tolist() == [2.0, 2.0]
-        assert [step.op for step in programs._prepared(update, given[0][0])[0].steps] == (
+        assert [each.function for each in programs._prepared(update, given[0][0])[0].calls] == (
             ["add_multiple"] if dtype == torch.float32 else ["multiply", "subtract"]
         )
 

@@ -13,7 +13,6 @@ from emberharmony.backend.numpy import programs as numpy_programs
 from emberharmony.core import selection
 from emberharmony.optim import layout, updates
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.program import Step
 from emberharmony.transforms.recorder import recorded
 from tests.optim.test_vectors import KINDS, assert_same, bits, cells_of, kinds, rows_of, shares, states_of, trained
 
@@ -226,16 +225,18 @@ def test_a_rule_that_calls_anything_else_has_no_program(name: str, backend: str)
 def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
     found = recorded(optim.SGD.rule, {"step": 3, "momentum_buffer": ops.ones(2)}, optim.SGD(momentum=0.5).defaults)
     assert found is not None
-    assert found.program.steps == (
-        Step("multiply", 2, number=2),
-        Step("add", 3, 0),
-        Step("multiply", 4, number=1),
-        Step("subtract", 1, 5),
+    assert found.program.moves == (
+        ("multiply", (2, 7), 3),
+        ("add", (3, 0), 4),
+        ("multiply", (4, 8), 5),
+        ("subtract", (1, 5), 6),
     )
+    assert found.program.numbers == [2, 1]
     assert (found.program.outputs, found.program.places) == ((6, 4), {6: 1, 4: 2})
     assert (found.numbers([3, 0.1]), found.given) == ([3, 0.1, 0.5, 4], ["step", "lr"])
     assert found.made == {"step": 3, "momentum_buffer": None}
-    assert found.program.fused.steps == (Step("add_multiple", 0, 2, 2), Step("add_multiple", 1, 3, 5))
+    assert found.program.fused.moves == (("add_multiple", (0, 2, 5), 3), ("add_multiple", (1, 3, 6), 4))
+    assert found.program.fused.numbers == [2, 5]
     assert found.program.fused.count == 2 * found.program.count == 8
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import program
-from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Step, Update
+from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Update
 
 _TOGETHER = 16
 """How many tensors one program makes: JAX 0.10 takes 25 ms to compile each, and reuses the program for equal shapes."""
@@ -19,16 +19,13 @@ _NATIVES = {op: getattr(jnp, op) for op in (*UNARY, *BINARY)} | {
 }
 
 
-@program("steps", "outputs")
+@program("moves", "outputs")
 def _row(
-    tensors: Sequence[jax.Array], numbers: Sequence[Any], steps: tuple[Step, ...], outputs: tuple[int, ...]
+    tensors: Sequence[jax.Array], numbers: Sequence[Any], moves: tuple[Any, ...], outputs: tuple[int, ...]
 ) -> list[jax.Array]:
-    registers = list(tensors)
-    for step in steps:
-        operands = [registers[register] for register in step.operands]
-        if step.number is not None:
-            operands.append(numbers[step.number])
-        registers.append(_NATIVES[step.op](*operands))
+    registers = [*tensors, *moves, *numbers]
+    for op, args, result in moves:
+        registers[result] = _NATIVES[op](*[registers[x] for x in args])
     return [registers[register] for register in outputs]
 
 
@@ -38,9 +35,9 @@ def computed(update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Seq
     Its numbers are arguments of what JAX compiles, so that a new rate compiles nothing. A compiled sum of a product
     rounds once where the ops round twice.
     """
-    numbers = list(map(float, update.numbers))
-    steps, outputs = update.program.steps, update.program.outputs
-    rows = [_row(tensors, numbers, steps, outputs) for tensors in zip(*columns, strict=True)]
+    moves, outputs = update.program.moves, update.program.outputs
+    numbers = [float(update.numbers[i]) for i in update.program.numbers]
+    rows = [_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
     return list(zip(*rows, strict=True))
 
 

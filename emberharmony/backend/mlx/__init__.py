@@ -180,7 +180,7 @@ class MLXBackend(
 
     def has_kernel(self, update: Update, like: mx.array) -> bool:
         """Returns whether so few ops compute an update that vectors would take longer."""
-        return len(update.program.steps) <= 2
+        return len(update.program.calls) <= 2
 
     def computed(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
         """Returns what a program computes from lists of tensors; None for traced tensors or several dtypes."""
@@ -190,7 +190,7 @@ class MLXBackend(
             return None
         made = programs.computed(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
-        large = len(update.program.steps) > 2 and sum(x.size for x in columns[0]) > programs.CHUNK
+        large = len(update.program.calls) > 2 and sum(x.size for x in columns[0]) > programs.CHUNK
         if large and (place(None) or mx.default_device()).type == mx.cpu:
             # The gradients first: they end the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])

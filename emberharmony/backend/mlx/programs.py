@@ -26,7 +26,7 @@ def computed(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequ
     MLX finds for itself which memory it may reuse.
     """
     program = update.program
-    registers: list[Any] = [*columns, *program.steps, *(repeat(update.numbers[i]) for i in program.numbers)]
+    registers: list[Any] = [*columns, *program.calls, *(repeat(update.numbers[i]) for i in program.numbers)]
     for op, operands, result in program.moves:
         registers[result] = list(map(_NATIVES[op], *[registers[x] for x in operands]))
     return [registers[register] for register in program.outputs]

@@ -23,7 +23,8 @@ from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import HostDrawError, NotNowError, Recording, Rewinding, is_without_draws
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
-from emberharmony.transforms.replay import Recorder, Register, UnrecordableError
+from emberharmony.transforms.program import Register
+from emberharmony.transforms.replay import Recorder, UnrecordableError
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 MOST = 64

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.numpy.replay import Source
 from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Program, Update
 
 BLOCK = 2**16
@@ -38,7 +39,7 @@ def computed(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Se
     program, dtype = update.program, columns[0][0].dtype
     if max(map(_SIZE, columns[0])) <= BLOCK and min(map(_NDIM, columns[0])):
         run, numbers = _whole(program), [np.asarray(update.numbers[i], dtype) for i in program.numbers]
-        return list(zip(*[run(*row, *numbers) for row in zip(*columns, strict=True)], strict=True))
+        return list(zip(*[run(row, numbers) for row in zip(*columns, strict=True)], strict=True))
     made = {x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs}
     deque(starmap(call, _calls(update, columns, made)), 0)
     return [columns[x] if x < program.inputs else made[x] for x in program.outputs]
@@ -50,21 +51,14 @@ def _whole(program: Program) -> Callable[..., Any]:
 
     It takes 20 µs less for a small network than `_calls`, which prepares for many blocks.
     """
-    count = program.inputs + len(program.steps)
-    names = [f"r{i}" for i in (*range(program.inputs), *range(count, count + len(program.numbers)))]
-    lines = []
-    for (op, operands, result), dying in zip(program.moves, program.dying, strict=True):
-        used = [f"r{x}" for x in (*operands, *dying[:1])]
-        lines.append(f"r{result} = {op}({', '.join(used)})")
-    lines.append(f"return {''.join(f'r{x}, ' for x in program.outputs)}")
-    scope = dict(_NATIVES)
-    exec(compile(f"def run({', '.join(names)}):\n " + "\n ".join(lines), "<program>", "exec"), scope)
-    return scope["run"]
+    calls = [call._replace(function=_NATIVES[call.function]) for call in program.calls]
+    source = Source(program.inputs, calls, program.targets)
+    return source.compiled([source.names[x] for x in program.outputs], program.numbers)
 
 
 def overwrites(program: Program) -> bool:
     """Returns whether calls of C functions can write the results of a program over its inputs."""
-    return program.places is not None and not any(step.op in _PYTHONS for step in program.steps)
+    return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
 def overwriting(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Iterable[tuple[Any, ...]]]:
@@ -90,7 +84,7 @@ def _calls(
 ) -> Iterable[tuple[Any, ...]]:
     """Returns the calls that run a program over blocks of arrays, one after the other, and write into the outputs."""
     program, dtype = update.program, columns[0][0].dtype
-    registers: list[Any] = [*columns, *program.steps]
+    registers: list[Any] = [*columns, *program.calls]
     for register, arrays in outputs.items():
         registers[register] = arrays
     if max(map(_SIZE, columns[0])) > BLOCK:
@@ -108,7 +102,7 @@ def _calls(
 @functools.lru_cache(64)
 def _moves(program: Program) -> Callable[..., Any]:
     """Returns the function of all registers, with the numbers behind, that returns the calls of a program."""
-    count = program.inputs + len(program.steps) + len(program.numbers)
+    count = program.inputs + len(program.calls) + len(program.numbers)
     calls = [f"({op}, {', '.join(f'r{x}' for x in (*used, result))})" for op, used, result in program.moves]
     found: Callable[..., Any] = eval(
         f"lambda {', '.join(f'r{i}' for i in range(count))}: ({', '.join(calls)},)", _NATIVES

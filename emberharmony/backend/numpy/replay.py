@@ -1,19 +1,20 @@
-"""Programs of NumPy calls: a function of Python without branches that repeats the calls that were recorded.
+"""Programs of NumPy calls: a function of Python without branches that repeats them.
 
-Calls whose results nothing uses are dropped, equal calls are made once, and functions of NumPy that can write into an
-array write into one that no later call reads. They never write into an argument, a constant or a result, nor into an
-array with another layout than NumPy would give the result, because the order in which a later sum adds depends on it.
+Functions of NumPy that can write into an array write into one that no later call reads. They never write into an
+argument, a constant or a result, nor into an array with another layout than NumPy would give the result, because the
+order in which a later sum adds depends on it.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
-from emberharmony.transforms.replay import Call, Recorder, Register
+from emberharmony.transforms.program import Call, Memory, Number, Register, distinct, live, reused
+from emberharmony.transforms.replay import Recorder
 
 _FOREIGN = -1
 """Stands for memory that neither an input nor a call of NumPy owns."""
@@ -48,7 +49,14 @@ def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callab
         inputs: the number of inputs.
         outputs: registers, or arrays that are the same for all inputs, of which the function returns copies.
     """
-    return _Source(recorder, inputs, outputs).compiled()
+    calls, places = distinct(recorder.calls, len(recorder.values))
+    moved = [places[x] if x.__class__ is Register else x for x in outputs]
+    calls = live(calls, moved)
+    memory = _Arrays(recorder, inputs, calls, places)
+    kept = {x for x in moved if x.__class__ is Register}
+    held = {root for x in kept for root in memory.roots(x)}
+    source = _Recorded(inputs, calls, reused(calls, inputs, held, memory), memory, kept)
+    return source.compiled(source.copied(outputs, moved, places))
 
 
 def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
@@ -76,111 +84,207 @@ def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     return found
 
 
-class _Source:
-    """The source of a program while it is written."""
+class Source:
+    """The source of a function that makes calls of NumPy, while it is written.
 
-    def __init__(self, recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> None:
-        self.values, self.inputs, self.given = recorder.values, inputs, outputs
-        self.scope: dict[str, Any] = {"wrap": recorder.backend.wrap, "Changed": ShapeChangedError}
-        self.named: dict[int, str] = {}
+    Args:
+        inputs: the number of inputs.
+        calls: the calls.
+        targets: by the place of a call the register into whose memory it writes.
+    """
+
+    def __init__(self, inputs: int, calls: Sequence[Call], targets: Mapping[int, int]) -> None:
+        self.inputs, self.calls = inputs, calls
         self.names = {i: f"i{i}" for i in range(inputs)}
-        self.merged: set[int] = set()
-        self.numbers: dict[tuple[str, Any], np.ndarray] = {}
-        calls, places = _distinct(recorder.calls, len(self.values), self.merged)
-        shared = self._shared(recorder.calls)
-        self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
-        self.outputs = [places[x] if isinstance(x, Register) else x for x in outputs]
-        self.calls = _live(calls, [x for x in self.outputs if isinstance(x, Register)])
-        self.roots = self._roots(self.calls, shared, places)
-        self.held = {root for x in self.outputs if isinstance(x, Register) for root in self.roots[x]}
-        self.targets = self._found_targets()
-
-    def _shared(self, calls: Sequence[Call]) -> dict[int, list[Register]]:
-        """Returns for each result the operands of its call with which it may share memory, in the record as it was."""
-        found: dict[int, list[Register]] = {}
+        self.targets = {call.results[0]: targets[i] for i, call in enumerate(calls) if i in targets}
         for call in calls:
-            given = list(dict.fromkeys(_registers((call.args, call.keywords))))
-            for result in call.results:
-                value = self.values[result]
-                # An unknown function may return an operand or a new array, depending on values.
-                found[result] = [x for x in given if not _is_known(call) or np.may_share_memory(value, self.values[x])]
+            for x in call.results:
+                self.names[x] = self.names[self.targets[x]] if x in self.targets else f"v{x}"
+        self.scope: dict[str, Any] = {}
+        self._named: dict[int, str] = {}
+
+    def compiled(self, outputs: Iterable[str], numbers: Sequence[int] = ()) -> Callable[..., list[Any]]:
+        """Returns the function of the inputs and of these numbers of a program.
+
+        Args:
+            outputs: the expression of each output.
+            numbers: the places of the numbers that it takes.
+        """
+        given = [(self.names[i] for i in range(self.inputs)), (f"n{i}" for i in numbers)]
+        heads = [(", ".join(names), name) for names, name in zip(given, ("inputs", "numbers"), strict=True)]
+        lines = [f"{names}, = {name}" for names, name in heads if names]
+        for i, call in enumerate(self.calls):
+            lines += self.lines(i, call)
+        lines.append(f"return [{', '.join(outputs)}]")
+        body = "\n ".join(lines)
+        exec(compile(f"def replay(inputs, numbers=()):\n {body}\n", "<program of NumPy calls>", "exec"), self.scope)
+        found: Callable[..., list[Any]] = self.scope["replay"]
         return found
 
+    def lines(self, place: int, call: Call) -> list[str]:
+        """Returns the statements of a call."""
+        args = ", ".join(map(self.text, call.args))
+        result = self.names[call.results[0]]
+        if call.results[0] in self.targets:
+            return [f"{self.named(call.function)}({args}, {'out=' if call.function in _NAMED else ''}{result})"]
+        return [f"{result} = {self.named(call.function)}({args})"]
+
+    def text(self, value: Any) -> str:
+        """Returns the expression for an argument."""
+        if value.__class__ is Register:
+            return self.names[value]
+        if value.__class__ is Number:
+            return f"n{value}"
+        if value.__class__ is tuple:
+            return f"({''.join(f'{self.text(x)}, ' for x in value)})"
+        if value.__class__ is list:
+            return f"[{', '.join(map(self.text, value))}]"
+        if value is ...:
+            return "..."
+        return repr(value) if value.__class__ in _INLINE else self.named(value)
+
+    def named(self, value: Any) -> str:
+        """Returns the name of a function or constant."""
+        if id(value) not in self._named:
+            name = self._named[id(value)] = f"k{len(self._named)}"
+            self.scope[name] = value  # which keeps it, so that no other gets its id
+        return self._named[id(value)]
+
+
+class _Arrays(Memory):
+    """The memory of recorded arrays.
+
+    Args:
+        recorder: the record of the calls.
+        inputs: the number of inputs.
+        calls: the calls that are made.
+        places: the register that has the value of each recorded register.
+    """
+
+    def __init__(self, recorder: Recorder, inputs: int, calls: Sequence[Call], places: Sequence[Register]) -> None:
+        super().__init__()
+        self.values, self.inputs, self.wrap = recorder.values, inputs, recorder.backend.wrap
+        shared = {result: found for call in recorder.calls for result, found in self._shared(call)}
+        self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
+        self._owners = self._roots(calls, shared, places)
+
+    def _shared(self, call: Call) -> Iterator[tuple[Register, list[Register]]]:
+        """Yields each result with the operands with which it may share memory, in the record as it was."""
+        for result in call.results:
+            value = self.values[result]
+            # An unknown function may return an operand or a new array, depending on values.
+            yield (
+                result,
+                [x for x in call.operands if not is_known(call) or np.may_share_memory(value, self.values[x])],
+            )
+
     def _roots(
-        self, calls: Sequence[Call], shared: dict[int, list[Register]], places: Sequence[Register]
+        self, calls: Sequence[Call], shared: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
         """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
         roots = {i: frozenset((i,)) for i in range(self.inputs)}
         for call in calls:
             for result in call.results:
-                own = _is_known(call) and call.function not in METHODS and self.values[result].base is None
+                own = is_known(call) and call.function not in METHODS and self.values[result].base is None
                 found = [roots[places[x]] for x in shared[result]]
-                if not found or not _is_known(call):
+                if not found or not is_known(call):
                     found.append(frozenset((int(result) if own else _FOREIGN,)))
                 roots[result] = frozenset().union(*found)
         return roots
 
-    def _found_targets(self) -> dict[int, int]:
-        """Returns by the place of a call the register whose memory it writes into."""
-        ends: dict[int, int] = {}
-        for i, call in enumerate(self.calls):
-            for register in (*_registers((call.args, call.keywords)), *call.results):
-                ends.update(dict.fromkeys(self.roots[register], i))
-        targets: dict[int, int] = {}
-        free: dict[Any, list[int]] = {}
-        for i, call in enumerate(self.calls):
-            given = set(_registers((call.args, call.keywords)))
-            dying = {root for x in (*given, *call.results) for root in self.roots[x] if ends[root] == i}
-            dying = {x for x in dying - self.held if x >= self.inputs}
-            if _is_fresh(call) and self.values[call.results[0]].ndim:
-                layout = _layout(self.values[call.results[0]])
-                fit = [x for x in dying & given if _is_elementwise(call)]
-                fit = [x for x in fit if _layout(self.values[x]) == layout]
-                # NumPy would copy an operand that is another view of the memory into which it writes.
-                fit = [x for x in fit if all(y == x or x not in self.roots[y] for y in given)]
-                if fit:
-                    targets[i] = fit[0]
-                elif free.get(layout):
-                    targets[i] = free[layout].pop()
-            for root in dying - {targets.get(i)}:
-                free.setdefault(_layout(self.values[root]), []).append(root)
-        return targets
+    def roots(self, register: int) -> frozenset[int]:
+        """Returns the registers that own the memory of a value."""
+        return self._owners[register]
 
-    def compiled(self) -> Callable[..., list[Any]]:
-        """Returns the compiled function."""
+    def layout(self, register: int) -> Any:
+        """Returns the dtype, the shape and the strides of a value."""
+        value = self.values[register]
+        return value.dtype, value.shape, value.strides
+
+    def takes(self, call: Call) -> bool:
+        """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""
+        function = call.function
+        if not isinstance(function, np.ufunc) or any(value is not ... for _, value in call.keywords):
+            return False
+        return len(call.args) == function.nin and function.nout == 1 and self.values[call.results[0]].ndim > 0
+
+    def overwrites(self, call: Call) -> bool:
+        """Returns whether a call works element by element."""
+        return call.function.signature is None
+
+    def is_large(self, register: int) -> bool:
+        """Returns whether the memory of a value should be let go of as soon as nothing needs it."""
+        owners = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
+        return any(x.nbytes >= _LARGE for x in owners)
+
+
+class _Recorded(Source):
+    """The source of the function that repeats recorded calls.
+
+    Args:
+        inputs: the number of inputs.
+        calls: the calls.
+        targets: by the place of a call the register into whose memory it writes.
+        memory: that of the recorded arrays.
+        kept: the registers that are outputs.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        calls: Sequence[Call],
+        targets: Mapping[int, int],
+        memory: _Arrays,
+        kept: Collection[int],
+    ) -> None:
+        super().__init__(inputs, calls, targets)
+        self.memory, self.values = memory, memory.values
+        self.scope |= {"Changed": ShapeChangedError, "wrap": memory.wrap}
+        self._arrays: dict[tuple[str, Any], np.ndarray] = {}
         last: dict[int, int] = {}
-        for i, call in enumerate(self.calls):
-            last.update(dict.fromkeys(map(int, (*_registers((call.args, call.keywords)), *call.results)), i))
-        kept = {int(x) for x in self.outputs if isinstance(x, Register)} | set(self.targets.values())
-        gone: dict[int, list[int]] = {}
-        for register, i in last.items():
-            owners = [self.values[root] for root in self.roots[register] if root != _FOREIGN]
-            if register >= self.inputs and register not in kept and any(x.nbytes >= _LARGE for x in owners):
-                gone.setdefault(i, []).append(register)
-        lines = [f"{''.join(f'i{i}, ' for i in range(self.inputs))} = inputs"] if self.inputs else []
-        for i, call in enumerate(self.calls):
-            lines += self._lines(call, self.targets.get(i))
-            if i in gone:
-                lines.append("del " + ", ".join(self.names[x] for x in gone[i]))
-        lines.append(f"return [{', '.join(self._returned())}]")
-        body = "\n ".join(lines)
-        exec(compile(f"def replay(inputs):\n {body}\n", "<compiled by ops.compile>", "exec"), self.scope)
-        found: Callable[..., list[Any]] = self.scope["replay"]
+        for i, call in enumerate(calls):
+            last.update(dict.fromkeys((*call.operands, *call.results), i))
+        taken = {*targets.values()}
+        self._gone: dict[int, list[str]] = {}
+        for x, i in last.items():
+            if x >= inputs and x not in kept and x not in taken and memory.is_large(x):
+                self._gone.setdefault(i, []).append(self.names[x])
+
+    def copied(self, outputs: Sequence[Any], moved: Sequence[Any], places: Sequence[Register]) -> list[str]:
+        """Returns the expression of each output.
+
+        Args:
+            outputs: the outputs in the record as it was.
+            moved: the outputs without repeated calls.
+            places: the register that has the value of each recorded register.
+        """
+        merged = {int(place) for i, place in enumerate(places) if place != i}
+        found: list[str] = []
+        earlier: list[tuple[Register, Register]] = []
+        for given, output in zip(outputs, moved, strict=True):
+            if output.__class__ is not Register:
+                found.append(f"{self.named(output)}.copy()")
+                continue
+            # What the function computed twice is computed once, but its results must not share memory.
+            both, before = merged & self.memory.roots(output), self.memory.before
+            close = [x for x, y in earlier if both & self.memory.roots(y) and not before[given] & before[x]]
+            if not close:
+                earlier.append((given, output))
+            found.append(self.names[output] + (".copy()" if close else ""))
         return found
 
-    def _lines(self, call: Call, target: int | None) -> list[str]:
-        """Returns the statements of a call, which writes into the memory of a register unless that is None."""
-        function = call.function
-        keywords = [(name, value) for name, value in call.keywords if value is not ...]
-        args = self._with_arrays(call)
-        parts = [self._text(x) for x in args] + [f"{name}={self._text(value)}" for name, value in keywords]
-        wrapped = call.wrapped
-        for result in call.results:
-            self.names[result] = f"v{result}" if target is None else self.names[target]
-        left = ", ".join(self.names[result] for result in call.results)
-        if target is not None:
-            out = f"out={left}" if function in _NAMED else left
-            return [f"{self._named(function)}({', '.join([*parts, out])})"]
+    def lines(self, place: int, call: Call) -> list[str]:
+        """Returns the statements of a call, and that which lets go of what nothing needs after it."""
+        gone = self._gone.get(place)
+        return [*self._statements(call), *([f"del {', '.join(gone)}"] if gone else [])]
+
+    def _statements(self, call: Call) -> list[str]:
+        call = call._replace(args=self._with_arrays(call))
+        if call.results[0] in self.targets:
+            return super().lines(0, call)
+        function, wrapped = call.function, call.wrapped
+        parts = [*map(self.text, call.args)]
+        parts += [f"{name}={self.text(value)}" for name, value in call.keywords if value is not ...]
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
             # An array without axes, and no scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
@@ -190,10 +294,11 @@ class _Source:
             wrapped = False
         elif any(value is ... for _, value in call.keywords) and not self.values[call.results[0]].ndim:
             parts.append("out=...")
-        right = f"{self._named(function)}({', '.join(parts)})"
-        lines = [f"{left}{',' if call.several else ''} = {f'wrap({right})' if wrapped else right}"]
-        if not _is_known(call):
-            shapes = [(self.names[result], self.values[result].shape) for result in call.results]
+        names = [self.names[result] for result in call.results]
+        right = f"{self.named(function)}({', '.join(parts)})"
+        lines = [f"{', '.join(names)}{',' if call.several else ''} = {f'wrap({right})' if wrapped else right}"]
+        if not is_known(call):
+            shapes = zip(names, [self.values[result].shape for result in call.results], strict=True)
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
         return lines
 
@@ -202,123 +307,14 @@ class _Source:
         if call.function not in _WEAK or len(call.args) != 2:
             return call.args
         for number, other in (call.args[::-1], call.args):
-            if number.__class__ in (int, float) and isinstance(other, Register):
+            if number.__class__ in (int, float) and other.__class__ is Register:
                 dtype = self.values[other].dtype
                 if dtype.char in "efd" and math.isfinite(number) and abs(number) <= np.finfo(dtype).max:
-                    array = self.numbers.setdefault((repr(float(number)), dtype), np.asarray(number, dtype))
+                    array = self._arrays.setdefault((repr(float(number)), dtype), np.asarray(number, dtype))
                     return tuple(array if x is number else x for x in call.args)
         return call.args
 
-    def _text(self, value: Any) -> str:
-        """Returns the expression for an argument."""
-        if isinstance(value, Register):
-            return self.names[value]
-        if value.__class__ is tuple:
-            return f"({''.join(f'{self._text(x)}, ' for x in value)})"
-        if value.__class__ is list:
-            return f"[{', '.join(map(self._text, value))}]"
-        if value is ...:
-            return "..."
-        return repr(value) if value.__class__ in _INLINE else self._named(value)
 
-    def _named(self, value: Any) -> str:
-        """Returns the name of a function or constant."""
-        if id(value) not in self.named:
-            name = self.named[id(value)] = f"k{len(self.named)}"
-            self.scope[name] = value  # which keeps it, so that no other gets its id
-        return self.named[id(value)]
-
-    def _returned(self) -> Iterator[str]:
-        """Yields the expression of each output."""
-        earlier: list[tuple[Register, Register]] = []
-        for given, output in zip(self.given, self.outputs, strict=True):
-            if not isinstance(output, Register):
-                yield f"{self._named(output)}.copy()"
-                continue
-            # What the function computed twice is computed once, but its results must not share memory.
-            merged = self.roots[output] & self.merged
-            close = [x for x, y in earlier if merged & self.roots[y] and not self.before[given] & self.before[x]]
-            if not close:
-                earlier.append((given, output))
-            yield self.names[output] + (".copy()" if close else "")
-
-
-def _distinct(calls: Sequence[Call], count: int, merged: set[int]) -> tuple[list[Call], list[Register]]:
-    """Returns the calls without repetitions, and the register that has the value of each register.
-
-    Args:
-        calls: the calls.
-        count: the number of registers.
-        merged: gets the registers that stand for others, too.
-    """
-    places = [Register(i) for i in range(count)]
-    seen: dict[Any, Call] = {}
-    kept = []
-    for call in calls:
-        call = call._replace(args=_moved(call.args, places), keywords=_moved(call.keywords, places))
-        found = seen.setdefault((call.function, _key(call.args), _key(call.keywords)), call)
-        if found is call:
-            kept.append(call)
-            continue
-        for result, other in zip(call.results, found.results, strict=True):
-            places[result] = other
-            merged.add(int(other))
-    return kept, places
-
-
-def _live(calls: Sequence[Call], outputs: Sequence[int]) -> list[Call]:
-    """Returns the calls on which outputs depend, and all draws, which move a stream on."""
-    needed, kept = set(outputs), []
-    for call in reversed(calls):
-        if call.draws or needed.intersection(call.results):
-            needed.update(_registers((call.args, call.keywords)))
-            kept.append(call)
-    return kept[::-1]
-
-
-def _is_fresh(call: Call) -> bool:
-    """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""
-    function = call.function
-    if call.several or any(value is not ... for _, value in call.keywords):
-        return False
-    if isinstance(function, np.ufunc):
-        return len(call.args) == function.nin and function.nout == 1
-    return False
-
-
-def _is_elementwise(call: Call) -> bool:
-    return isinstance(call.function, np.ufunc) and call.function.signature is None
-
-
-def _is_known(call: Call) -> bool:
+def is_known(call: Call) -> bool:
+    """Returns whether the shapes of the operands of a call determine that of its result."""
     return isinstance(call.function, np.ufunc) or call.function in _KNOWN
-
-
-def _layout(value: np.ndarray) -> Any:
-    return value.dtype, value.shape, value.strides
-
-
-def _registers(value: Any) -> Iterator[Register]:
-    """Yields the registers in tuples and lists."""
-    for item in value:
-        if isinstance(item, Register):
-            yield item
-        elif item.__class__ is tuple or item.__class__ is list:
-            yield from _registers(item)
-
-
-def _moved(value: Any, places: Sequence[Register]) -> Any:
-    """Returns tuples and lists with other registers."""
-    if isinstance(value, Register):
-        return places[value]
-    if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_moved(item, places) for item in value])
-    return value
-
-
-def _key(value: Any) -> Any:
-    """Returns what tells an argument apart from others."""
-    kind = value.__class__
-    if kind is tuple or kind is list:
-        return kind, tuple(map(_key, value))
-    return kind, id(value) if kind is np.ndarray else int(value) if kind is Register else repr(value)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.torch.math_ops import sign
-from emberharmony.transforms.program import BINARY, CHOICE, Program, Step, Update
+from emberharmony.transforms.program import BINARY, CHOICE, Call, Number, Program, Update
 
 _FUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "add_multiple": (torch.add, "alpha"),
@@ -60,17 +60,15 @@ def computed(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[
 def _run(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
-    for step, dying in zip(program.steps, program.dying, strict=True):
-        called = _called(step, registers, numbers)
-        registers.append(called(out=registers[dying[0]]) if dying else called())
-        for register in dying:
-            registers[register] = None
+    for i, call in enumerate(program.calls):
+        called, target = _called(call, registers, numbers), program.targets.get(i)
+        registers.append(called() if target is None else called(out=registers[target]))
     return [registers[register] for register in program.outputs]
 
 
 def overwrites(program: Program) -> bool:
     """Returns whether calls of C functions can write the results of a program over its inputs."""
-    return program.places is not None and not any(step.op in _PYTHONS for step in program.steps)
+    return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
 def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
@@ -82,12 +80,12 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
     calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)
-        for i, step in enumerate(program.steps, program.inputs):
+        for i, call in enumerate(program.calls, program.inputs):
             if i in places:
                 target = registers[places[i]]
             else:
                 target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
-            calls.append((functools.partial(_called(step, registers, numbers), out=target),))
+            calls.append((functools.partial(_called(call, registers, numbers), out=target),))
             registers.append(target)
     return calls
 
@@ -99,16 +97,15 @@ def _prepared(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
         program = program.fused
         numbers = [*numbers, *(-x for x in numbers)]
     number = number_in(like.dtype, like.is_cpu)
-    fused = {step.number for step in program.steps if step.op in _FUSED}  # whose functions take numbers alone
+    # The functions of the ops that stand for several take numbers alone.
+    fused = {int(call.args[-1]) for call in program.calls if call.function in _FUSED}
     return program, [x if i in fused or x.__class__ is bool else number(x) for i, x in enumerate(numbers)]
 
 
-def _called(step: Step, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
-    """Returns the call of a native function that computes a step for one tensor."""
-    operands = [registers[register] for register in step.operands]
-    if step.number is None:
-        return functools.partial(_NATIVES[step.op], *operands)
-    if step.op in _FUSED:
-        native, name = _FUSED[step.op]
-        return functools.partial(native, *operands, **{name: numbers[step.number]})
-    return functools.partial(_NATIVES[step.op], *operands, numbers[step.number])
+def _called(call: Call, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
+    """Returns a call of a program for one tensor."""
+    args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
+    if call.function in _FUSED:
+        native, name = _FUSED[call.function]
+        return functools.partial(native, *args[:-1], **{name: args[-1]})
+    return functools.partial(_NATIVES[call.function], *args)
