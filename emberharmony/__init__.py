@@ -5,9 +5,9 @@
 [4, 5]
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from emberharmony.core.lazy_names import lazy_names
 from emberharmony.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -59,20 +59,6 @@ _LAZY = {
 
 __all__ = ["__version__", *_LAZY]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name on first use, so that `import emberharmony` itself costs almost nothing."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'emberharmony' has no attribute {name!r}")
-    # Imported here, because `import emberharmony` loads nothing of `core`.
-    from emberharmony.core.state.collector import PausedCollector
-
-    with PausedCollector(lasting=True):
-        module = importlib.import_module(_LAZY[name])
-    value = module if module.__name__ == f"emberharmony.{name}" else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# `import emberharmony` itself costs almost nothing.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _LAZY)

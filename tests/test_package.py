@@ -1,5 +1,6 @@
 """The top-level package: its lazy names, and the state that its import leaves behind."""
 
+import importlib
 import subprocess
 import sys
 import types
@@ -25,8 +26,26 @@ def test_lazy_names_are_in_dir_and_can_be_read() -> None:
     for name in ("ops", "create_backend", "register_op", "register_vjp"):
         assert name in dir(emberharmony)
         assert getattr(emberharmony, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'opps'"):
-        _ = emberharmony.opps
+
+
+@pytest.mark.parametrize(
+    ("package", "typo", "meant"),
+    [
+        ("emberharmony", "opps", "ops"),
+        ("emberharmony.nn", "Lineer", "Linear"),
+        ("emberharmony.optim", "Sharde", "Sharded"),
+        ("emberharmony.io", "lod", "load"),
+        ("emberharmony.testing", "gradchek", "gradcheck"),
+        ("emberharmony.backend", "from_array_ap", "from_array_api"),
+    ],
+)
+def test_a_package_suggests_the_nearest_name_and_lists_its_public_names(package: str, typo: str, meant: str) -> None:
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, typo)
+    assert str(caught.value) == f"module {package!r} has no attribute {typo!r}; did you mean {meant!r}?"
+    assert dir(module) == sorted(module.__all__)
+    assert not hasattr(module, "_unknown")
 
 
 @pytest.mark.parametrize("enabled", [True, False])

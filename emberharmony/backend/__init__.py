@@ -1,6 +1,6 @@
 """The API for authors of backends, and access to the active backend object; all other modules here are private."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emberharmony.backend.base import Backend as Backend
 from emberharmony.backend.base import unsupported as unsupported
@@ -17,6 +17,7 @@ from emberharmony.core.dispatch import fast as fast
 from emberharmony.core.dtypes import ALL as DTYPES
 from emberharmony.core.dtypes import NativeDTypes as NativeDTypes
 from emberharmony.core.dtypes import as_dtype as as_dtype
+from emberharmony.core.lazy_names import lazy_names
 from emberharmony.core.registry import OPS as OPS
 
 if TYPE_CHECKING:
@@ -46,15 +47,13 @@ __all__ = [
     "use_backend",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Imports on first use what few programs need: the protocol, with one method per op, takes 3 ms."""
-    if name == "TensorBackend":
-        from emberharmony.backend.protocol import TensorBackend
-
-        return TensorBackend
-    if name in ("array_api_type", "from_array_api"):
-        from emberharmony.backend import arrayapi
-
-        return getattr(arrayapi, name)
-    raise AttributeError(f"module 'emberharmony.backend' has no attribute {name!r}")
+# What few programs need; the protocol, with one method per op, takes 3 ms.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "TensorBackend": "emberharmony.backend.protocol",
+            "array_api_type": "emberharmony.backend.arrayapi",
+            "from_array_api": "emberharmony.backend.arrayapi",
+        },
+    )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
+from emberharmony.core.lazy_names import lazy_names
 from emberharmony.io.checking import Report as Report
 from emberharmony.io.checking import check as check
 from emberharmony.io.checkpoints.checkpoint import Checkpoint as Checkpoint
@@ -38,16 +39,5 @@ __all__ = [
     "save_model",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Loads `RankCheckpoint`, which few programs need.
-
-    Raises:
-        AttributeError: if there is no such name.
-    """
-    if name == "RankCheckpoint":
-        from emberharmony.io.checkpoints.ranks import RankCheckpoint
-
-        globals()[name] = RankCheckpoint
-        return RankCheckpoint
-    raise AttributeError(f"module 'emberharmony.io' has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, {"RankCheckpoint": "emberharmony.io.checkpoints.ranks"})

@@ -4,11 +4,9 @@ The names are loaded on first use, so that a program pays for the families of la
 `utils/generate.py` writes from the table, has them for type checkers.
 """
 
-import importlib
-from typing import Any
-
 from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
+from emberharmony.core.lazy_names import lazy_names
 
 NAMES: dict[str, str] = {
     "cache": "KVCache",
@@ -74,30 +72,8 @@ NAMES: dict[str, str] = {
 MODULES = ("data", "init", "losses", "metrics", "parametrize")
 """The modules that are public themselves."""
 
-_HOMES = {name: module for module, names in NAMES.items() for name in names.split()}
+_HOMES = {name: f"{__name__}.{module}" for module, names in NAMES.items() for name in names.split()}
+_HOMES |= {module: f"{__name__}.{module}" for module in MODULES}
 
-__all__ = ["Buffer", "Parameter", *_HOMES, *MODULES]
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a public name on first use.
-
-    Raises:
-        AttributeError: if there is no such name; the message has the nearest one.
-    """
-    if name in MODULES:
-        value: Any = importlib.import_module(f"emberharmony.nn.{name}")
-    elif name in _HOMES:
-        value = getattr(importlib.import_module(f"emberharmony.nn.{_HOMES[name]}"), name)
-    else:
-        # Imported here, because only unknown names need it.
-        from emberharmony.core.errors import suggest
-
-        hint = "" if name.startswith("_") else suggest(name, __all__)
-        raise AttributeError(f"module 'emberharmony.nn' has no attribute {name!r}{hint}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = ["Buffer", "Parameter", *_HOMES]
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from emberharmony.core.lazy_names import lazy_names
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
@@ -46,20 +47,5 @@ __all__ = [
     *("Optimizer", "ReduceOnPlateau", "SGD", "Sharded", "elementwise", "schedules"),
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Loads `Sharded`, which few programs need; raises `AttributeError` for an unknown name, with the nearest one.
-
-    Raises:
-        AttributeError: if there is no such name.
-    """
-    if name == "Sharded":
-        from emberharmony.optim.wrappers.sharded import Sharded
-
-        globals()[name] = Sharded
-        return Sharded
-    # Imported here, so that `dir` of the package shows public names only.
-    from emberharmony.core.errors import suggest
-
-    hint = "" if name.startswith("_") else suggest(name, __all__)
-    raise AttributeError(f"module 'emberharmony.optim' has no attribute {name!r}{hint}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, {"Sharded": "emberharmony.optim.wrappers.sharded"})

@@ -1,7 +1,8 @@
 """Tools to test that backends agree: `assert_agree`, `gradcheck`, the conformance checks, a fuzzer, a pytest plugin."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from emberharmony.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from emberharmony.testing.agree import assert_agree as assert_agree
@@ -10,12 +11,6 @@ if TYPE_CHECKING:
 __all__ = ["assert_agree", "gradcheck"]
 _LAZY = {"assert_agree": "emberharmony.testing.agree", "gradcheck": "emberharmony.testing.gradient_check"}
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a tool on first use.
-
-    pytest loads this package with the plugin in every run, and many runs need no op.
-    """
-    if name not in _LAZY:
-        raise AttributeError(f"module 'emberharmony.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+# pytest loads this package with the plugin in every run, and many runs need no op.
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _LAZY)

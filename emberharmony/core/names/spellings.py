@@ -195,8 +195,8 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 
 
 def exported(space: str) -> list[str]:
-    """Returns the public names of `ops` or of a namespace such as "ops.linalg"; of one not imported yet, none."""
-    module = sys.modules.get(f"emberharmony.{space}")
+    """Returns the public names of a package such as "ops.linalg", "nn" or ""; of one not imported yet, none."""
+    module = sys.modules.get(f"emberharmony.{space}".rstrip("."))
     return list(getattr(module, "__all__", ()))
 
 

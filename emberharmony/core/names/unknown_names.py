@@ -1,4 +1,4 @@
-"""The errors for names that `ops`, one of its namespaces or a backend lacks."""
+"""The errors for names that a public package or a backend lacks."""
 
 
 class HintedText(str):
@@ -43,5 +43,5 @@ def without(owner: str, kind: str, name: str, space: str = "ops", called: str = 
 
 
 def unknown_name(module: str, name: str) -> AttributeError:
-    """Returns the error for a name that `ops` or one of its namespaces does not have."""
-    return without(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony."))
+    """Returns the error for a name that a public package, such as `ops` or one of its namespaces, does not have."""
+    return without(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony").lstrip("."))

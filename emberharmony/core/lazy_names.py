@@ -1,0 +1,39 @@
+"""Packages whose public names are loaded on first use, so that a program pays for those that it uses."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns the `__getattr__` and the `__dir__` of a package.
+
+    `__getattr__` loads a name and keeps it in the package; for an unknown one it raises `AttributeError`, which
+    suggests the nearest of `__all__`. `__dir__` returns `__all__`.
+
+    Args:
+        package: its name; `__all__` is read when a name is unknown.
+        homes: by public name, the full name of the module that defines it, or of the module that it is.
+
+    Example:
+        >>> __getattr__, __dir__ = lazy_names(__name__, {"sin": "library.trigonometry", "linalg": "library.linalg"})
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            # Imported here, because only unknown names need it.
+            from emberharmony.core.names.unknown_names import unknown_name
+
+            raise unknown_name(package, name)
+        # Imported here, because `import emberharmony` loads nothing but names.
+        from emberharmony.core.state.collector import PausedCollector
+
+        home = homes[name]
+        with PausedCollector(lasting=True):
+            module = importlib.import_module(home)
+        value = module if home == f"{package}.{name}" else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load, lambda: sorted(sys.modules[package].__all__)

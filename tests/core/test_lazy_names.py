@@ -1,0 +1,24 @@
+"""A package whose names are loaded on first use."""
+
+import sys
+import types
+
+import pytest
+
+from emberharmony.core.lazy_names import lazy_names
+
+
+def test_a_name_is_loaded_once_and_kept_in_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = types.ModuleType("library")
+    package.__all__ = ["sub", "sqrt"]  # type: ignore[attr-defined]
+    part = types.ModuleType("library.sub")
+    monkeypatch.setitem(sys.modules, "library", package)
+    monkeypatch.setitem(sys.modules, "library.sub", part)
+    package.__getattr__, package.__dir__ = lazy_names("library", {"sub": "library.sub", "sqrt": "math"})
+    assert "sub" not in vars(package)
+    assert package.sub is part
+    assert vars(package)["sub"] is part
+    assert package.sqrt(4) == 2
+    assert dir(package) == ["sqrt", "sub"]
+    with pytest.raises(AttributeError, match="module 'library' has no attribute 'cbrt'"):
+        _ = package.cbrt
