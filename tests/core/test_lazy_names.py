@@ -14,7 +14,9 @@ def test_a_name_is_loaded_once_and_kept_in_the_package(monkeypatch: pytest.Monke
     part = types.ModuleType("library.sub")
     monkeypatch.setitem(sys.modules, "library", package)
     monkeypatch.setitem(sys.modules, "library.sub", part)
-    package.__getattr__, package.__dir__ = lazy_names("library", {"sub": "library.sub", "sqrt": "math"})
+    vars(package)["__getattr__"], vars(package)["__dir__"] = lazy_names(
+        "library", {"sub": "library.sub", "sqrt": "math"}
+    )
     assert "sub" not in vars(package)
     assert package.sub is part
     assert vars(package)["sub"] is part
