@@ -1,5 +1,6 @@
 """Rare dtypes, options and states of ops on MLX have the outcomes of NumPy in float64."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from typing import Any
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 
 from emberharmony import errors, ops
-from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import selection
 from emberharmony.core.dispatch import fast
@@ -145,14 +145,16 @@ def test_a_device_may_be_given_as_that_of_mlx() -> None:
         ops.synchronize(mx.Device(mx.cpu, 0))
 
 
-def test_a_tensor_that_another_thread_has_not_computed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tensor_that_another_thread_has_not_computed_is_named() -> None:
     with use_backend("mlx"):
-        native = selection.current()
-        for message, wanted in (("There is no Stream(cpu, 0)", "call ops.eval"), ("another fault", "another fault")):
+        made = ops.sin(ops.ones(5))
+        reads = (ops.to_numpy, ops.eval, ops.nonzero, selection.current().packed)
 
-            def failing(*_: Any, message: str = message) -> Any:
-                raise errors.BackendExecutionError(message)
+        def read_here() -> None:
+            with use_backend("mlx"):
+                for read in reads:
+                    with pytest.raises(errors.BackendExecutionError, match=r"call ops.eval\(x\) there first"):
+                        read(made)
 
-            monkeypatch.setattr(Backend, "packed", failing)
-            with pytest.raises(errors.BackendExecutionError, match=wanted):
-                native.packed(mx.ones(2))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(read_here).result()

@@ -210,26 +210,15 @@ class MLXBackend(
         mx.eval(made)  # so that other threads can read it
         return made
 
-    def packed(self, tensor: Any) -> HostBits:
-        """Returns the bits of a tensor on the host.
-
-        Raises:
-            BackendExecutionError: if another thread made the tensor, and it was not computed yet.
-        """
-        try:
-            return super().packed(tensor)
-        except errors.BackendExecutionError as error:
-            if "no Stream" not in str(error):
-                raise
-            raise errors.BackendExecutionError(
-                f"MLX computes a tensor only in the thread that made it: call ops.eval(x) there first ({error})"
-            ) from error
-
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one.
 
-        MLX raises a TypeError about the signature for an integer beyond 32 bits; that becomes a RangeError.
+        MLX raises a TypeError about the signature for an integer beyond 32 bits; that becomes a RangeError. It raises a
+        RuntimeError about streams for a tensor that another thread made and did not compute.
         """
+        if "There is no Stream" in str(error):
+            way_out = "MLX computes a tensor only in the thread that made it: call ops.eval(x) there first"
+            return super().translate(op, RuntimeError(f"{way_out} ({error})"), arguments)
         if isinstance(error, TypeError) and "incompatible function arguments" in str(error):
             for number in _integers(arguments):
                 if not -(2**31) <= number < 2**31:
