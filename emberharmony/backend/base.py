@@ -197,12 +197,14 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         """Returns whether `written` may write tensors into others; not if a transform or a graph watches one."""
         return False
 
-    def written(self, memory: Any, place: tuple[slice, ...], updates: Any) -> Any:
+    def written(self, memory: Any, place: Any, updates: Any) -> Any:
         """Returns a tensor with updates at a place, in its own memory as far as the library can.
 
+        An op cannot know who else holds its argument, so `set_item` copies the whole tensor; this is for those who do.
+
         Args:
-            memory: a tensor that nobody else uses any more.
-            place: slices, one for each axis.
+            memory: a tensor that nobody else uses any more. No transform of the library may map over it.
+            place: a key of slices and integers that are in bounds.
             updates: a tensor of the same dtype and device, for which `may_write` holds.
         """
         memory[place] = updates

@@ -158,3 +158,12 @@ def test_a_tensor_that_another_thread_has_not_computed_is_named() -> None:
 
         with ThreadPoolExecutor(1) as pool:
             pool.submit(read_here).result()
+
+
+def test_a_write_into_memory_leaves_other_holders_of_the_tensor_as_they_are() -> None:
+    with use_backend("mlx"):
+        old = ops.zeros((2, 3))
+        other = old
+        made = selection.current().written(old, 1, ops.ones(3))
+        assert made.tolist() == [[0, 0, 0], [1, 1, 1]]
+        assert other.tolist() == [[0, 0, 0], [0, 0, 0]]

@@ -132,6 +132,16 @@ class MLXBackend(
         """Returns True: a write makes a new tensor, which takes the memory of the old one if nothing else holds it."""
         return True
 
+    def written(self, memory: mx.array, place: Any, updates: mx.array) -> mx.array:
+        """Returns a tensor with updates at a place, and leaves other holders of the old one as they are.
+
+        Only the new tensor may depend on the old one for MLX to write in its memory. That is why `set_item` copies: it
+        also reads the old elements, because of `mx.vmap`.
+        """
+        result = mx.array(memory)
+        result[place] = updates
+        return result
+
     def at_hand(self, indices: mx.array) -> np.ndarray | None:
         """Returns the values in checked mode, which forces evaluation."""
         found = seen(indices)

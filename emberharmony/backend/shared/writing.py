@@ -15,6 +15,8 @@ MODES = ("set", "add", "multiply", "min", "max")
 _COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 """By the name of a mode, the op that combines old and new values."""
 _BY_KIND: dict[str, type] = {"bool": bool, "signed": int, "unsigned": int, "float": float, "complex": complex}
+_KINDS = ("bool", "unsigned", "signed", "float", "complex")
+"""The kinds of dtypes; numbers of one can be cast to the same or a later one."""
 _NUMBERS = (bool, int, float, complex)
 Nonzero = Callable[[Any], Sequence[Any]]
 
@@ -151,7 +153,9 @@ def is_weak(value: Any) -> bool:
 
 
 def check_held(own: DType, kind: DType, weak: bool) -> None:
-    """Checks that a dtype can hold a value that is written into a tensor of it.
+    """Checks that a dtype can hold a value that is written into a tensor of it: that no number of the value loses a part.
+
+    A dtype of the same kind counts as one that can, as in an assignment of NumPy and PyTorch: digits are rounded.
 
     Args:
         own: the dtype of the value.
@@ -162,7 +166,7 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
         DTypeError: if it cannot.
     """
     both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
-    if both is not kind:
+    if both is not kind and (weak or _KINDS.index(own.kind) > _KINDS.index(kind.kind)):
         given = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
         raise DTypeError(
             f"a value of {given} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
