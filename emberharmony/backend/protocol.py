@@ -1218,7 +1218,7 @@ class TensorBackend(Protocol):
         """Returns the largest element over axes that is not NaN; NaN where all are NaN."""
         ...
 
-    def nanmean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def nanmean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the mean over axes of the elements that are not NaN."""
         ...
 
@@ -1242,7 +1242,7 @@ class TensorBackend(Protocol):
         """Returns the q-th quantiles over axes of the elements that are not NaN; forces evaluation on MLX."""
         ...
 
-    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the standard deviation over axes of the elements that are not NaN; for real tensors."""
         ...
 
@@ -1250,7 +1250,7 @@ class TensorBackend(Protocol):
         """Returns the sum over axes of the elements that are not NaN."""
         ...
 
-    def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+    def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the variance over axes of the elements that are not NaN; for real tensors."""
         ...
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import is_number
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
@@ -65,6 +65,20 @@ def _is_float(x: Tensor) -> bool:
 
 def _without_nan(x: Tensor, instead: float) -> Tensor:
     return where(isnan(x), instead, x) if _is_float(x) or dtype_of(x).is_complex else x
+
+
+def _in_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+    """Returns `x` in the dtype that a mean should have; None keeps that of `x`.
+
+    Raises:
+        DTypeError: if the dtype holds whole numbers only.
+    """
+    if dtype is None:
+        return x
+    result = cast(x, dtype)
+    if not (_is_float(result) or dtype_of(result).is_complex):
+        raise DTypeError(f"a mean is floating, got dtype {dtype_of(result).name}; cast the result (ops.cast)")
+    return result
 
 
 @op
@@ -130,41 +144,70 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
 
 
 @op
-def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the mean over axes of the elements that are not NaN.
+
+    Args:
+        dtype: that of the result, to which `x` is cast first; floating or complex.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
 
     Example:
         >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
         2.0
     """
+    x = _in_dtype(x, dtype)
     return cast(_nanmean(widened(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
 
 
 @op
-def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+def nanvar(
+    x: TensorLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: Varying = 0,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Returns the variance over axes of the elements that are not NaN; for real tensors.
 
     Args:
         correction: see `var`.
+        dtype: see `nanmean`.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
 
     Example:
         >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
         1.0
     """
+    x = _in_dtype(x, dtype)
     return cast(_nanvar(x, axis, keepdims, correction), as_inexact(dtype_of(x)))
 
 
 @op
-def nanstd(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+def nanstd(
+    x: TensorLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: Varying = 0,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Returns the standard deviation over axes of the elements that are not NaN; for real tensors.
 
     Args:
         correction: see `var`.
+        dtype: see `nanmean`.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
 
     Example:
         >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
         1.0
     """
+    x = _in_dtype(x, dtype)
     variance = _nanvar(x, axis, keepdims, correction)
     # The derivative of sqrt at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
     none = equal(variance, 0)

@@ -3,9 +3,9 @@
 An index out of range raises `IndexOutOfBoundsError`. MLX raises it only if the host knows the index (a number, a list
 or a NumPy array); an element of a tensor of indices that is out of range writes nothing there.
 
-Dtype: that of `x`. A value of the same kind is cast to it, as NumPy and PyTorch do when they assign: float64 to float32,
-int64 to int32, also uint8 to int8. A value of another kind that would change the dtype by promotion raises `DTypeError`.
-Python numbers, and lists of them, take the dtype of `x`.
+Dtype: that of `x`. A value of the same kind is cast to it, as NumPy and PyTorch do when they assign: float64 to
+float32, int64 to int32, also uint8 to int8. A value of another kind that would change the dtype by promotion raises
+`DTypeError`. Python numbers, and lists of them, take the dtype of `x`.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def read_as(sample: Sample) -> Iterator[Call]:
     if option is None or not option.optional or sample.named or sample.reference or not arrays:
         return
     for given, wanted, numbers in _READ:
-        if not _offers(sample, given):
+        if not _offers(sample, given) or (sample.result == "float" and not as_dtype(wanted).is_floating):
             continue
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:

@@ -1,5 +1,7 @@
 """Rare dtypes, options and states of ops on MLX have the outcomes of NumPy in float64."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
@@ -167,3 +169,14 @@ def test_a_write_into_memory_leaves_other_holders_of_the_tensor_as_they_are() ->
         made = selection.current().written(old, 1, ops.ones(3))
         assert made.tolist() == [[0, 0, 0], [1, 1, 1]]
         assert other.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.fresh_process
+def test_asarray_of_a_wide_tensor_of_mlx_counts_as_its_first_use() -> None:
+    program = (
+        "import mlx.core as mx; from emberharmony import ops; ops.set_backend('mlx')\n"
+        "assert 2e43 < ops.exp(ops.asarray(mx.array([100.0], mx.float64))).item() < 3e43\n"
+        "x = ops.add(ops.asarray(mx.array([2**40], mx.uint64)), ops.ones(1, 'int64'))\n"
+        "assert ops.dtype(x) == 'float64', x.dtype\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -90,3 +90,16 @@ def test_a_spread_without_degrees_of_freedom_is_nan(op: str, backend: str) -> No
         found = ops.to_numpy(getattr(ops, op)(x, 1, correction=correction))
         assert np.isnan(found).tolist() == [True, correction >= 3, True]
         assert correction >= 3 or found[1] > 0
+
+
+@pytest.mark.parametrize("op", ["nanmean", "nanvar", "nanstd"])
+def test_a_mean_without_nan_is_computed_in_the_dtype_that_is_asked_for(op: str, backend: str) -> None:
+    numbers = [2**24 + 1.0, float("nan"), 1.0]
+    x = ops.asarray([2**24 + 1, 1], dtype="int32")
+    wanted = getattr(np, op)(np.array(numbers, np.float64))
+    assert ops.to_numpy(getattr(ops, op)(x, dtype="float64")) == pytest.approx(wanted, rel=1e-15)
+    for dtype in ("float16", "float32", "float64"):
+        found = getattr(ops, op)(ops.asarray([1.0, np.nan, 3.0]), 0, True, dtype=dtype)
+        assert (ops.dtype(found).name, tuple(found.shape)) == (dtype, (1,))
+    with pytest.raises(errors.DTypeError, match="int32"):
+        getattr(ops, op)(x, dtype="int32")

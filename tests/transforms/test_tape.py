@@ -131,6 +131,20 @@ def test_a_traced_tensor_has_a_shape_and_a_truth_value() -> None:
     assert gradient(function, np.ones((2, 2)))[0].tolist() == [[1, 1], [0, 0]]
 
 
+def test_a_traced_tensor_makes_its_items_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def function(x: Any) -> Any:
+        read = type(x).__getitem__
+        with monkeypatch.context() as patched:
+            patched.setattr(type(x), "__getitem__", lambda self, key: made.append(key) or read(self, key))
+            first = next(iter(x))
+        return ops.sum(first)
+
+    assert gradient(function, np.ones((3, 2)))[0].tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert made == [0]
+
+
 def test_comparisons_give_tensors_that_are_not_traced() -> None:
     def function(x: Any) -> Any:
         assert type(x > 1) is np.ndarray

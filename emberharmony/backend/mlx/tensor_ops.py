@@ -7,7 +7,7 @@ import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.mlx.device_ops import place
-from emberharmony.backend.mlx.dtypes import cast
+from emberharmony.backend.mlx.dtypes import DTYPES, cast
 from emberharmony.backend.mlx.tracing import LATER, is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
@@ -43,6 +43,8 @@ class MLXTensorOps:
     ) -> mx.array:
         if sparse or ragged:
             dense("sparse" if sparse else "ragged", True)
+        if x.itemsize == 8:
+            DTYPES.neutral[x.dtype]  # a look-up of float64 or uint64 makes the fast paths look at dtypes from now on
         if device is not None:
             place(device)  # raises for an unknown device; the memory is shared
         result = x if dtype is None else MLXTensorOps.cast(x, dtype)

@@ -153,9 +153,9 @@ def is_weak(value: Any) -> bool:
 
 
 def check_held(own: DType, kind: DType, weak: bool) -> None:
-    """Checks that a dtype can hold a value that is written into a tensor of it: that no number of the value loses a part.
+    """Checks that a dtype can hold a value that is written into a tensor of it.
 
-    A dtype of the same kind counts as one that can, as in an assignment of NumPy and PyTorch: digits are rounded.
+    One of the same kind can, as in an assignment of NumPy and PyTorch, though it may round, or wrap.
 
     Args:
         own: the dtype of the value.

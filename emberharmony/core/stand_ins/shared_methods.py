@@ -184,7 +184,7 @@ class SharedMethods:
         return self.runs_on.bound.get_item(self, key)
 
     def __iter__(self) -> Any:
-        return iter([self[i] for i in range(len(self))])
+        return map(self.__getitem__, range(len(self)))
 
     __add__, __radd__ = operator("add"), reflected("add")
     __sub__, __rsub__ = operator("subtract"), reflected("subtract")
