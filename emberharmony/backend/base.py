@@ -32,7 +32,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.state.locations import located
-from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
+from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
 if TYPE_CHECKING:
     from emberharmony.backend import diagnosis
@@ -95,6 +95,14 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
     defines_all: ClassVar[bool] = False
     """Whether it defines all ops that may be asked of it while another backend is active; bodies need no check then."""
+    shares_memory: ClassVar[bool] = False
+    """Whether tensors have memory that can be written to, and that slices of them share."""
+    scalars_share_memory: ClassVar[bool] = False
+    """Whether a tensor without axes that was read from another one shares its memory too."""
+    view_test: ClassVar[str] = "False"
+    """The expression of whether a native tensor `{0}` may lie in the memory of another one, for generated code."""
+    join_thread: ClassVar[Any] = None
+    """A function by which a thread may read what other threads compute later; None where nothing has to be done."""
     promotion: ClassVar[Promotion | None] = None
     """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
     prefix: str
@@ -192,6 +200,11 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         A tensor that a running transform differentiates, and one of another backend, is unchanged.
         """
         return tensor
+
+    @staticmethod
+    def aliases(a: Any, b: Any) -> bool:
+        """Returns whether a tensor lies in the memory of another, on a backend whose tensors have such memory."""
+        return False
 
     def may_write(self, *tensors: Any) -> bool:
         """Returns whether `written` may write tensors into others; not if a transform or a graph watches one."""
@@ -320,7 +333,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
                 return self._import(numbers)
         if isinstance(value, self.tensor_type):
             return value
-        if isinstance(value, Cell):
+        if isinstance(value, (Cell, Standing)):
             return self.convert(value.on(self.bound))
         if value.__class__ is not list and is_foreign(value):
             kind = type(value)
@@ -360,7 +373,17 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     def as_tensors(self, values: Any) -> list[Any]:
         """Returns a sequence of `TensorLike` values as a list of native tensors."""
         kind = self.tensor_type
-        return [value if value.__class__ is kind else self.convert(value) for value in values]
+        return [value if value.__class__ is kind else self._listed(value) for value in values]
+
+    def _listed(self, value: Any) -> Any:
+        """Returns an item of a list as a tensor.
+
+        Raises:
+            TracedTensorError: if it stands for a tensor, and so has to run the op itself.
+        """
+        if isinstance(value, Standing):
+            raise TracedTensorError("a list holds an array, which runs the op", value)
+        return self.convert(value)
 
     def _import(self, array: np.ndarray[Any, Any]) -> Any:
         try:

@@ -43,6 +43,16 @@ class Substitute:
         raise NotImplementedError
 
 
+class Standing(Substitute):
+    """The base class of objects that hold a tensor, or can make it at any time, and take its place in calls of ops."""
+
+    __slots__ = ()
+
+    def on(self, bound: Any) -> Any:
+        """Returns the tensor for the ops of a backend."""
+        raise NotImplementedError
+
+
 class TensorProxy(Substitute):
     """The base class of objects that stand for a native tensor while the ops on it are recorded."""
 

@@ -110,7 +110,7 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
     return convert_to_tensor(x, dtype, device=device, copy=True if copy else None)
 
 
-@op(finite="yes", reads="data")
+@op(finite="yes", reads="data", view=True)
 def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns the bits of `x` reinterpreted as another dtype.
 

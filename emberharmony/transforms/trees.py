@@ -183,11 +183,11 @@ class ResultTree:
         """Checks that the result is a loss: one real floating scalar.
 
         Raises:
-            ArgumentTypeError: if it is a tree.
+            ArgumentTypeError: if it is a tree, other than an object that stands for one tensor.
             ShapeError: if it is not a scalar.
             DTypeError: if it is not real and floating.
         """
-        if self.built is not LEAF:
+        if self.built is not LEAF and (self.built.kind, self.built.leaves) != ("registered", 1):
             raise ArgumentTypeError(
                 f"{self.head}the function returns a {self.built.kind}, not a scalar; return (loss, aux) with "
                 f"has_aux=True, or use vjp or jacobian"

@@ -18,7 +18,7 @@ from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
 from emberharmony.backend.mlx.complex_numbers_ops import MLXComplexNumbersOps
 from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
-from emberharmony.backend.mlx.device_ops import MLXDeviceOps, place
+from emberharmony.backend.mlx.device_ops import MLXDeviceOps, join_thread, place
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
@@ -127,6 +127,8 @@ class MLXBackend(
     def version(self) -> str:
         """The version of MLX."""
         return str(mx.__version__)  # type: ignore[attr-defined]
+
+    join_thread = staticmethod(join_thread)
 
     def may_write(self, *tensors: mx.array) -> bool:
         """Returns True: a write makes a new tensor, which takes the memory of the old one if nothing else holds it."""

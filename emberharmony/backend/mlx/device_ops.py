@@ -125,6 +125,30 @@ if PLACEMENT.environment is not None:
         _WORKPLACE.set_base(native(PLACEMENT.environment))
 
 
+class _Joined(threading.local):
+    """Whether this thread computes on the stream that all threads share."""
+
+    done = False
+
+
+_JOINED = _Joined()
+_JOINING = threading.Lock()
+_SHARED: "list[mx.Stream]" = []
+
+
+def join_thread() -> None:
+    """Lets this thread compute on one stream with all others that called it, so that each can read what others made.
+
+    Otherwise MLX computes a tensor only in the thread that made it.
+    """
+    if not _JOINED.done:
+        with _JOINING:
+            if not _SHARED:
+                _SHARED.append(mx.new_thread_unsafe_stream(mx.default_device()))
+        mx.set_default_stream(_SHARED[0])
+        _JOINED.done = True
+
+
 class MLXDeviceOps:
     """Holds the ops of `ops/device.py`."""
 

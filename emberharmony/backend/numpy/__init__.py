@@ -148,6 +148,14 @@ class NumpyBackend(
         """Returns the tensor; None if a transform traces it."""
         return indices if isinstance(indices, np.ndarray) else None
 
+    shares_memory = True
+    view_test = "{0}.base is not None"
+
+    @staticmethod
+    def aliases(a: np.ndarray, b: np.ndarray) -> bool:
+        """Returns whether two arrays may have memory in common."""
+        return np.may_share_memory(a, b)
+
     def may_write(self, *tensors: Any) -> bool:
         """Returns whether all tensors are arrays, which they are not while they are differentiated."""
         return all(tensor.__class__ is np.ndarray for tensor in tensors)

@@ -187,6 +187,16 @@ class TorchBackend(
         converted: torch.Tensor = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return converted
 
+    shares_memory = scalars_share_memory = True
+    view_test = "{0}._is_view()"
+
+    @staticmethod
+    def aliases(a: torch.Tensor, b: torch.Tensor) -> bool:
+        """Returns whether two tensors have the same memory; inside of transforms, which hide it, they may have it."""
+        if in_functional_transform() or torch.compiler.is_compiling():
+            return True
+        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
     def may_write(self, *tensors: torch.Tensor) -> bool:
         """Returns whether no graph, transform or compiler records what is written."""
         return is_unwatched(*tensors)

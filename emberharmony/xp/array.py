@@ -1,0 +1,289 @@
+"""The array object of the array API standard: what the classes of all backends share."""
+
+import operator
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, TracedTensorError, brief
+from emberharmony.core.namespace import VERSIONS
+from emberharmony.core.registry import OPS
+from emberharmony.core.stand_ins.shared_methods import SharedMethods
+from emberharmony.core.tracing import Standing, lost, require_untraced
+from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.views import LOCK, alone, called, value
+
+_TREES = ("Any", "tuple[Any, ...]", "Callable[..., Any]")
+
+
+class ArrayBase(SharedMethods, Standing):
+    """An array of one backend, whose class has the operators; functions of its namespace make arrays.
+
+    `_v` is a native tensor, or what stands for one inside a transform. `_links` is what the array has to do with others
+    (`views.Links`); None if it shares its memory with nobody.
+    """
+
+    __slots__ = ("__weakref__", "_links", "_v")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+    kind, refusal = "an array", TracedTensorError
+    _kit: ClassVar[Any]
+    _v: Any
+    _links: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("arrays are made by functions such as asarray and zeros")
+
+    @property
+    def runs_on(self) -> Any:
+        """The backend."""
+        return self._kit.backend
+
+    def on(self, bound: Any) -> Any:
+        """Returns the tensor.
+
+        Raises:
+            BackendMismatchError: if another backend asks for it.
+        """
+        return self._kit.tensor_for(self, bound)
+
+    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
+        """Runs an op that has this array among its arguments; its result is an array too."""
+        spec = OPS[op]
+        if spec.takes_callable or spec.returns in _TREES:  # arrays are nodes of trees
+            return self._kit.on_trees(spec, arguments)
+        return called(self._kit.plain(op), op, arguments)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """Returns the namespace of the backend.
+
+        Raises:
+            ValueError: if the version of the standard is unknown.
+        """
+        if api_version is not None and api_version not in VERSIONS:
+            raise ArgumentError(f"expected api_version to be one of {', '.join(VERSIONS)}, got {brief(api_version)}")
+        return self._kit.namespace  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(self._v.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._v.ndim  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Dtype:
+        """The dtype."""
+        return self._kit.dtypes[self._v.dtype]  # type: ignore[no-any-return]
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def device(self) -> Any:
+        """The name of the device."""
+        return self._kit.ops.get_device(value(self))
+
+    @property
+    def native(self) -> Any:
+        """The tensor of the library; where it has memory that can be written to, this is the memory of the array."""
+        return self._given_out()
+
+    @property
+    def T(self) -> Any:
+        """The matrix with its axes exchanged.
+
+        Raises:
+            ValueError: if it has not two axes.
+        """
+        if self.ndim != 2:
+            raise ValueError(f"x.T needs two axes, not {self.ndim}: use x.mT, or permute_dims")
+        return self._kit.namespace.permute_dims(self, (1, 0))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Returns the array on a device.
+
+        Raises:
+            ArgumentError: if a stream is given.
+        """
+        if stream is not None:
+            raise ArgumentError("to_device takes no stream")
+        return self._kit.namespace.to_device(self, device)
+
+    def astype(self, dtype: Any, /, *, copy: bool = True) -> Any:
+        """Returns the array in another dtype."""
+        return self._kit.namespace.astype(self, dtype, copy=copy)
+
+    def copy(self) -> Any:
+        """Returns an array of the same values with memory of its own."""
+        return self._kit.lift(self._kit.ops.copy(value(self)))
+
+    def ravel(self) -> Any:
+        """Returns the elements as a vector."""
+        return self._kit.namespace.reshape(self, (-1,))
+
+    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Any:
+        """Returns the standard deviation over axes."""
+        return self._kit.namespace.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Any:
+        """Returns the variance over axes."""
+        return self._kit.namespace.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Returns the largest element over axes."""
+        return self._kit.namespace.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Returns the smallest element over axes."""
+        return self._kit.namespace.min(self, axis=axis, keepdims=keepdims)
+
+    def __setitem__(self, key: Any, given: Any) -> None:
+        kit = self._kit
+        kit.join()
+        with LOCK:
+            kit.memory.write(self, kit.low(key), kit.low(given))
+
+    def __pos__(self) -> Any:
+        return self.copy()
+
+    def _given_out(self) -> Any:
+        """Returns the tensor for somebody who may keep it, so that writes go into its memory, or into a copy."""
+        if self._links is None:
+            self._links = alone(foreign=not self._kit.memory.shares)
+        return value(self)
+
+    def _read(self, what: str) -> Any:
+        """Returns the tensor for a reader that takes its numbers out of the computation.
+
+        Raises:
+            TracedTensorError: if the tensor is being differentiated, so that its gradient would be lost.
+        """
+        self._kit.join()
+        tensor = value(self)
+        if not self._kit.is_native(tensor):
+            raise TracedTensorError(lost(what), tensor)
+        require_untraced(tensor)
+        return tensor
+
+    def _number(self, what: str) -> Any:
+        if self.shape:
+            raise TypeError(f"{what} takes an array without axes, not one of shape {self.shape}")
+        return self._kit.ops.to_numpy(self._read(what)).item()
+
+    def item(self) -> Any:
+        """Returns the only element as a Python number."""
+        return self._kit.ops.to_numpy(self._read("item()")).item()
+
+    def tolist(self) -> Any:
+        """Returns the elements as nested lists of Python numbers."""
+        return self._kit.ops.to_numpy(self._read("tolist()")).tolist()
+
+    def __bool__(self) -> bool:
+        if self.shape:
+            raise TypeError(f"bool() takes an array without axes, not one of shape {self.shape}")
+        self._kit.join()
+        return bool(value(self))  # a traced tensor knows whether its value may be asked for
+
+    def __float__(self) -> float:
+        return float(_of_kind(self._number("float()"), float))
+
+    def __int__(self) -> int:
+        return int(_of_kind(self._number("int()"), float))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex()"))
+
+    def __index__(self) -> int:
+        return operator.index(_of_kind(self._number("the use as an index"), int))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("an array without axes has no length")
+        return int(self._v.shape[0])
+
+    def __iter__(self) -> Any:
+        return map(self.__getitem__, range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Returns the values as an array of NumPy, which cannot be written to unless it is the memory of this one.
+
+        Raises:
+            ValueError: if `copy` is False and a copy is necessary.
+        """
+        self._read("a function of NumPy or another library")
+        array = self._kit.ops.to_numpy(self._given_out())
+        changed = dtype is not None and array.dtype != np.dtype(dtype)
+        if copy or changed:
+            if copy is False:
+                raise ValueError(f"an array of {array.dtype} becomes one of {dtype} only by a copy")
+            return array.astype(array.dtype if dtype is None else dtype)
+        return array if self._kit.memory.shares else _read_only(array)
+
+    def __dlpack_device__(self) -> Any:
+        """Returns the kind and the number of the device, for DLPack."""
+        return self._read("DLPack").__dlpack_device__()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """Returns the array for a library that imports it by DLPack."""
+        self._read("DLPack")
+        tensor = self._kit.ops.copy(value(self)) if copy else self._given_out()
+        self._kit.ops.eval(tensor)
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        try:
+            return tensor.__dlpack__(**{name: each for name, each in given.items() if each is not None})
+        except TypeError:  # the library knows an older version of the protocol
+            return tensor.__dlpack__()
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return _revived, (self._kit.namespace, self._kit.backend.packed(self._read("pickle")))
+
+    def __repr__(self) -> str:
+        tensor = value(self)
+        if not self._kit.is_native(tensor):
+            return f"Array({tensor!r})"
+        shown = np.array2string(self._kit.ops.to_numpy(tensor), separator=", ", prefix="Array(")
+        return f"Array({shown}, dtype={self.dtype}, backend={self._kit.name!r})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.ndim else str(self)
+
+
+def _of_kind(number: Any, kind: type) -> Any:
+    """Returns a Python number that converts to a class without loss of a part.
+
+    Raises:
+        TypeError: if it does not.
+    """
+    if isinstance(number, complex) or (kind is int and type(number) is not int):
+        raise TypeError(f"an array of {type(number).__name__} does not convert to {kind.__name__}")
+    return number
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _revived(namespace: Any, packed: Any) -> Any:
+    """Returns a pickled array."""
+    kit = namespace._kit
+    return kit.lift(kit.backend.unpacked(packed))

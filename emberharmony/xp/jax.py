@@ -1,0 +1,13 @@
+"""The array API standard on the backend "jax": `from emberharmony.xp import jax as xp`."""
+
+import sys
+from typing import Any
+
+from emberharmony.xp.namespace import namespace
+
+
+def __getattr__(name: str) -> Any:  # type checkers see any name; the namespace takes the place of this module
+    return getattr(namespace("jax"), name)
+
+
+sys.modules[__name__] = namespace("jax")

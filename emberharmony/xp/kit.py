@@ -1,0 +1,245 @@
+"""What the array class, the functions and the views of one backend share."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.discovery import load
+from emberharmony.core import selection
+from emberharmony.core.errors import BackendMismatchError
+from emberharmony.core.registry import ALIASES, OPS, OpSpec
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.nodes import register_node
+from emberharmony.xp import source
+from emberharmony.xp.array import ArrayBase
+from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.views import LOCK, Memory, Stale, alone, called, value
+
+_NUMBERS = frozenset((bool, int, float, complex))
+_OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))
+_BOUNDS = frozenset((int, type(None)))
+_BASIC = (int, slice, type(None), type(...))
+_new = object.__new__
+
+
+def _remain() -> None:
+    """Does nothing, on backends whose threads read what others compute."""
+
+
+class Ops:
+    """The ops of a backend by their names and aliases, for native tensors."""
+
+    def __init__(self, kit: "Kit") -> None:
+        self._kit = kit
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        spec = OPS[ALIASES.get(name, name)]
+        function: Callable[..., Any] = getattr(self._kit.bound, spec.name)
+        if not self._kit.backend.defines(spec):  # a composite calls ops, which run on the active backend
+            function = source.activated(self._kit, function)
+        setattr(self, name, function)
+        return function
+
+
+class Kit:
+    """What the arrays of one backend need.
+
+    Args:
+        name: the name of the backend.
+        module: the name of the module that the namespace is.
+    """
+
+    namespace: Any
+
+    def __init__(self, name: str, module: str) -> None:
+        self.name, self.module = name, module
+        self.backend: Any = load(name)
+        self.bound, self.native = self.backend.bound, self.backend.tensor_type
+        self.writes = self.backend.shares_memory or self.backend.may_write()
+        self.snapshots = self.backend.scalars_share_memory
+        self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
+        self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
+        self.join: Callable[[], None] = self.backend.join_thread or _remain
+        self.ops: Any = Ops(self)
+        self.memory = Memory(self)
+        self._plain: dict[str, Callable[..., Any]] = {}
+        body = {"__slots__": (), "__hash__": None, "__module__": module, "_kit": self}
+        self.array: Any = type("Array", (ArrayBase,), body)
+        self.scope = self._scope()
+        for method, function in source.operators(self).items():
+            setattr(self.array, method, function)
+        self.array.__doc__ = f"An array of the backend {name!r}; functions of the namespace make them."
+        register_node(self.array, lambda array: ((value(array),), None), lambda _, children: self.shared(children[0]))
+
+    def _scope(self) -> dict[str, Any]:
+        """Returns the globals of the generated functions."""
+        return {
+            "_Array": self.array,
+            "_BOUNDS": _BOUNDS,
+            "_LOCK": LOCK,
+            "_MAIN": threading.main_thread().ident,
+            "_NUMBERS": _NUMBERS,
+            "_OPTIONS": _OPTIONS,
+            "_Override": selection.Override,
+            "_Stale": Stale,
+            "_active": selection.is_active,
+            "_backend": self.backend,
+            "_bound": self.bound,
+            "_copy": self.ops.copy,
+            "_get": self.bound.get_item,
+            "_join": self.backend.join_thread,
+            "_lift": self.lift,
+            "_lift_shared": self.lift_shared,
+            "_link": self.memory.link,
+            "_linked": self.memory.linked,
+            "_low": self.low,
+            "_native": self.native,
+            "_new": _new,
+            "_odd": self.odd,
+            "_overwrite": self.memory.overwrite,
+            "_picked": self.picked,
+            "_snapshot": self.memory.snapshot,
+            "_thread": threading.get_ident,
+        }
+
+    def is_native(self, tensor: Any) -> bool:
+        """Returns whether a value is a tensor of the library."""
+        return isinstance(tensor, self.native)
+
+    def is_tensor(self, tensor: Any) -> bool:
+        """Returns whether a value is a tensor of the library, or stands for one in a transform."""
+        return isinstance(tensor, (self.native, TensorProxy))
+
+    def traced(self, tensor: Any) -> bool:
+        """Returns whether something stands for a tensor in the place of one."""
+        return not isinstance(tensor, self.native)
+
+    @staticmethod
+    def size(tensor: Any) -> int:
+        """Returns the number of elements of a tensor."""
+        count = 1
+        for length in tensor.shape:
+            count *= length
+        return count
+
+    def plain(self, op: str) -> Callable[..., Any]:
+        """Returns the function of an op for arrays, with the parameters as the op declares them."""
+        if op not in self._plain:
+            self._plain[op] = source.function(self, OPS[op], strict=False)
+        return self._plain[op]
+
+    def on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
+        """Calls an op that takes trees, in which arrays are nodes."""
+        given = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
+        given += arguments[len(given) :]
+        with selection.Override(self.backend):
+            return called(self.backend.implementation(spec), spec.name, given)
+
+    def tensor_for(self, array: Any, bound: Any) -> Any:
+        """Returns the tensor of an array for the ops of a backend.
+
+        Raises:
+            BackendMismatchError: if it is another backend.
+        """
+        if bound.backend.home is not self.backend.home:
+            raise BackendMismatchError(
+                f"an array of {self.name!r} is among the arguments of an op of {bound.backend.name!r}: convert it "
+                f"with from_dlpack or asarray, or run the call under `with ops.use_backend({self.name!r}):`"
+            )
+        return value(array)
+
+    def low(self, given: Any) -> Any:
+        """Returns an argument for the ops: with tensors in the places of arrays, at any depth of containers.
+
+        Raises:
+            BackendMismatchError: if it holds an array of another backend.
+        """
+        kind = given.__class__
+        if kind is self.array:
+            return value(given)
+        if kind in _OPTIONS:
+            return given
+        if kind is tuple or kind is list:
+            return kind([self.low(x) for x in given])
+        if isinstance(given, tuple) and hasattr(given, "_fields"):
+            return kind(*[self.low(x) for x in given])
+        if kind is Dtype:
+            return given.neutral
+        if kind is slice:
+            return slice(
+                *(x if x.__class__ in _BOUNDS else self._bound(x) for x in (given.start, given.stop, given.step))
+            )
+        if isinstance(given, np.generic):
+            return given.item() if given.dtype.kind in "biufc" else given
+        if isinstance(given, ArrayBase):
+            raise BackendMismatchError(
+                f"an array of {given._kit.name!r} is among the arguments of a function of {self.name!r}: "
+                f"from_dlpack converts it"
+            )
+        return {name: self.low(x) for name, x in given.items()} if kind is dict else given
+
+    def _bound(self, number: Any) -> Any:
+        return number if isinstance(number, int) or not hasattr(number, "__index__") else number.__index__()
+
+    def lift(self, result: Any) -> Any:
+        """Returns the result of an op with arrays in the places of tensors."""
+        return self._lifted(result, foreign=False)
+
+    def lift_shared(self, result: Any) -> Any:
+        """Returns the same, of tensors whose memory may be used elsewhere: the first write into an array copies it."""
+        return self._lifted(result, foreign=True)
+
+    def shared(self, leaf: Any) -> Any:
+        """Returns an array of what stands in the place of its tensor in a tree."""
+        made = _new(self.array)
+        made._v, made._links = leaf, alone(foreign=True)
+        return made
+
+    def _lifted(self, result: Any, foreign: bool) -> Any:
+        if isinstance(result, (self.native, TensorProxy)):
+            made = _new(self.array)
+            foreign = foreign or (result.__class__ is self.native and self.is_view(result))
+            made._v, made._links = result, alone(foreign=True) if foreign else None
+            return made
+        kind = type(result)
+        if isinstance(result, tuple):
+            items = [self._lifted(x, foreign) for x in result]
+            return kind(*items) if hasattr(result, "_fields") else tuple(items)
+        if kind is list:
+            return [self._lifted(x, foreign) for x in result]
+        return {name: self._lifted(x, foreign) for name, x in result.items()} if kind is dict else result
+
+    def odd(self, op: Callable[..., Any], array: Any, other: Any, reflected: bool) -> Any:
+        """Returns the result of an operator whose other operand is neither an array nor a plain number of Python."""
+        if isinstance(other, np.generic) or (isinstance(other, np.ndarray) and not other.ndim):
+            other = other.item()
+        if not isinstance(other, (int, float, complex, self.native, TensorProxy)):
+            return NotImplemented
+        return self.lift(op(other, array._v) if reflected else op(array._v, other))
+
+    def picked(self, array: Any, key: Any) -> Any:
+        """Returns the elements of an array at a key of any form: a view if the key has only integers and slices."""
+        key = self.low(key)
+        made = self.lift(self.ops.get_item(value(array), key))
+        parts = key if key.__class__ is tuple else (key,)
+        if all(part.__class__ in _BASIC for part in parts):
+            if parts and all(part.__class__ is int for part in parts) and not made.ndim:
+                if self.snapshots:
+                    self.memory.snapshot(made, array)
+            else:
+                self.memory.link(made, array, key)
+        return made
+
+
+class _Dtypes(dict[Any, Dtype]):
+    """By native dtype, the dtype of the namespaces."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__()
+        self._neutral = backend.dtypes.neutral
+
+    def __missing__(self, native: Any) -> Dtype:
+        self[native] = found = Dtype(self._neutral[native])
+        return found

@@ -1,0 +1,129 @@
+"""The namespace of the array API standard for one backend, whose arrays have everything that the standard asks for."""
+
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from emberharmony.core.dtypes import DType
+from emberharmony.core.names.unknown_names import without
+from emberharmony.core.registry import OPS, complete
+from emberharmony.xp import source
+from emberharmony.xp.array import ArrayBase
+from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.functions import MAKERS
+from emberharmony.xp.kit import Kit
+from emberharmony.xp.transforms import on_trees
+from emberharmony.xp.views import LOCK
+
+_PACKAGE = "emberharmony.xp"
+_CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
+_SPACES: "dict[str, Namespace]" = {}
+
+
+class Namespace(ModuleType):
+    """The functions, constants and dtypes of `ops`, or of a part such as `ops.linalg`, for the arrays of one backend.
+
+    Each name is made when it is first asked for.
+    """
+
+    def __init__(self, kit: Kit, part: str = "") -> None:
+        ops = complete()
+        self._source: ModuleType = getattr(ops, part) if part else ops
+        super().__init__(f"{kit.module}.{part}" if part else kit.module, self._source.__doc__)
+        self._kit, self._part = kit, part
+        if not part:
+            kit.namespace = self
+            self.Array = kit.array
+            for neutral in kit.backend.dtypes.natives:
+                setattr(self, neutral.name, Dtype(neutral))
+        # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
+        self.__dict__["__getattr__"] = self._first_use
+
+    def _names(self) -> Iterator[str]:
+        for name in self._source.__all__:
+            if name not in _CHOOSERS and (not isinstance(getattr(self._source, name), DType) or name in vars(self)):
+                yield name
+
+    def _first_use(self, name: str) -> Any:
+        """Makes and keeps the attribute of this name.
+
+        Raises:
+            AttributeError: if there is none; the message has the nearest name.
+        """
+        value = vars(self._source).get(name)
+        unknown = name not in self._source.__all__ or name in _CHOOSERS
+        if unknown or isinstance(value, DType):
+            raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
+        with LOCK:  # of two threads the first makes it
+            if name not in self.__dict__:
+                self.__dict__[name] = self._made(name, value)
+        return self.__dict__[name]
+
+    def _made(self, name: str, value: Any) -> Any:
+        kit = self._kit
+        if not self._part and name in MAKERS:
+            function = MAKERS[name](kit)
+            function.__module__, function.__qualname__ = self.__name__, name
+            return function
+        if isinstance(value, ModuleType):
+            part = Namespace(kit, name)
+            return sys.modules.setdefault(part.__name__, part)
+        spec = OPS.get(getattr(value, "__name__", ""))
+        if spec is None or spec.function is not value:
+            plain = isinstance(value, type) or not callable(value)
+            return value if plain else on_trees(kit, value)
+        if spec.takes_callable or spec.returns in ("Any", "Callable[..., Any]"):
+            return on_trees(kit, value)
+        return source.function(kit, spec, self._part, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted([*self._names(), "Array"] if not self._part else self._names())
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r}: the array API on backend {self._kit.name!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> "tuple[Callable[[str, str], Any], tuple[str, str]]":
+        return _named, (self._kit.name, self._part)
+
+
+def _named(name: str, part: str) -> Any:
+    """Returns the namespace of a backend, or a part of it; pickles refer to this function."""
+    return getattr(namespace(name), part) if part else namespace(name)
+
+
+def namespace(backend: Any) -> Namespace:
+    """Returns the array API namespace of a backend.
+
+    Args:
+        backend: the name of a backend, such as "mlx", or an array.
+
+    Raises:
+        BackendNotFoundError: if there is no backend of this name.
+        BackendUnavailableError: if the library of the backend is not installed.
+
+    Example:
+        >>> from emberharmony import xp
+        >>> np = xp.namespace("numpy")
+        >>> float(np.sum(np.asarray([1.0, 2.0])))
+        3.0
+    """
+    if isinstance(backend, ArrayBase):
+        return backend._kit.namespace  # type: ignore[no-any-return]
+    found = _SPACES.get(backend)
+    if found is None:
+        with LOCK:
+            found = _SPACES.get(backend)
+            if found is None:
+                module = f"{_PACKAGE}.{backend}"
+                found = _SPACES[backend] = Namespace(Kit(backend, module))
+                found._kit.join()
+                sys.modules[module] = found
+                setattr(sys.modules[_PACKAGE], backend, found)
+    return found

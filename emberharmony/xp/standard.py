@@ -1,0 +1,105 @@
+"""How the array API standard passes the parameters of its functions, where the declaration of the op says otherwise.
+
+The standard passes tensors by position alone, so that their names do not matter, and most options by keyword alone.
+Options that only the op has follow, by keyword.
+"""
+
+import inspect
+from functools import cache
+
+_SIGNATURES = """
+x, /, *, axis=, keepdims=: all any argmax argmin count_nonzero max mean min
+x, /, *, axis=, dtype=, keepdims=: prod sum
+x, /, *, axis=, correction=, keepdims=: std var
+x, /, *, axis=, dtype=, include_initial=: cumulative_prod cumulative_sum
+x, /, *, axis=, descending=, stable=: argsort sort
+x, /, *, axis=, n=, prepend=, append=: diff
+x, /, *, axis=: flip unstack
+x, /, *, k=: tril triu
+x, /, shift, *, axis=: roll
+x, /, shape, *, copy=: reshape
+x, /, axis=: expand_dims squeeze
+x, /: round
+x, /, min=, max=: clip
+x, repeats, /, *, axis=: repeat
+x, repetitions, /: tile
+x, indices, /, *, axis=: take take_along_axis
+x1, x2, /, *, axis=: linalg.cross vecdot
+x1, x2, /, *, axes=: tensordot
+x1, x2, /, *, invert=: isin
+x1, x2, /, *, side=, sorter=: searchsorted
+arrays, /, *, axis=: concat stack
+*arrays, indexing=: meshgrid
+start, /, stop=, step=, *, dtype=, device=: arange
+start, stop, /, num=, *, dtype=, device=, endpoint=: linspace
+n_rows, n_cols=, /, *, k=, dtype=, device=: eye
+shape, *, dtype=, device=: empty ones zeros
+x, /, *, dtype=, device=: empty_like ones_like zeros_like
+shape, fill_value, *, dtype=, device=: full
+x, /, fill_value, *, dtype=, device=: full_like
+x, /, *, upper=: cholesky
+x, /, *, offset=: linalg.diagonal
+x, /, *, offset=, dtype=: linalg.trace
+x, /, *, keepdims=, ord=: matrix_norm
+x, /, *, axis=, keepdims=, ord=: vector_norm
+x, /, *, rtol=: matrix_rank pinv
+x, /, *, mode=: qr
+x, /, *, full_matrices=: svd
+x, /, *, n=, axis=, norm=: fft ifft rfft irfft hfft ihfft
+x, /, *, s=, axes=, norm=: fftn ifftn rfftn irfftn
+x, /, *, axes=: fftshift ifftshift
+n, /, *, d=, dtype=, device=: fftfreq rfftfreq
+"""
+
+
+class Passed:
+    """How a parameter is passed.
+
+    Attributes:
+        name: the name, without stars.
+        kind: a kind of `inspect.Parameter`.
+    """
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, name: str, kind: int) -> None:
+        self.name, self.kind = name, kind
+
+
+@cache
+def _table() -> dict[str, tuple[Passed, ...]]:
+    found: dict[str, tuple[Passed, ...]] = {}
+    for line in _SIGNATURES.strip().splitlines():
+        parameters, _, names = line.partition(": ")
+        found |= dict.fromkeys(names.split(), tuple(_read(parameters)))
+    return found
+
+
+def _read(parameters: str) -> list[Passed]:
+    """Returns the parameters of a line of the table."""
+    kinds = inspect.Parameter
+    parts = parameters.replace("=", "").split(", ")
+    after: int = kinds.POSITIONAL_OR_KEYWORD
+    passed: list[Passed] = []
+    for part in parts:
+        if part == "/":
+            for each in passed:
+                each.kind = kinds.POSITIONAL_ONLY
+        elif part.startswith("*"):
+            after = kinds.KEYWORD_ONLY
+            if part != "*":
+                passed.append(Passed(part[1:], kinds.VAR_POSITIONAL))
+        else:
+            passed.append(Passed(part, after))
+    return passed
+
+
+def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:
+    """Returns the parameters of a function of the standard, as far as the table has it.
+
+    Args:
+        part: the namespace of the function, such as "linalg"; empty for the main one.
+        name: the name of the function there.
+    """
+    table = _table()
+    return table.get(f"{part}.{name}", table.get(name))

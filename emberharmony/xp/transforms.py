@@ -1,0 +1,59 @@
+"""Functions of a namespace that take functions, or trees of arrays: gradients, `vmap`, `compile`, loops, trees.
+
+Such a function of `ops` gets tensors in the places of arrays. A function of the user's gets arrays, and gives tensors
+to the function that calls it. So results have the same structure as with tensors, however transforms are nested.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.xp.array import ArrayBase
+
+
+def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of trees for the arrays of a backend.
+
+    Args:
+        function: one of `ops`, or a function that such a function returned.
+    """
+
+    @functools.wraps(function, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        kit.join()
+        given = [_entered(kit, x) for x in args]
+        named = {name: _entered(kit, x) for name, x in kwargs.items()}
+        if selection.is_active(kit.bound):
+            return _returned(kit, function(*given, **named))
+        with selection.Override(kit.backend):
+            return _returned(kit, function(*given, **named))
+
+    return run
+
+
+def _entered(kit: Any, argument: Any) -> Any:
+    """Returns an argument with tensors in the places of arrays, and functions that take and return tensors."""
+    if isinstance(argument, (list, tuple)) and any(map(_is_function, argument)):
+        return argument.__class__([_entered(kit, x) for x in argument])
+    if not _is_function(argument):
+        return kit.low(argument)
+
+    @functools.wraps(argument, updated=())
+    def lowered(*args: Any, **kwargs: Any) -> Any:
+        given = [kit.lift_shared(x) for x in args]
+        return kit.low(argument(*given, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
+
+    return lowered
+
+
+def _is_function(value: Any) -> bool:
+    """Returns whether a value is called with trees; a layer is itself a tree, a class is an option."""
+    return callable(value) and not isinstance(value, (ArrayBase, type)) and not hasattr(value, "parameters")
+
+
+def _returned(kit: Any, made: Any) -> Any:
+    """Returns the result of a function of trees, whose memory may be used elsewhere too."""
+    if type(made) is tuple:
+        return tuple(_returned(kit, x) for x in made)
+    return on_trees(kit, made) if _is_function(made) else kit.lift_shared(made)

@@ -1,0 +1,323 @@
+"""Views and writing in place, with NumPy's meaning on every backend.
+
+An array that is a view, and the array that it is a view of, know each other (`Links`). Where the library has memory
+that views share and nothing traces the tensors, a write goes into that memory. Elsewhere the array that is written to
+gets a new tensor, so do those that it is a view of, and the other views are marked as outdated: their tensor becomes a
+`Stale`, which the ops take in the place of a tensor, and which is read from the array that it is a view of when it is
+needed. So views cost nothing where they are only read.
+
+All arrays share one lock. Threads that write to slices of one array, as those of joblib do, lose no update.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from emberharmony.core.registry import OPS
+from emberharmony.core.tracing import Standing
+
+LOCK = threading.RLock()
+SNAPSHOT = object()
+"""In the place of how a view is read: the array lies in the memory of another, but must not see its next write."""
+_FEW = 8
+"""How many views an array may have before those are forgotten that nobody holds."""
+_RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
+_NUMBERS = (bool, int, float, complex)
+_new = object.__new__
+
+
+class Links:
+    """What an array has to do with others.
+
+    Attributes:
+        parent: the array that it is a view of, or None.
+        how: the key, or the `Call`, by which it is read from its parent.
+        views: weak references to the views of it.
+        most: how many these may be before those that are gone are forgotten.
+        foreign: whether its memory belongs to somebody else, so that it is copied before the first write.
+    """
+
+    __slots__ = ("foreign", "how", "most", "parent", "views")
+    parent: Any
+    how: Any
+    views: list[Any]
+    most: int
+    foreign: bool
+
+
+class Call:
+    """How a view is read from its parent by a function of tensors that only chooses elements."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[[Any], Any]) -> None:
+        self.run = run
+
+
+def alone(foreign: bool = False) -> Links:
+    """Returns the links of an array without relatives."""
+    made = _new(Links)
+    made.parent = made.how = None
+    made.views, made.most, made.foreign = [], _FEW, foreign
+    return made
+
+
+def value(array: Any) -> Any:
+    """Returns the tensor of an array."""
+    found = array._v
+    return found.value() if found.__class__ is Stale else found
+
+
+class Stale(Standing):
+    """The tensor of a view whose parent was written to: it is read again when it is needed."""
+
+    __slots__ = ("array", "memory", "parent")
+
+    def __init__(self, memory: "Memory", array: Any) -> None:
+        self.memory, self.parent, self.array = memory, array._links.parent, ref(array)
+
+    def value(self) -> Any:
+        """Returns the tensor, and puts it into the array."""
+        with LOCK:
+            array = self.array()
+            # A transform may still hold this object while the array has its tensor already.
+            if array is None or array._v is not self:
+                raise RuntimeError("a view was read after it was deleted")
+            array._v = found = self.memory.read(value(self.parent), array._links.how)
+            return found
+
+    def on(self, bound: Any) -> Any:
+        """Returns the tensor."""
+        return self.value()
+
+    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
+        """Runs an op on the tensors that the outdated views among its arguments stand for."""
+        return called(getattr(backend.bound, op), op, [opened(x) for x in arguments])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.value(), name)
+
+
+def opened(argument: Any) -> Any:
+    """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
+    kind = argument.__class__
+    if kind is Stale:
+        return argument.value()
+    return kind(map(opened, argument)) if kind is list or kind is tuple else argument
+
+
+def called(function: Callable[..., Any], op: str, arguments: Any) -> Any:
+    """Calls an op with arguments in the order of its declaration."""
+    names = [p.name for p in OPS[op].parameters if p.keyword_only]
+    cut = len(arguments) - len(names)
+    return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
+
+
+def _family(array: Any) -> Iterator[Any]:
+    """Yields an array, then what it is a view of, up to the array that is no view."""
+    while array is not None:
+        yield array
+        array = array._links.parent if array._links is not None else None
+
+
+def _living(parent: Any) -> Iterator[Any]:
+    """Yields the views of an array that somebody holds; a snapshot that got memory of its own is none any more."""
+    for reference in tuple(parent._links.views):
+        array = reference()
+        if array is not None and array._links is not None and array._links.parent is parent:
+            yield array
+
+
+class Memory:
+    """The views and writes of the arrays of one backend."""
+
+    def __init__(self, kit: Any) -> None:
+        self.kit, self.backend, self.ops = kit, kit.backend, kit.ops
+        self.shares: bool = kit.backend.shares_memory
+
+    def link(self, view: Any, parent: Any, how: Any) -> None:
+        """Makes an array a view of another."""
+        links = parent._links
+        if links is None:
+            with LOCK:
+                links = parent._links
+                if links is None:
+                    links = parent._links = alone()
+        elif links.how is SNAPSHOT:
+            links = self._parted(parent)
+            view._v = self.read(parent._v, how)
+        made = _new(Links)
+        made.parent, made.how, made.views, made.most, made.foreign = parent, how, [], _FEW, False
+        view._links = made
+        links.views.append(ref(view))
+        if len(links.views) > links.most:
+            self._forget(links)
+
+    @staticmethod
+    def _forget(links: Links) -> None:
+        """Forgets the views that are gone; another thread may add one meanwhile."""
+        count = len(links.views)
+        alive = [reference for reference in links.views[:count] if reference() is not None]
+        with LOCK:
+            links.views[:count] = alive
+            links.most = max(_FEW, 2 * len(links.views))
+
+    def snapshot(self, array: Any, parent: Any) -> None:
+        """Keeps an array, which lies in the memory of another, as it is when the other is written to."""
+        root = next(each for each in _family(parent) if each._links is None or each._links.parent is None)
+        self.link(array, root, SNAPSHOT)
+
+    def _parted(self, array: Any) -> Links:
+        """Gives a snapshot memory of its own."""
+        with LOCK:
+            array._v = self.ops.copy(value(array))
+            array._links = made = alone()
+        return made
+
+    def linked(self, tensor: Any, parent: Any, run: Callable[[Any], Any]) -> Any:
+        """Returns the result of an op that only chooses elements of an array, as a view of it if it is one."""
+        if tensor.__class__ in (list, tuple):
+            return tensor.__class__(
+                [self.linked(x, parent, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
+            )
+        if tensor.dtype != parent._v.dtype:  # as of `real`
+            return self.kit.lift_shared(tensor)
+        made = self.kit.lift(tensor)
+        made._links = None
+        if not self.shares or self.kit.traced(tensor) or self.backend.aliases(tensor, value(parent)):
+            self.link(made, parent, Call(run))
+        return made
+
+    def read(self, tensor: Any, how: Any) -> Any:
+        """Returns a view of a tensor."""
+        return how.run(tensor) if how.__class__ is Call else self.ops.get_item(tensor, how)
+
+    def write(self, array: Any, key: Any, given: Any) -> None:
+        """Writes into an array; the caller holds the lock."""
+        if array._links is not None and array._links.how is SNAPSHOT:
+            self._parted(array)
+        links, old = array._links, value(array)
+        new = self._fitting(given, old)
+        if self.shares and self._is_plain(array, old, new):
+            if links is not None:
+                self._detach(array)
+            try:
+                self.backend.written(old, key, new)
+                return
+            except (IndexError, ValueError, TypeError, RuntimeError):
+                if not self._is_writable(old):
+                    raise
+            # The op takes other keys too, and raises the typed error.
+            self.backend.written(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
+            return
+        self._update(array, self.ops.set_item(old, key, self._cast(new, old)))
+
+    def _is_writable(self, tensor: Any) -> bool:
+        flags = getattr(tensor, "flags", None)
+        return flags is None or flags.writeable
+
+    def overwrite(self, array: Any, new: Any) -> None:
+        """Gives an array the result of an operator in place; the caller holds the lock.
+
+        Raises:
+            ValueError: if the shape differs.
+            TypeError: if the dtype of the array cannot hold the result.
+        """
+        old = value(array)
+        if tuple(new.shape) != tuple(old.shape):
+            raise ValueError(f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old.shape)}")
+        new = self._cast(self._fitting(new, old), old)
+        if array._links is None or array._links.how is SNAPSHOT:
+            array._v, array._links = new, None
+        elif self.shares and self._is_plain(array, old, new):
+            self._detach(array)
+            self.backend.written(old, ..., new)
+        else:
+            self._update(array, new)
+
+    def _is_plain(self, array: Any, old: Any, new: Any) -> bool:
+        """Returns whether a write may go into memory: if that is the array's own, and nothing records it."""
+        tensors = [old] if new.__class__ in _NUMBERS else [old, new]
+        links = array._links
+        while links is not None:
+            if links.foreign:
+                return False
+            if links.parent is None:
+                break
+            tensors.append(links.parent._v)
+            links = links.parent._links
+        return not any(map(self.kit.traced, tensors)) and self.backend.may_write(*tensors)
+
+    def _detach(self, array: Any) -> None:
+        """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
+        *_, root = _family(array)
+        for each in _living(root):
+            if each._links.how is SNAPSHOT:
+                each._v, each._links = self.ops.copy(value(each)), None
+
+    def _update(self, array: Any, new: Any) -> None:
+        """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
+        array._v = new
+        fresh = list(_family(array))
+        for view, parent in itertools.pairwise(fresh):
+            parent._v = self._restored(value(parent), view._links.how, view._v)
+        root = fresh[-1]
+        if self.shares:  # the views have to lie in the new memory, which later writes go into
+            fresh = [root]
+        if root._links is not None:
+            root._links.foreign = False
+            waiting = [root]
+            while waiting:
+                for each in _living(waiting.pop()):
+                    if each._v.__class__ is Stale or each._links.how is SNAPSHOT:
+                        continue
+                    if all(each is not kept for kept in fresh):
+                        each._v = Stale(self, each)
+                    waiting.append(each)
+
+    def _restored(self, parent: Any, how: Any, view: Any) -> Any:
+        """Returns the tensor of a parent after its view was written to.
+
+        Raises:
+            ValueError: if elements of the parent stand at several places of the view.
+        """
+        if how.__class__ is not Call:
+            return self.ops.set_item(parent, how, view)
+        shape, size = tuple(parent.shape), self.kit.size(parent)
+        places = self.ops.to_numpy(how.run(self.ops.reshape(self.ops.arange(size), shape))).reshape(-1)
+        if len(places) == size and (places == np.arange(size)).all():
+            return self.ops.reshape(view, shape)
+        if len(np.unique(places)) < len(places):
+            raise ValueError("a view in which elements are repeated, as of broadcast_to, cannot be written to")
+        flat = self.ops.reshape(view, (-1,))
+        if len(places) == size:
+            return self.ops.reshape(self.ops.take(flat, self.ops.asarray(np.argsort(places)), 0), shape)
+        whole = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(places), flat)
+        return self.ops.reshape(whole, shape)
+
+    def _fitting(self, given: Any, old: Any) -> Any:
+        """Returns a value to write as a number or a tensor.
+
+        Raises:
+            TypeError: if the dtype cannot hold values of its kind.
+        """
+        kinds = self.backend.kinds
+        if given.__class__ in _NUMBERS:
+            rank = 0 if given.__class__ is int else _NUMBERS.index(given.__class__)  # an integer also fits a mask
+        else:
+            if not self.kit.is_tensor(given):
+                given = self.ops.convert_to_tensor(given)
+            rank = _RANKS[kinds[given.dtype]]
+        if rank > _RANKS[kinds[old.dtype]]:
+            name = self.kit.dtypes[old.dtype]
+            raise TypeError(f"a value of another kind does not fit into an array of {name}: use astype")
+        return given
+
+    def _cast(self, new: Any, old: Any) -> Any:
+        if new.__class__ in _NUMBERS:
+            return bool(new) if self.backend.kinds[old.dtype] == "bool" else new
+        return new if new.dtype == old.dtype else self.ops.astype(new, old.dtype)

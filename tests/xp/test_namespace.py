@@ -1,0 +1,116 @@
+"""The namespaces: importable, picklable, complete; dtypes and the inspection of the standard."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony import xp as package
+from emberharmony.core.dtypes import ALL
+from emberharmony.errors import BackendNotFoundError
+
+
+def test_a_namespace_is_a_module_that_is_imported_and_pickled(xp: Any, backend: str) -> None:
+    assert importlib.import_module(f"emberharmony.xp.{backend}") is xp
+    assert getattr(package, backend) is xp is package.namespace(backend) is package.namespace(xp.ones(1))
+    for value in (xp, xp.linalg, xp.Array, xp.sum, xp.linalg.svd, xp.asarray, xp.float32):
+        assert pickle.loads(pickle.dumps(value)) is value
+    assert xp == xp
+    assert backend in repr(xp)
+
+
+def test_an_unknown_name_and_an_unknown_backend_are_refused(xp: Any) -> None:
+    with pytest.raises(AttributeError, match="sumn"):
+        _ = xp.sumn
+    with pytest.raises(AttributeError):
+        _ = xp.set_backend
+    with pytest.raises(BackendNotFoundError):
+        package.namespace("tensorflow")
+
+
+def test_each_name_in_dir_exists(xp: Any) -> None:
+    assert {"sum", "Array", "linalg", "grad", "float32"} <= set(dir(xp))
+    assert not {"set_backend", "use_backend"} & set(dir(xp))
+    assert all(hasattr(xp, name) for name in dir(xp))
+
+
+def test_ops_do_not_import_the_namespaces() -> None:
+    program = "import sys, emberharmony.ops, emberharmony.nn; print([m for m in sys.modules if 'emberharmony.xp' in m])"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_a_dtype_is_one_object_for_all_backends_and_no_string(xp: Any) -> None:
+    assert xp.float32 is package.namespace("numpy").float32
+    assert xp.float32 == ops.float32 == np.float32
+    assert xp.float32 == np.dtype("float32")
+    assert xp.float32 != "float32"
+    assert xp.float32 != xp.float64
+    assert (xp.int16.kind, xp.int16.itemsize, xp.int16.name, repr(xp.int16)) == ("i", 2, "int16", "int16")
+    assert np.dtype(xp.float64) == np.float64
+    assert len({xp.float32, xp.float32}) == 1
+    assert xp.bool.kind == "b"
+    assert xp.zeros(2, dtype=xp.int8).dtype is xp.int8
+
+
+def test_a_backend_lacks_the_dtypes_of_others(xp: Any) -> None:
+    for dtype in ALL:
+        assert hasattr(xp, dtype.name) == (dtype in xp._kit.backend.dtypes.natives)
+
+
+def test_functions_on_dtypes(xp: Any) -> None:
+    assert xp.isdtype(xp.float32, "real floating")
+    assert xp.isdtype(xp.float32, (xp.int8, xp.float32))
+    assert not xp.isdtype(xp.float32, "integral")
+    assert xp.result_type(xp.int8, xp.ones(1, dtype=xp.int16)) is xp.int16
+    assert xp.can_cast(xp.int8, xp.int16)
+    assert xp.finfo(xp.float32).dtype is xp.float32
+    assert xp.iinfo(xp.int8).max == 127
+    assert xp.astype(xp.ones(1), xp.float32, copy=False) is not None
+
+
+def test_the_inspection_of_the_standard(xp: Any) -> None:
+    info = xp.__array_namespace_info__()
+    assert info.capabilities()["boolean indexing"] is True
+    assert info.default_dtypes()["real floating"] is xp.float32
+    assert info.dtypes(kind="bool") == {"bool": xp.bool}
+    devices = info.devices()
+    assert isinstance(devices, tuple)
+    assert devices.__add__(["x"]) == [*devices, "x"]
+    assert info.default_device() in devices
+
+
+def test_functions_run_whichever_backend_is_active(xp: Any, backend: str) -> None:
+    other = "numpy" if backend != "numpy" else "torch"
+    with ops.use_backend(other):
+        x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        assert type(xp.softmax(x)) is type(xp.cov(x)) is type(xp.linalg.norm(x)) is xp.Array
+        assert xp.grad(lambda a: xp.sum(a * a))(x).tolist() == [[2.0, 4.0], [6.0, 8.0]]
+        assert ops.get_backend() == other
+
+
+def test_two_threads_make_one_function(xp: Any) -> None:
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(xp.logaddexp)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(function) for function in found}) == 1
+
+
+def test_what_is_given_without_a_copy_is_the_memory(xp: Any, backend: str) -> None:
+    given = np.zeros(3, np.float32)
+    x = xp.asarray(given)
+    x[0] = 1.0
+    x += 1.0
+    shared = backend == "numpy" or np.shares_memory(given, np.asarray(x))
+    assert given.tolist() == ([2.0, 1.0, 1.0] if shared else [0.0, 0.0, 0.0])
+    assert xp.asarray(x) is x
+    assert xp.asarray(x, copy=True) is not x
+    assert xp.asarray([1, x[0]]).tolist() == [1.0, 2.0]
