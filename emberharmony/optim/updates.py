@@ -2,11 +2,17 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.transforms.program import Number, Update
-from emberharmony.transforms.recorder import Recording, recorded
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import recorder
+    from emberharmony.transforms.recorder import Recording
+else:
+    recorder = Deferred("emberharmony.transforms.recorder")
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -67,7 +73,7 @@ class _Known(NamedTuple):
     number: int
     options: Any
     given: list[Any]
-    recording: Recording | None
+    recording: "Recording | None"
 
     def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:
         """Returns whether it is that of these options and numbers."""
@@ -103,7 +109,7 @@ class Updates:
         known = self._known.get(key)
         if known is None or not known.fits(hyper, given):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
-            found = recorded(self.rule, state, hyper)
+            found = recorder.recorded(self.rule, state, hyper)
             known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), given, found)
         found = known.recording
         if found is None:

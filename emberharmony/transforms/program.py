@@ -78,7 +78,7 @@ class Call(NamedTuple):
     Attributes:
         function: the name of the op, or the function.
         args: its arguments, in which registers stand for tensors, also inside of lists and tuples.
-        results: the register of the result, or of each tensor in the tuple or list that it returns.
+        results: the register of the result, or of each tensor in the tuple or list that it returns; or a number.
         keywords: its arguments by name, in pairs.
         several: whether it returns a tuple or list.
         wrapped: whether the backend has to make tensors of the scalars that it returns.
@@ -87,7 +87,7 @@ class Call(NamedTuple):
 
     function: Any
     args: tuple[Any, ...]
-    results: tuple[Register, ...]
+    results: tuple[Any, ...]
     keywords: tuple[tuple[str, Any], ...] = ()
     several: bool = False
     wrapped: bool = False

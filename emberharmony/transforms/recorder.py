@@ -1,13 +1,25 @@
-"""Records the ops that a function calls, as a program; the function gets substitutes for tensors and for numbers.
+"""Records the calls that a function makes, as a program.
 
-A function that works element by element calls the same ops for each list of tensors. So it runs once, with registers
-in the place of tensors and indices in the place of numbers, and a backend repeats what it called.
+A `Recorder` is a tape: the function gets traced tensors, and the ops on them come to the recorder, also those of the
+backward pass of an inner tape. The recorder runs each op on the values and notes it; that of a backend may note the
+calls of its library instead. A composite without a definition of the backend runs through its body. What no traced
+tensor leads to, such as a table of positions, is computed while the function is recorded and is a constant. Random
+tensors are drawn again by each run of the program. A function that reads a value cannot be recorded: an `if` on a
+tensor, a number of Python.
+
+A rule that works element by element calls the same ops for all tensors, so `recorded` calls it with substitutes
+without values, for tensors and for numbers, and the program serves tensors of any shape and dtype.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
-from emberharmony.core.errors import EmberError
+from emberharmony.core.cells.cell import opened
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import EmberError, TracedTensorError
+from emberharmony.core.registry import OPS, OpSpec
+from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import Substitute
 from emberharmony.transforms.program import (
     BINARY,
@@ -21,19 +33,220 @@ from emberharmony.transforms.program import (
     Program,
     Register,
 )
+from emberharmony.transforms.rules import LEAVING
+from emberharmony.transforms.source import Source
+from emberharmony.transforms.tape import Tape, call, prepared, run_body, traced_in
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+MOST = 5000
+"""A function that makes more calls is not recorded: it takes longer to compile than to run."""
+
+_ALIKE = ("zeros_like", "ones_like", "empty_like")
+"""Ops whose result depends on the shape and the dtype of the tensor alone."""
+
+PLAIN: tuple[type, ...] = (int, float, complex, bool, str, bytes, type(None), type(...), type, range, DType)
+"""The classes of options that may stand in a program."""
 
 _PYTHON = (float, int)
 
 
-class UnrecordableError(Exception):
-    """Is raised in a function that calls what a program cannot have, and says only that it runs without one."""
+class UnrecordableError(EmberError):
+    """Raised while a function is recorded, if it does what a program cannot repeat."""
 
 
-_REFUSED = (UnrecordableError, EmberError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+class Recorder(Tape):
+    """The record of the calls on traced tensors, for one run of a function.
+
+    Args:
+        backend: the backend.
+        inputs: the tensors that the function takes; no other object may refer to them.
+
+    Attributes:
+        values: the tensor of each register.
+        calls: the calls in their order.
+        obstacle: what the function did that cannot be repeated; "" if nothing.
+        lost: whether it perhaps went another way than with native tensors, so that its result is wrong.
+    """
+
+    __slots__ = ("_places", "calls", "closed", "lost", "obstacle", "values")
+
+    differentiates = False
+    plain: ClassVar[tuple[type, ...]] = PLAIN
+    """The classes of options that may stand in a program; those of dtypes of a library are others."""
+
+    def __init__(self, backend: Any, inputs: Sequence[Any]) -> None:
+        super().__init__(backend)
+        self.values: list[Any] = []
+        self.calls: list[Call] = []
+        self.obstacle, self.closed, self.lost = "", False, False
+        self._places: dict[int, Register] = {}
+        for value in inputs:
+            self._placed(value)
+
+    def tensor(self, register: int) -> TracedTensor:
+        """Returns the traced tensor of a register."""
+        return TracedTensor(self.values[register], self, None, Register(register))
+
+    def read(self, what: str) -> None:
+        """Notes that the function reads a value, which may be another one at the next call."""
+        self.obstacle = self.obstacle or f"it reads a value by {what}"
+
+    def lack(self, name: str) -> None:
+        """Notes that the function looks for an attribute that native tensors have and traced ones lack."""
+        self.obstacle, self.lost = f"it looks for the attribute {name!r} of a tensor", True
+
+    def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
+        """Runs an op, and notes what it calls.
+
+        Raises:
+            EmberError: the error of the op.
+            UnrecordableError: if the call cannot be repeated.
+        """
+        if self.closed:
+            raise UnrecordableError(f"{op}(): a tensor of a compiled function is used after its call; return it")
+        if backend is not self.backend:
+            if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
+                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+            raise UnrecordableError(f"{op}() on another backend")
+        arguments = opened(backend.bound, tuple(arguments))
+        latest = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
+        if latest is not self:
+            return latest.run(backend, op, arguments)
+        spec = OPS[op]
+        if op == "stop_gradient":
+            return arguments[0]
+        if op == "custom_vjp":
+            return list(arguments[0](*arguments[2]))
+        if op in LEAVING:
+            raise UnrecordableError(f"{op}() reads a value")
+        if spec.composite and (spec.takes_callable or not backend.defines(spec)):
+            return self._through_body(backend, spec, arguments)
+        listed = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
+        given = prepared(backend, spec, arguments) if listed else arguments
+        values = self._stripped(given)
+        try:
+            found = self.made(spec, values)
+        except UnrecordableError:
+            raise
+        except Exception as error:
+            call(getattr(backend.bound, op), spec, values)  # raises the typed error, or takes another path
+            raise UnrecordableError(f"{op}() takes another path than its fast one") from error
+        return found if op in _ALIKE else self._traced(found)
+
+    def _through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
+        """Returns the result of a composite's body, whose errors get the composite's name, as in `dispatch.slow`."""
+        try:
+            return run_body(backend, spec, arguments)
+        except Exception as error:
+            if spec.takes_callable or isinstance(error, (UnrecordableError, TracedTensorError)) or passing(error):
+                raise
+            typed = backend.translate(spec.name, error, tuple(arguments))
+            if typed is error:
+                raise
+            raise typed from error
+
+    def made(self, spec: OpSpec, values: Sequence[Any]) -> Any:
+        """Runs an op on values, and notes it, with its name; returns its result."""
+        names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
+        args, rest = values[: len(values) - len(names)], values[len(values) - len(names) :]
+        keywords = dict(zip(names, rest, strict=True))
+        return self.noted(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
+
+    def noted(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
+        """Notes a call with values and its result, of which it returns the tensors.
+
+        Raises:
+            UnrecordableError: if the call cannot be repeated.
+        """
+        if len(self.calls) >= MOST:
+            raise UnrecordableError(f"it makes more than {MOST} calls")
+        operands = tuple(map(self._operand, args))
+        options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
+        result = self.backend.wrap(raw)
+        several = result.__class__ is not self.tensor_type and isinstance(result, (tuple, list))
+        items = result if several else [result]
+        if any(item.__class__ is not self.tensor_type for item in items):
+            if several and not any(isinstance(item, (self.tensor_type, tuple, list)) for item in items):
+                return result  # a shape
+            if isinstance(result, (tuple, list)):
+                raise UnrecordableError(f"{function} returns {type(result).__name__} with something else than tensors")
+            return result  # a dtype, a number of axes
+        known = [self._places.get(id(item)) for item in items]
+        if not several and known[0] is not None:
+            return result  # the function returns an argument as it is
+        if any(place is not None for place in known):
+            raise UnrecordableError(f"{function} returns an argument in a tuple")
+        places = tuple(map(self._placed, items))
+        self.calls.append(Call(function, operands, places, options, several, result is not raw))
+        return result
+
+    def drawn(self, draw: Callable[[], Any]) -> TracedTensor:
+        """Draws random numbers and notes the draw; returns the traced tensor of them.
+
+        Raises:
+            UnrecordableError: if the draw does not give a tensor.
+        """
+        value = draw()
+        if self.closed or value.__class__ is not self.tensor_type:
+            raise UnrecordableError("it draws random numbers")
+        place = self._placed(value)
+        self.calls.append(Call(draw, (), (place,), draws=True))
+        return self.tensor(place)
+
+    def _placed(self, value: Any) -> Register:
+        place = self._places[id(value)] = Register(len(self.values))
+        self.values.append(value)
+        return place
+
+    def _traced(self, result: Any) -> Any:
+        """Returns a result with traced tensors in the places of the tensors that calls have computed."""
+        if result.__class__ is self.tensor_type:
+            place = self._places.get(id(result))
+            return result if place is None else self.tensor(place)
+        if isinstance(result, (tuple, list)):
+            items = [self._traced(item) for item in result]
+            kind = type(result)
+            return items if kind is list else tuple(items) if kind is tuple else kind(*items)
+        return result
+
+    def _stripped(self, argument: Any) -> Any:
+        """Returns an argument with the values of the traced tensors in it.
+
+        Raises:
+            UnrecordableError: if a tensor of another tape is in it.
+        """
+        kind = argument.__class__
+        if kind is TracedTensor:
+            if argument.tape is not self:
+                raise UnrecordableError("it uses a tensor that is being differentiated, as a constant")
+            return argument.value
+        if kind is list or kind is tuple:
+            return kind(map(self._stripped, argument))
+        return argument
+
+    def _operand(self, argument: Any) -> Any:
+        """Returns an argument with registers in the places of tensors that the inputs or calls gave.
+
+        Raises:
+            UnrecordableError: if it may be another one at the next call, although no tensor leads to it.
+        """
+        kind = argument.__class__
+        if kind is self.tensor_type:
+            return self._places.get(id(argument), argument)
+        if kind is list or kind is tuple:
+            return kind(map(self._operand, argument))
+        if isinstance(argument, self.plain):
+            return argument
+        if kind is slice and all(isinstance(x, self.plain) for x in (argument.start, argument.stop, argument.step)):
+            return argument
+        raise UnrecordableError(f"an argument is a {kind.__name__}")
+
+
+_REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a function may raise because it got substitutes."""
 
 
-class _Tape:
+class _Calls:
     """The program while it is recorded.
 
     Args:
@@ -44,13 +257,12 @@ class _Tape:
     def __init__(self, inputs: int, given: int) -> None:
         self.inputs, self.given = inputs, given
         self.calls: list[Call] = []
-        self._lines: list[str] = []
-        self._scope: dict[str, Any] = dict(HOST)
+        self._scalars: list[Call] = []
 
     @property
     def count(self) -> int:
         """How many numbers there are."""
-        return self.given + len(self._lines)
+        return self.given + len(self._scalars)
 
     def call(self, op: str, *args: int) -> "_Tensor":
         """Records the call of an op with registers and numbers."""
@@ -58,51 +270,41 @@ class _Tape:
         self.calls.append(Call(op, args, (result,)))
         return _Tensor(self, result)
 
-    def scalar(self, op: str, operands: Sequence[Any]) -> "_Scalar":
+    def scalar(self, function: Callable[..., Any], operands: Sequence[Any]) -> "_Scalar":
         """Records the computation of a number.
 
         Raises:
             UnrecordableError: if an operand is not a number.
         """
-        names = []
-        for i, x in enumerate(operands):
-            if x.__class__ is _Scalar:
-                names.append(f"n{x.place}")
-                continue
-            if not isinstance(x, _PYTHON):
-                raise UnrecordableError
-            names.append(f"c{self.count}_{i}")
-            self._scope[names[-1]] = x
-        self._lines.append(f"n{self.count} = {op}({', '.join(names)})")
+        args = tuple([x.place if x.__class__ is _Scalar else x for x in operands])
+        if not all(isinstance(x, _PYTHON) for x in args):
+            raise UnrecordableError("it computes numbers of something else")
+        self._scalars.append(Call(function, args, (Number(self.count),)))
         return _Scalar(self, Number(self.count - 1))
 
     def placed(self, number: Any) -> Any:
         """Returns the place of a number that is the operand of an op."""
-        return number.place if number.__class__ is _Scalar else self.scalar("", (float(number),)).place
+        return number.place if number.__class__ is _Scalar else self.scalar(float, (number,)).place
 
     def compiled(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function of the given numbers that returns all."""
-        names = ", ".join(f"n{i}" for i in range(self.count))
-        given = [f"{''.join(f'n{i}, ' for i in range(self.given))} = given"] if self.given else []
-        body = "\n ".join([*given, *self._lines, f"return [{names}]"])
-        exec(compile(f"def numbers(given):\n {body}\n", "<numbers of a program>", "exec"), self._scope)
-        found: Callable[[list[Any]], list[Any]] = self._scope["numbers"]
-        return found
+        found = Source(0, self._scalars, {}).compiled([f"n{i}" for i in range(self.count)], range(self.given))
+        return partial(found, ())
 
 
 class _Recorded(Substitute):
     """The base of what stands for a tensor or a number."""
 
-    __slots__ = ("place", "tape")
+    __slots__ = ("place", "record")
 
-    def __init__(self, tape: _Tape, place: Any) -> None:
-        self.tape, self.place = tape, place
+    def __init__(self, record: _Calls, place: Any) -> None:
+        self.record, self.place = record, place
 
     def __bool__(self) -> NoReturn:
-        raise UnrecordableError
+        raise UnrecordableError("its program would depend on values")
 
     def __eq__(self, other: object) -> NoReturn:
-        raise UnrecordableError
+        raise UnrecordableError("its program would depend on values")
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -112,28 +314,28 @@ class _Recorded(Substitute):
         Raises:
             UnrecordableError: if a program cannot have it.
         """
-        tape = self.tape
+        record = self.record
         if not any(x.__class__ is _Tensor for x in arguments):
             if op in HOST:
-                return tape.scalar(op, arguments)
-            raise UnrecordableError
+                return record.scalar(HOST[op], arguments)
+            raise UnrecordableError(f"{op}() of numbers")
         if op in UNARY:
-            return tape.call(op, self.place)
+            return record.call(op, self.place)
         if op in BINARY:
             x, y = arguments
             if op in COMMUTATIVE and x.__class__ is not _Tensor:
                 x, y = y, x
             if x.__class__ is _Tensor and y.__class__ is _Tensor:
-                return tape.call(op, x.place, y.place)
+                return record.call(op, x.place, y.place)
             if x.__class__ is _Tensor and op in WEAK and y.__class__ in (*_PYTHON, _Scalar):
-                return tape.call(op, x.place, tape.placed(y))
+                return record.call(op, x.place, record.placed(y))
         if op == CHOICE:
             condition, x, y = arguments
             if condition.__class__ is bool:
                 return x if condition else y
             if condition.__class__ is _Scalar and x.__class__ is y.__class__ is _Tensor:
-                return tape.call(op, x.place, y.place, condition.place)
-        raise UnrecordableError
+                return record.call(op, x.place, y.place, condition.place)
+        raise UnrecordableError(f"{op}() in a program of elementwise ops")
 
 
 class _Tensor(_Recorded):
@@ -189,13 +391,13 @@ def _recorded(
     rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], given: list[str]
 ) -> Recording | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
-    tape = _Tape(2 + len(names), len(given))
-    found = {**state, **{name: _Tensor(tape, Register(2 + i)) for i, name in enumerate(names)}}
+    record = _Calls(2 + len(names), len(given))
+    found = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
     for i, name in enumerate(given[:-1]):
-        found[name] = _Scalar(tape, Number(i))
+        found[name] = _Scalar(record, Number(i))
     if given:
-        options = {**options, "lr": _Scalar(tape, Number(len(given) - 1))}
-    after, new = rule(_Tensor(tape, Register(0)), _Tensor(tape, Register(1)), found, options)
+        options = {**options, "lr": _Scalar(record, Number(len(given) - 1))}
+    after, new = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), found, options)
     made: dict[str, Any] = {}
     outputs = [after]
     for name, x in new.items():
@@ -206,7 +408,7 @@ def _recorded(
             made[name] = x.place if x.__class__ is _Scalar else x
             if x.__class__ is not _Scalar and not isinstance(x, _PYTHON):
                 return None
-    if any(x.__class__ is not _Tensor or x.tape is not tape for x in outputs):
+    if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
-    program = Program(tape.inputs, tuple(tape.calls), tuple(x.place for x in outputs), tape.count)
-    return Recording(program, tape.compiled(), made, given)
+    program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
+    return Recording(program, record.compiled(), made, given)

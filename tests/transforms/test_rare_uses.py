@@ -147,7 +147,7 @@ def test_a_compiled_function_may_return_its_parameter(quick: str) -> None:
 
 
 def test_a_long_function_is_compiled_or_runs_as_it_is(quick: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emberharmony.transforms.replay.MOST", 20)
+    monkeypatch.setattr("emberharmony.transforms.recorder.MOST", 20)
 
     def long(x: Any) -> Any:
         for i in range(30):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.lowering import lowering_rules
+from emberharmony.backend.numpy.lowering import NumpyRecorder
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
 from emberharmony.backend.shared.compilation import constant_kind, hashable
 from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, differentiated, newly_held
@@ -24,7 +24,7 @@ from emberharmony.core.state.draws import HostDrawError, NotNowError, Recording,
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
 from emberharmony.transforms.program import Register
-from emberharmony.transforms.replay import Recorder, UnrecordableError
+from emberharmony.transforms.recorder import Recorder, UnrecordableError
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 MOST = 64
@@ -32,8 +32,6 @@ MOST = 64
 
 _TRIES = 4
 """So often a function may read cells that no earlier run has read, as by other threads, before it is given up."""
-
-_OPTIONS = np.dtype, np.generic
 
 
 class Compiled:
@@ -129,7 +127,7 @@ class Compiled:
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         given = [*(leaves[i] for i in places), *held]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
-        recorder = Recorder(self._backend, [x.view() for x in given], _OPTIONS, lowering_rules())
+        recorder = NumpyRecorder(self._backend, [x.view() for x in given])
         filled = list(leaves)
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)

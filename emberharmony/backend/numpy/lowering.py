@@ -1,11 +1,12 @@
-"""The native calls that ops make inside, for compiled functions, which repeat these instead of the ops.
+"""The calls of NumPy that ops make, for compiled functions, which repeat these instead of the ops.
 
-Each rule makes the calls of an op for the arguments that it usually has, to the same bits; it returns None for others.
+An op makes the call that dispatch would make. Where its function is one of the backend, a rule may make the calls of
+NumPy inside of it, for the arguments that the op usually has, to the same bits; it returns None for others.
 """
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.layers import is_linear
 from emberharmony.backend.shared.shape import expanded
+from emberharmony.core.dispatch import converted
+from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
+from emberharmony.core.registry import OpSpec
+from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
 
 Emit = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
 """Makes a call of a native function, and returns its result."""
@@ -188,3 +193,80 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
         NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
         **{getattr(NumpyMathOps, ufunc.__name__): _binary(ufunc) for ufunc in _ARITHMETIC},
     }
+
+
+class NumpyRecorder(Recorder):
+    """The record of the calls of NumPy that a function makes."""
+
+    __slots__ = ()
+
+    plain = (*PLAIN, np.dtype, np.generic)
+
+    def made(self, spec: OpSpec, values: Sequence[Any]) -> Any:
+        """Runs an op on values, and notes the call of the native function; returns its result.
+
+        Raises:
+            UnrecordableError: if the call cannot be repeated.
+        """
+        function, args, keywords = _direct(self.backend, spec, values)
+        if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
+            raise UnrecordableError(f"{spec.name}() converts a tensor")
+        return self.called(function, args, keywords)
+
+    def called(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
+        rule = lowering_rules().get(getattr(function, "__func__", function))
+        found = None if rule is None else rule(self.called, *args, **keywords)
+        return self.noted(function, args, keywords, function(*args, **keywords)) if found is None else found
+
+    def _places_in(self, values: Sequence[Any]) -> set[int]:
+        """Returns the registers of the values in lists and tuples."""
+        found = set()
+        for value in values:
+            if value.__class__ is self.tensor_type and id(value) in self._places:
+                found.add(int(self._places[id(value)]))
+            elif value.__class__ is list or value.__class__ is tuple:
+                found |= self._places_in(value)
+        return found
+
+
+def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    """Returns the native function that runs an op on native tensors, and its arguments.
+
+    Raises:
+        EmberError: if an argument cannot be converted.
+    """
+    probes: dict[str, Callable[..., Any]] = backend.__dict__.setdefault("_probes", {})
+    probe = probes.get(spec.name)
+    if probe is None:
+        probe = probes[spec.name] = _probe(backend, spec)
+    names = parameter_names(spec)
+    count = sum(parameter.keyword_only for parameter in spec.parameters)
+    cut = len(values) - count
+    found = probe(*values[:cut], **{f"p{len(names) - count + i}": value for i, value in enumerate(values[cut:])})
+    if found is not None:
+        native, args, keywords = found
+        named = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
+        return native, args, named
+    positional, keywords = converted(backend, spec.parameters, tuple(values))
+    return backend.implementation(spec), positional, keywords
+
+
+def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
+    """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
+    native = getattr(getattr(backend.implementation(spec), "__fast__", None), "native", backend.implementation(spec))
+    scope: dict[str, Any] = {
+        "native": lambda *args, **keywords: (native, args, keywords),
+        "native_type": backend.tensor_type,
+        "native_backend": backend,
+        "native_dtypes": backend.dtypes,
+        "native_float32": backend.dtypes["float32"],
+        "native_float64": backend.dtypes.get("float64"),
+        "native_tensors": backend.as_tensors,
+        "native_wrap": lambda found: found,
+        "parameter": None,  # a recorded function gets the tensors of parameters
+        **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
+    }
+    exec(compiled_source(*variant_of(spec, backend)), scope)
+    probe: Callable[..., Any] = scope["template"]
+    return probe

@@ -6,24 +6,22 @@ order in which a later sum adds depends on it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
-from emberharmony.transforms.program import Call, Memory, Number, Register, distinct, live, reused
-from emberharmony.transforms.replay import Recorder
+from emberharmony.transforms.program import Call, Memory, Register, distinct, live, reused
+from emberharmony.transforms.recorder import Recorder
+from emberharmony.transforms.source import Source
 
 _FOREIGN = -1
 """Stands for memory that neither an input nor a call of NumPy owns."""
 
 _WEAK = frozenset((np.add, np.subtract, np.multiply, np.divide))
 """The ufuncs whose operand may be a number, which is made an array once."""
-
-_NAMED = frozenset((np.maximum, np.minimum))
-"""The ufuncs that take the array to write into by name only (NumPy 2.4)."""
 
 _KNOWN = frozenset((np.matmul, np.where, where, *REDUCTIONS.values(), *METHODS))
 """Functions, besides ufuncs, whose results have a shape that the shapes of the operands determine.
@@ -33,8 +31,6 @@ They return either a view in all calls with such shapes and layouts, or in none.
 
 _LARGE = 2**16
 """Arrays of this many bytes are let go of as soon as nothing needs them."""
-
-_INLINE = (int, bool, type(None), type(...))
 
 
 class ShapeChangedError(Exception):
@@ -82,73 +78,6 @@ def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     exec(f"def fits(leaves):\n if len(leaves) != {len(leaves)}: return False\n {inputs}return {test}\n", scope)
     found: Callable[[Sequence[Any]], bool] = scope["fits"]
     return found
-
-
-class Source:
-    """The source of a function that makes calls of NumPy, while it is written.
-
-    Args:
-        inputs: the number of inputs.
-        calls: the calls.
-        targets: by the place of a call the register into whose memory it writes.
-    """
-
-    def __init__(self, inputs: int, calls: Sequence[Call], targets: Mapping[int, int]) -> None:
-        self.inputs, self.calls = inputs, calls
-        self.names = {i: f"i{i}" for i in range(inputs)}
-        self.targets = {call.results[0]: targets[i] for i, call in enumerate(calls) if i in targets}
-        for call in calls:
-            for x in call.results:
-                self.names[x] = self.names[self.targets[x]] if x in self.targets else f"v{x}"
-        self.scope: dict[str, Any] = {}
-        self._named: dict[int, str] = {}
-
-    def compiled(self, outputs: Iterable[str], numbers: Sequence[int] = ()) -> Callable[..., list[Any]]:
-        """Returns the function of the inputs and of these numbers of a program.
-
-        Args:
-            outputs: the expression of each output.
-            numbers: the places of the numbers that it takes.
-        """
-        given = [(self.names[i] for i in range(self.inputs)), (f"n{i}" for i in numbers)]
-        heads = [(", ".join(names), name) for names, name in zip(given, ("inputs", "numbers"), strict=True)]
-        lines = [f"{names}, = {name}" for names, name in heads if names]
-        for i, call in enumerate(self.calls):
-            lines += self.lines(i, call)
-        lines.append(f"return [{', '.join(outputs)}]")
-        body = "\n ".join(lines)
-        exec(compile(f"def replay(inputs, numbers=()):\n {body}\n", "<program of NumPy calls>", "exec"), self.scope)
-        found: Callable[..., list[Any]] = self.scope["replay"]
-        return found
-
-    def lines(self, place: int, call: Call) -> list[str]:
-        """Returns the statements of a call."""
-        args = ", ".join(map(self.text, call.args))
-        result = self.names[call.results[0]]
-        if call.results[0] in self.targets:
-            return [f"{self.named(call.function)}({args}, {'out=' if call.function in _NAMED else ''}{result})"]
-        return [f"{result} = {self.named(call.function)}({args})"]
-
-    def text(self, value: Any) -> str:
-        """Returns the expression for an argument."""
-        if value.__class__ is Register:
-            return self.names[value]
-        if value.__class__ is Number:
-            return f"n{value}"
-        if value.__class__ is tuple:
-            return f"({''.join(f'{self.text(x)}, ' for x in value)})"
-        if value.__class__ is list:
-            return f"[{', '.join(map(self.text, value))}]"
-        if value is ...:
-            return "..."
-        return repr(value) if value.__class__ in _INLINE else self.named(value)
-
-    def named(self, value: Any) -> str:
-        """Returns the name of a function or constant."""
-        if id(value) not in self._named:
-            name = self._named[id(value)] = f"k{len(self._named)}"
-            self.scope[name] = value  # which keeps it, so that no other gets its id
-        return self._named[id(value)]
 
 
 class _Arrays(Memory):
@@ -218,7 +147,13 @@ class _Arrays(Memory):
         return any(x.nbytes >= _LARGE for x in owners)
 
 
-class _Recorded(Source):
+class NumpySource(Source):
+    """The source of a function that makes calls of NumPy."""
+
+    by_name = frozenset((np.maximum, np.minimum))  # NumPy 2.4
+
+
+class _Recorded(NumpySource):
     """The source of the function that repeats recorded calls.
 
     Args:
@@ -279,26 +214,26 @@ class _Recorded(Source):
         return [*self._statements(call), *([f"del {', '.join(gone)}"] if gone else [])]
 
     def _statements(self, call: Call) -> list[str]:
-        call = call._replace(args=self._with_arrays(call))
-        if call.results[0] in self.targets:
-            return super().lines(0, call)
         function, wrapped = call.function, call.wrapped
-        parts = [*map(self.text, call.args)]
-        parts += [f"{name}={self.text(value)}" for name, value in call.keywords if value is not ...]
+        keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
+        plain = call._replace(args=self._with_arrays(call), keywords=keywords)
+        if call.results[0] in self.targets:
+            return super().lines(0, plain)
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
             # An array without axes, and no scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
-                x, axis, _, _, keepdims, *initial = parts
-                parts = [x, axis, f"keepdims={keepdims}", *(f"initial={number}" for number in initial)]
-            parts.append("out=...")
+                x, axis, _, _, keepdims, *initial = plain.args
+                options = ("keepdims", keepdims), *(("initial", number) for number in initial)
+                plain = plain._replace(args=(x, axis), keywords=options)
+            plain = plain._replace(keywords=(*plain.keywords, ("out", ...)))
             wrapped = False
-        elif any(value is ... for _, value in call.keywords) and not self.values[call.results[0]].ndim:
-            parts.append("out=...")
-        names = [self.names[result] for result in call.results]
-        right = f"{self.named(function)}({', '.join(parts)})"
-        lines = [f"{', '.join(names)}{',' if call.several else ''} = {f'wrap({right})' if wrapped else right}"]
+        elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
+            plain = plain._replace(keywords=(*keywords, ("out", ...)))
+        (line,) = super().lines(0, plain)
+        left, _, right = line.partition(" = ")
+        lines = [f"{left} = wrap({right})" if wrapped else line]
         if not is_known(call):
-            shapes = zip(names, [self.values[result].shape for result in call.results], strict=True)
+            shapes = [(self.names[result], self.values[result].shape) for result in call.results]
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
         return lines
 

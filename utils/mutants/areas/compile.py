@@ -99,6 +99,15 @@ MUTANTS = [
         why="a draw whose numbers nothing uses does not move the stream on",
     ),
     Mutant(
+        name="several-results-of-a-call",
+        module="emberharmony/transforms/source.py",
+        function="Source.lines",
+        original="',' if call.several else ''",
+        replacement="''",
+        tests=(f"tests/transforms/test_recorder.py {NUMPY}", COMPILED),
+        why="the only tensor of a tuple that an op returns is taken for the tuple",
+    ),
+    Mutant(
         name="numbers-as-arrays",
         module="emberharmony/backend/numpy/replay.py",
         function="_Recorded._with_arrays",

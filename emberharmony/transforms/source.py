@@ -1,0 +1,101 @@
+"""Writes the function of Python that makes the calls of a program, without loops and branches."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from emberharmony.transforms.program import Call, Number, Program, Register
+
+_INLINE = (int, bool, type(None), type(...))
+"""The classes of constants that stand in the source themselves."""
+
+
+class Source:
+    """The source of a function that makes calls one after the other, while it is written.
+
+    Args:
+        inputs: the number of inputs.
+        calls: the calls, whose functions are objects of Python.
+        targets: by the place of a call the register into whose memory it writes, as its last operand or by `out`.
+    """
+
+    by_name: ClassVar[Collection[Any]] = ()
+    """The functions that take `out` by name only."""
+
+    def __init__(self, inputs: int, calls: Sequence[Call], targets: Mapping[int, int]) -> None:
+        self.inputs, self.calls = inputs, calls
+        self.names = {i: f"i{i}" for i in range(inputs)}
+        self.targets = {call.results[0]: targets[i] for i, call in enumerate(calls) if i in targets}
+        for x in chain.from_iterable(call.results for call in calls):
+            if x.__class__ is Register:
+                self.names[x] = self.names[self.targets[x]] if x in self.targets else f"v{x}"
+        self.scope: dict[str, Any] = {}
+        self._named: dict[int, str] = {}
+
+    def compiled(self, outputs: Iterable[str], numbers: Sequence[int] = ()) -> Callable[..., list[Any]]:
+        """Returns the function of the inputs and of these numbers of a program.
+
+        Args:
+            outputs: the expression of each output.
+            numbers: the places of the numbers that it takes.
+        """
+        given = [(self.names[i] for i in range(self.inputs)), (f"n{i}" for i in numbers)]
+        heads = [(", ".join(names), name) for names, name in zip(given, ("inputs", "numbers"), strict=True)]
+        lines = [f"{names}, = {name}" for names, name in heads if names]
+        for i, call in enumerate(self.calls):
+            lines += self.lines(i, call)
+        lines.append(f"return [{', '.join(outputs)}]")
+        body = "\n ".join(lines)
+        exec(compile(f"def replay(inputs, numbers=()):\n {body}\n", "<compiled by ops.compile>", "exec"), self.scope)
+        found: Callable[..., list[Any]] = self.scope["replay"]
+        return found
+
+    def lines(self, place: int, call: Call) -> list[str]:
+        """Returns the statements of a call."""
+        parts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
+        result = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
+        if call.results[0] not in self.targets:
+            return [f"{result} = {self.named(call.function)}({', '.join(parts)})"]
+        parts.append(f"out={result}" if call.function in self.by_name else result)
+        return [f"{self.named(call.function)}({', '.join(parts)})"]
+
+    def text(self, value: Any) -> str:
+        """Returns the expression for an argument."""
+        if value.__class__ is Register:
+            return self.names[value]
+        if value.__class__ is Number:
+            return f"n{value}"
+        if value.__class__ is tuple:
+            return f"({''.join(f'{self.text(x)}, ' for x in value)})"
+        if value.__class__ is list:
+            return f"[{', '.join(map(self.text, value))}]"
+        if value is ...:
+            return "..."
+        return repr(value) if value.__class__ in _INLINE else self.named(value)
+
+    def named(self, value: Any) -> str:
+        """Returns the name of a function or constant."""
+        if id(value) not in self._named:
+            name = self._named[id(value)] = f"k{len(self._named)}"
+            self.scope[name] = value  # which keeps it, so that no other gets its id
+        return self._named[id(value)]
+
+
+def written(
+    program: Program,
+    functions: Callable[[str], Callable[..., Any]],
+    targets: Mapping[int, int] = MappingProxyType({}),
+    kind: type[Source] = Source,
+) -> Callable[..., list[Any]]:
+    """Returns the function of inputs and numbers that runs a program, which a library may compile.
+
+    Args:
+        program: the program.
+        functions: returns the function of a name, such as an op of a backend.
+        targets: see `Source`.
+        kind: the class of its source.
+    """
+    calls = [x._replace(function=functions(x.function)) if isinstance(x.function, str) else x for x in program.calls]
+    source = kind(program.inputs, calls, targets)
+    return source.compiled(map(source.text, program.outputs), program.numbers)

@@ -1,0 +1,60 @@
+"""Programs of ops are recorded on one backend and run on any."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.transforms.program import Program, Register, distinct, live
+from emberharmony.transforms.recorder import Recorder
+from emberharmony.transforms.source import written
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "arithmetic": lambda x, y: ops.multiply(ops.add(x, 2.0), ops.tanh(y)),
+    "keywords": lambda x, y: ops.sum(ops.softmax(ops.matmul(x, ops.transpose(y)), axis=-1), axis=0, keepdims=True),
+    "lists": lambda x, y: ops.concatenate([x, ops.stack([y[0], y[1]])], axis=1),
+    "one of several results": lambda x, y: ops.split(ops.add(x, y), 1, axis=0)[0],
+    "several results": lambda x, y: ops.subtract(*ops.split(ops.concatenate([x, y], axis=0), 2, axis=0)),
+    "gradient": lambda x, y: ops.grad(lambda x: ops.sum(ops.square(ops.sin(ops.multiply(x, y)))))(x),
+}
+
+
+def program(function: Callable[..., Any], *tensors: Any) -> tuple[Program, Any]:
+    """Returns the program of a function of tensors with one result, and that result."""
+    recorder = Recorder(selection.current(), [ops.copy(x) for x in tensors])
+    found = function(*map(recorder.tensor, range(len(tensors))))
+    calls, places = distinct(recorder.calls, len(recorder.values))
+    output = places[found.key]
+    return Program(len(tensors), tuple(live(calls, [output])), (output,)), found.value
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_program_of_ops_runs_on_each_backend(name: str, backend: str) -> None:
+    given = [np.random.default_rng(i).standard_normal((2, 3)).astype(np.float32) for i in range(2)]
+    function = FUNCTIONS[name]
+    with ops.use_backend("numpy"):
+        recorded, result = program(function, *given)
+        assert all(isinstance(call.function, str) for call in recorded.calls)
+    run = written(recorded, lambda op: getattr(ops, op))
+    for tensors in (given, [-x for x in given]):
+        (found,) = run(list(map(ops.convert_to_tensor, tensors)))
+        with ops.use_backend("numpy"):
+            wanted = function(*tensors)
+        np.testing.assert_allclose(ops.to_numpy(found), wanted, rtol=2e-6, atol=1e-6)
+    with ops.use_backend("numpy"):
+        assert np.array_equal(result, function(*given))
+
+
+def test_equal_calls_are_made_once_and_dead_ones_not_at_all(backend: str) -> None:
+    def function(x: Any) -> Any:
+        ops.exp(x)
+        return ops.add(ops.multiply(ops.sin(x), 2.0), ops.multiply(ops.sin(x), 2.0))
+
+    found, result = program(function, ops.asarray([1.0, 2.0]))
+    assert [call.function for call in found.calls] == ["sin", "multiply", "add"]
+    (last,) = found.outputs
+    assert last.__class__ is Register
+    assert ops.to_numpy(result).tolist() == ops.to_numpy(function(ops.asarray([1.0, 2.0]))).tolist()
