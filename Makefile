@@ -61,7 +61,8 @@ check-generated: $(STAMP)
 tests: $(STAMP)  ## Run only the tests; every sample row on every backend is among them
 	$(PYTEST) -n $(JOBS) --durations=10
 
-coverage: $(STAMP)  ## Run the tests and list the lines that none of them reaches, which takes longer
+coverage: export HYPOTHESIS_PROFILE = whole
+coverage: $(STAMP)  ## Run the tests, all cases of those that run in part, and list the lines that none of them reaches, which takes longer
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
 
 mutants: $(STAMP)  ## Plant faults in a copy, one after the other, and show which the tests notice; goes on where it was interrupted

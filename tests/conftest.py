@@ -17,14 +17,17 @@ from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from emberharmony.backend.shared.random_streams import start_streams
-from tests.sampling import DEEP, SEED, VARIABLE, is_tried, place
+from tests.sampling import PROFILE, SEED, VARIABLE, WHOLE, XLA_FLAGS, is_tried, place
 
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=not SEED)
+settings.register_profile("whole", settings.get_profile("quick"))
 settings.register_profile("deep", max_examples=1000, deadline=None, derandomize=not SEED)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+settings.load_profile(PROFILE)
 
 # The JAX backend computes in 64 bits, and warns if it has to switch them on.
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+if not WHOLE:
+    os.environ.setdefault("XLA_FLAGS", XLA_FLAGS)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and child processes inherit this. Some tests start programs
@@ -72,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the mark of the tests that run in part, and gives hypothesis the seed."""
     config.addinivalue_line(
-        "markers", "sampled(n): outside of the deep profile, an n-th of the cases on other backends"
+        "markers", "sampled(n): outside of the profiles whole and deep, an n-th of the cases on other backends"
     )
     if SEED and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
@@ -86,7 +89,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(trylast=True)  # so that nothing sorts the tests afterwards
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out most cases of tests marked as `sampled` on backends other than NumPy, and shuffles the tests."""
+    """Leaves out most cases on backends other than NumPy of the tests that run in part, and shuffles the tests.
+
+    These are the tests marked as `sampled`; those that start processes, each of which imports the library again; and
+    those of functions that PyTorch traces, which takes it a second for each.
+    """
     left_out = [item for item in items if _is_left_out(item)]
     config.hook.pytest_deselected(items=left_out)
     out = set(left_out)
@@ -129,7 +136,7 @@ def pytest_runtest_makereport(
     report = yield
     order = item.config.getoption("--order-seed")
     if report.failed and (SEED or order is not None):
-        profile = "HYPOTHESIS_PROFILE=deep " if DEEP else ""
+        profile = "" if PROFILE == "quick" else f"HYPOTHESIS_PROFILE={PROFILE} "
         arguments = [item.nodeid] if order is None else [*item.config.invocation_params.args]
         report.sections.append(("to repeat", f"{VARIABLE}={SEED} {profile}python -m pytest {shlex.join(arguments)}"))
     return report
@@ -138,6 +145,12 @@ def pytest_runtest_makereport(
 def _is_left_out(item: pytest.Item) -> bool:
     mark = item.get_closest_marker("sampled")
     backend = getattr(item, "callspec", None) and item.callspec.params.get("ember_backend")  # type: ignore[attr-defined]
-    if mark is None or backend in (None, "numpy"):
+    if backend in (None, "numpy"):
         return False
-    return not is_tried(item.name, int(mark.args[0]))
+    if mark:
+        share = int(mark.args[0])
+    elif item.get_closest_marker("fresh_process"):
+        share = 3
+    else:
+        share = 2 if "quick" in item.fixturenames else 1  # type: ignore[attr-defined]
+    return not is_tried(item.name, share)

@@ -28,7 +28,7 @@ SHORT = {
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("torch", "mlx")]
 
 
-@pytest.mark.parametrize("script", portion([*SHORT], 2))
+@pytest.mark.parametrize("script", portion([*SHORT], 5))
 @pytest.mark.parametrize("backend", ["numpy", *OTHERS])
 def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
     if not is_installed(backend):
@@ -90,7 +90,7 @@ def test_the_benchmark_of_decompositions_compares_with_tensorly(backend: str, tm
     path = tmp_path / "figures.json"
     command = [sys.executable, str(FOLDER / "decompositions.py"), "--backend", backend, "--rounds", "1"]
     environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
-    for options in ([], ["--by-hand"], ["--calls"]):
+    for options in (*portion([[], ["--by-hand"]], 2), ["--calls"]):
         run = [*command, *options, "--json", str(path), "tensor_train"]
         done = subprocess.run(run, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/guide.md")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_blocks_of_a_page_run(
     page: str, backend: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ NAMES = [f"test_ops.py::test_{i}[{backend}]" for i in range(40) for backend in (
 @pytest.fixture
 def rotated(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns a function that sets the seed; the profile is not the deep one."""
-    monkeypatch.setattr(sampling, "DEEP", False)
+    monkeypatch.setattr(sampling, "WHOLE", False)
     return lambda seed: monkeypatch.setattr(sampling, "SEED", seed)
 
 
@@ -27,7 +27,7 @@ def test_consecutive_seeds_try_every_case(rotated: Any, monkeypatch: pytest.Monk
         assert sampling.portion(NAMES, 1) == NAMES
     assert sorted(by_name) == sorted(by_place) == sorted(NAMES)
     assert len(sampling.portion(NAMES[:1], 3)) == 1
-    monkeypatch.setattr(sampling, "DEEP", True)
+    monkeypatch.setattr(sampling, "WHOLE", True)
     assert all(sampling.is_tried(name, 3) for name in NAMES)
     assert sampling.portion(NAMES, 3) == NAMES
 
@@ -39,8 +39,8 @@ class Item(SimpleNamespace):
     __eq__ = object.__eq__
 
 
-def collected(order: int | None, share: int = 1) -> list[str]:
-    """Returns the names of the tests that run, in their order."""
+def collected(order: int | None, why: str = "", share: int = 1) -> list[str]:
+    """Returns the names of the tests that run, in their order; each has a mark and a fixture of the name `why`."""
     dropped: list[Any] = []
     config: Any = SimpleNamespace(
         getoption=lambda name: order if name == "--order-seed" else None,
@@ -51,7 +51,8 @@ def collected(order: int | None, share: int = 1) -> list[str]:
             name=name.partition("::")[2],
             nodeid=name.replace("ops", f"ops_{i % 3}"),
             callspec=SimpleNamespace(params={"ember_backend": "torch" if "torch" in name else "numpy"}),
-            get_closest_marker=lambda mark: pytest.mark.sampled(share).mark,
+            get_closest_marker=lambda name: SimpleNamespace(args=(share,)) if name == why else None,
+            fixturenames=[why],
         )
         for i, name in enumerate(NAMES)
     ]
@@ -87,11 +88,12 @@ def test_a_worker_sends_the_reports_that_are_printed(given: dict[str, Any], prin
     assert conftest.is_printed(pytest.TestReport("test", ("test.py", 1, "test"), {}, **fields)) is printed
 
 
-def test_a_sampled_test_runs_in_part_on_backends_other_than_numpy(rotated: Any) -> None:
+@pytest.mark.parametrize(("why", "share"), [("sampled", 4), ("fresh_process", 3), ("quick", 2)])
+def test_some_tests_run_in_part_on_backends_other_than_numpy(why: str, share: int, rotated: Any) -> None:
     found = []
-    for seed in range(4):
+    for seed in range(share):
         rotated(seed)
-        names = collected(None, share=4)
+        names = collected(None, why, share)
         assert sum("numpy" in name for name in names) == 40
         found += [name for name in names if "torch" in name]
     assert len(found) == len(set(found)) == 40
@@ -105,7 +107,7 @@ def test_the_header_prints_the_seeds() -> None:
 @pytest.mark.parametrize("order", [None, 7])
 def test_a_failure_of_a_seeded_run_says_how_to_repeat_it(order: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conftest, "SEED", 20261128)
-    monkeypatch.setattr(conftest, "DEEP", False)
+    monkeypatch.setattr(conftest, "WHOLE", False)
     params = SimpleNamespace(args=("tests/ops", "--order-seed", "7"))
     config = SimpleNamespace(getoption=lambda name: order, invocation_params=params)
     item: Any = SimpleNamespace(nodeid="tests/a.py::test_b[c d]", config=config)

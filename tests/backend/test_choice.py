@@ -23,6 +23,7 @@ from emberharmony.core.errors import (
     BackendNotFoundError,
     SettingsWarning,
 )
+from tests.sampling import portion
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 
@@ -70,6 +71,7 @@ def test_an_object_that_is_not_a_name_is_refused(name: object) -> None:
             call(name)
 
 
+@pytest.mark.fresh_process
 def test_the_environment_variable_chooses_the_backend(backend: str) -> None:
     assert run(SHOW, EMBERHARMONY_BACKEND=backend) == f"{backend} EMBERHARMONY_BACKEND"
 
@@ -226,7 +228,7 @@ def test_available_backends_shows_the_devices_of_a_loaded_backend(backend: str) 
     assert "cpu" in ops.available_backends()[backend]["devices"]
 
 
-@pytest.mark.parametrize("name", ["numpy", "torch", "mlx"])
+@pytest.mark.parametrize("name", portion(["numpy", "torch", "mlx"], 3))
 def test_only_the_active_backend_is_imported(name: str) -> None:
     if name not in INSTALLED:
         pytest.skip(f"{name} is not installed")
@@ -385,7 +387,7 @@ def test_unreadable_settings_give_one_warning(tmp_path: Path) -> None:
     assert done.stderr.count("SettingsWarning") == 1
 
 
-@pytest.mark.parametrize("name", INSTALLED)
+@pytest.mark.parametrize("name", portion(INSTALLED, 3))
 def test_the_first_op_raises_for_an_unknown_device_in_the_environment(name: str) -> None:
     program = """
 from emberharmony import ops

@@ -17,6 +17,7 @@ from emberharmony.testing.gradient_rows import gradient_function
 from emberharmony.testing.gradient_rows import gradients as calls_of
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.snippet import snippet
+from tests.sampling import portion
 
 Array = np.ndarray[Any, Any]
 SAMPLES = all_samples()
@@ -56,9 +57,7 @@ def test_gradients_in_float32_agree_with_numpy_in_float64(op: str, backend: str)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_gradients_have_the_dtype_of_their_argument(dtype: str, backend: str) -> None:
     wrong = []
-    for op in DIFFERENTIABLE:
-        if dtype not in SAMPLES[op].dtypes:
-            continue
+    for op in portion([op for op in DIFFERENTIABLE if dtype in SAMPLES[op].dtypes], 3):
         for call in calls_of(SAMPLES[op]):
             try:
                 gradients_of(op, call, dtype)

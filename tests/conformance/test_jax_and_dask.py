@@ -13,19 +13,14 @@ from typing import Any
 import pytest
 
 from emberharmony.testing.samples import all_samples
-from tests.sampling import portion
+from tests.sampling import XLA_FLAGS, portion
 
 ROOT = Path(__file__).parents[2]
-CHEAP = (
-    *("--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false"),
-    *("--xla_llvm_disable_expensive_passes=true", "--xla_cpu_parallel_codegen_split_count=1"),
-)
-"""Options by which XLA compiles in half the time."""
 
 
 def reported(backend: str, part: int, parts: int) -> dict[str, Any]:
     """Returns the report of a run of the quick profile."""
-    environment = os.environ | {"JAX_ENABLE_X64": "1", "XLA_FLAGS": " ".join(CHEAP)}
+    environment = os.environ | {"JAX_ENABLE_X64": "1", "XLA_FLAGS": XLA_FLAGS}
     command = [sys.executable, "-m", "tests.conformance.quick_profile", backend, str(part), str(parts)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -36,8 +31,11 @@ def reported(backend: str, part: int, parts: int) -> dict[str, Any]:
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(
     ("backend", "part", "parts", "gradients"),
-    # JAX takes 30 s of processor time for a third, so a run tries one, by its seed; `make jax-and-dask` tries all.
-    [*portion([("jax", part, 3, 100) for part in range(3)], 3), ("dask", 0, 1, 50)],
+    # All ops take a minute of processor time on JAX, and 20 s on Dask, so a run tries a part, by its seed.
+    [
+        *portion([("jax", part, 6, 45) for part in range(6)], 6),
+        *portion([("dask", 0, 2, 50), ("dask", 1, 2, 0)], 2),
+    ],
 )
 def test_every_op_passes_the_quick_profile(backend: str, part: int, parts: int, gradients: int) -> None:
     pytest.importorskip(backend)

@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
 """What the page on models calls `folder`."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_give_the_results_that_they_show(page: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("models", "pretrained"):

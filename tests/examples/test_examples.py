@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBER = r"(-?[\d.]+)"
 
@@ -58,6 +60,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.fresh_process
 def test_examples_run(backend: str) -> None:
     """Runs all examples in one process, because a process for each would import the library of the backend again."""
     environment = os.environ | {"EMBERHARMONY_BACKEND": backend}

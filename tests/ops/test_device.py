@@ -55,6 +55,7 @@ def test_native_device_objects_are_accepted() -> None:
         assert ops.get_device(ops.to_device([1.0], torch.device("cpu"))) == "cpu"
 
 
+@pytest.mark.fresh_process
 def test_the_environment_variable_sets_the_default_device(backend: str) -> None:
     program = (
         "from emberharmony import ops\nprint(ops.get_default_device())\n"
@@ -108,6 +109,7 @@ def test_blocks_in_two_tasks_do_not_disturb_each_other(backend: str) -> None:
     assert ops.get_default_device() == before
 
 
+@pytest.mark.fresh_process
 def test_a_device_block_overrules_a_wrong_environment_variable(backend: str) -> None:
     program = "from emberharmony import ops\nwith ops.device('cpu'): print(ops.get_device(ops.zeros(2)))"
     environment = os.environ | {"EMBERHARMONY_BACKEND": backend, "EMBERHARMONY_DEVICE": "tpu"}

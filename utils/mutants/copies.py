@@ -56,6 +56,7 @@ class Copy:
             "PYTHONHASHSEED": "0",
             "DASK_SCHEDULER": "synchronous",
             "XLA_FLAGS": XLA_FLAGS,
+            "HYPOTHESIS_PROFILE": "whole",
         }
         self._process = subprocess.Popen(
             [sys.executable, str(SERVER), *LIBRARIES],

@@ -27,6 +27,7 @@ from emberharmony.core.state.commits import commit
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
 from tests.ops.trees import lists, near
+from tests.sampling import portion
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 PAIRS = list(itertools.permutations(INSTALLED, 2))
@@ -248,8 +249,7 @@ def test_copies_and_pickles_are_cells_of_their_own(copied: Any, dtype: str, back
 
 
 @pytest.mark.fresh_process
-@pytest.mark.parametrize("there", INSTALLED)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("there", "dtype"), portion([*itertools.product(INSTALLED, ["float32", "bfloat16"])], 3))
 def test_a_pickle_opens_without_the_library_that_wrote_it_and_without_ml_dtypes(there: str, dtype: str) -> None:
     """Every other backend writes a pickle, and so does each but NumPy for itself; one process opens them all."""
     writers = [name for name in INSTALLED if name != there or name != "numpy"]

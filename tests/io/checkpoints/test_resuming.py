@@ -7,6 +7,7 @@ import pytest
 
 from emberharmony import io, nn, ops, optim
 from tests.io.checkpoints.trainings import Training, restored
+from tests.sampling import portion
 
 SAVED, LATER = 5, 6
 """After how many steps the checkpoint is saved, in the middle of the second epoch, and how many follow."""
@@ -41,17 +42,17 @@ def test_another_backend_continues_the_same_state_order_and_masks(backend: str, 
     checkpoint.save(SAVED, **whole.parts)
     before = whole.everything()
     mask = nn.Dropout(0.3, rng=whole.model.last.rng)
-    for other in ops.available_backends():
-        if other != backend:
-            with ops.use_backend(other):
-                resumed = Training(seed=9)
-                (note,) = restored(checkpoint, resumed)
-                assert "default random streams" in note
-                assert f"{backend} " in note
-                assert f"{other} " in note
-                assert resumed.everything() == before  # weights, state, steps, learning rate, generators, position
+    names = portion([name for name in ops.available_backends() if name != backend], 2)
+    for other in names:
+        with ops.use_backend(other):
+            resumed = Training(seed=9)
+            (note,) = restored(checkpoint, resumed)
+            assert "default random streams" in note
+            assert f"{backend} " in note
+            assert f"{other} " in note
+            assert resumed.everything() == before  # weights, state, steps, learning rate, generators, position
     others = {}
-    for other in ops.available_backends():
+    for other in (backend, *names):
         with ops.use_backend(other):
             resumed = Training(seed=9)
             restored(checkpoint, resumed)
