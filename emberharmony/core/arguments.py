@@ -40,6 +40,15 @@ TensorLike: TypeAlias = "Tensor | Cell | np.generic | complex | list[Any] | tupl
 Operand: TypeAlias = TensorLike
 CastTensorLike: TypeAlias = TensorLike
 ComplexTensorLike: TypeAlias = TensorLike
+
+RealTensorLike: TypeAlias = "Tensor | Cell | np.generic | float | list[Any] | tuple[Any, ...] | range"
+"""A `TensorLike` for an op that takes no complex dtype: a complex number is an error."""
+
+IntegerTensorLike: TypeAlias = "Tensor | Cell | np.generic | int | list[Any] | tuple[Any, ...] | range"
+"""A `TensorLike` for an op that takes integers, and perhaps booleans: a floating or complex number is an error."""
+
+RealOperand: TypeAlias = RealTensorLike
+IntegerOperand: TypeAlias = IntegerTensorLike
 Tensors: TypeAlias = "Sequence[TensorLike] | Tensor"
 
 _IntegerName: TypeAlias = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

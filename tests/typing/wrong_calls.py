@@ -21,6 +21,14 @@ ops.add(a)  # wrong
 ops.add(a, b, a)  # wrong
 ops.add("a", a)  # wrong
 ops.matmul(a, None)  # wrong
+ops.floor(1j)  # wrong
+ops.less(a, 2j)  # wrong
+ops.nn.selu(1j)  # wrong
+ops.fmod(1j, a)  # wrong
+ops.gcd(a, 1.5)  # wrong
+ops.bitwise_left_shift(a, 2.0)  # wrong
+ops.bitwise_not(0.5)  # wrong
+ops.logical_xor(a, "b")  # wrong
 ops.reshape(a, "2,3")  # wrong
 ops.reshape(a)  # wrong
 ops.cast(a, "flota16")  # wrong
