@@ -369,10 +369,6 @@ def lint_parameters() -> str:
 
 
 REDUCTIONS = ("histograms", "norms", "products", "quantiles", "reduction", "signals", "statistics")
-ELEMENTWISE = ("activation", "bitwise", "comparison", "complex_numbers", "elementary", "math", "rounding")
-"""The categories whose ops work element by element, except for `WHOLE`."""
-WHOLE = ("allclose", "array_equal")
-"""Ops of `ELEMENTWISE` categories that reduce."""
 KINDS = {"None": "none", "bool": "bool", "int": "number", "str": "string", "DType": "dtype", "tuple[int, ...]": "shape"}
 """By the annotation of a result, the name of its kind in emberlint's inference."""
 
@@ -388,7 +384,7 @@ def lint_table() -> str:
             continue  # they return a function, or the result of a function that they get
         name = key.removeprefix("random_")
         kinds[key] = kinds[name] = kind_of(spec.returns)
-        if spec.category in ELEMENTWISE and spec.name not in WHOLE:
+        if spec.facts.elementwise or spec.category == "activation":  # softmax normalizes, but takes a tensor too
             elementwise.append(name)
         if spec.category in REDUCTIONS:
             reductions.append(name)
