@@ -73,6 +73,19 @@ def test_the_walk_counts_the_calls_of_a_training_step() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["definition", "gradient", "batching", "shape"])
+def test_the_benchmark_of_bodies_compares_what_stands_beside_them(kind: str) -> None:
+    command = [sys.executable, str(FOLDER / "bodies.py"), kind, "^(expand_dims|hypot)$", "--rounds", "1"]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [line.split()[:1] for line in done.stdout.splitlines()]
+    assert found == [["expand_dims"]] + [["hypot"]] * (kind in ("definition", "gradient"))
+    assert " to " in done.stdout
+    assert ("wrong" in done.stdout) == (kind == "gradient")  # the second derivatives of the body of hypot
+
+
+@pytest.mark.slow
 def test_the_benchmark_of_files_writes_its_figures(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     command = [sys.executable, str(FOLDER / "io.py"), "--megabytes", "1", "--rounds", "1", "--json", str(path)]
