@@ -85,7 +85,7 @@ class AbstractLinear:
     eigh = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
     eig = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
     lu_factor = _decomposition(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
-    solve, solve_triangular = Rule(_solved), Rule(_solved)
+    solve = Rule(_solved)
     fft, ifft, rfft, irfft = _transform(), _transform(), _transform(halves=True), _transform(halved=True)
 
     abstracted: Any

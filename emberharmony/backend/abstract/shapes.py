@@ -18,8 +18,6 @@ from emberharmony.backend.shared.shape import (
     counted,
     cuts,
     expanded,
-    matrices,
-    moved,
     pad_pairs,
     permuted,
     shifts_of,
@@ -33,7 +31,6 @@ from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 class AbstractShapes:
     """Holds the primitives of `ops/shape.py`."""
 
-    broadcast_shapes = staticmethod(broadcast_shapes)
     abstracted: Any
     adopted: Any
 
@@ -59,20 +56,11 @@ class AbstractShapes:
         order = range(x.ndim)[::-1] if axes is None else permuted(axes, x.ndim)
         return self._of(x, [x.shape[a] for a in order])
 
-    def matrix_transpose(self, x: AbstractTensor) -> AbstractTensor:
-        return self.swapaxes(matrices(x), -1, -2)
-
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
         (first,), (second,) = normalized(axis1, x.ndim), normalized(axis2, x.ndim)
         shape = list(x.shape)
         shape[first], shape[second] = shape[second], shape[first]
         return self._of(x, shape)
-
-    def moveaxis(self, x: AbstractTensor, source: Any, destination: Any) -> AbstractTensor:
-        sources, targets = moved(source, destination, x.ndim)
-        rest = iter([n for a, n in enumerate(x.shape) if a not in sources])
-        placed = {target: x.shape[one] for one, target in zip(sources, targets, strict=True)}
-        return self._of(x, [placed[a] if a in placed else next(rest) for a in range(x.ndim)])
 
     def expand_dims(self, x: AbstractTensor, axis: Any = 0) -> AbstractTensor:
         return self._of(x, expanded(x.shape, axis))

@@ -28,9 +28,6 @@ class AbstractTensors:
     get_device, get_available_devices, get_default_device = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
     set_default_device, synchronize, memory_info = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
     result_type = Rule(_of_wrapped)
-    shape = staticmethod(lambda x: x.shape)
-    ndim = staticmethod(lambda x: x.ndim)
-    size = staticmethod(lambda x: x.size)
 
     abstracted: Any
     dtypes: Any

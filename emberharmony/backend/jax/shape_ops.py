@@ -40,8 +40,6 @@ class JAXShapeOps:
 
     composed: Callable[[str], Callable[..., jax.Array]]
 
-    broadcast_shapes = staticmethod(broadcast_shapes)
-
     @staticmethod
     def reshape(x: jax.Array, shape: Any, copy: bool | None = None) -> jax.Array:
         # Arrays are immutable, so it makes no difference whether they share memory.

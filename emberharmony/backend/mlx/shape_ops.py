@@ -12,7 +12,6 @@ from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
-    broadcast_shapes,
     check_copy,
     check_pad,
     counted,
@@ -64,7 +63,6 @@ class MLXShapeOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     swapaxes = staticmethod(mx.swapaxes)
-    broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
     def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:

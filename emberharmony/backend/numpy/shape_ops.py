@@ -13,7 +13,6 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
-    broadcast_shapes,
     check_copy,
     check_pad,
     counted,
@@ -53,7 +52,6 @@ class NumpyShapeOps:
     swapaxes = staticmethod(lambda x, axis1, axis2: x.swapaxes(axis1, axis2))
     moveaxis = staticmethod(np.moveaxis)
     roll = staticmethod(_roll)
-    broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
     def reshape(x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray:
@@ -108,11 +106,6 @@ class NumpyShapeOps:
                 view.flags.writeable = False
                 return view
         return np.broadcast_to(x, lengths)
-
-    @staticmethod
-    def broadcast_arrays(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        shape = broadcast_shapes(*(x.shape for x in arrays))
-        return tuple(np.broadcast_to(x, shape) for x in arrays)
 
     @staticmethod
     def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:

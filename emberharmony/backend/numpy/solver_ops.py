@@ -14,7 +14,6 @@ class NumpySolverOps:
     slogdet = staticmethod(inexact(promotion)(lapack.slogdet))
     inv = staticmethod(inexact(promotion)(lapack.inv))
     solve = staticmethod(inexact(promotion, 2, np.linalg.solve)(lapack.solve))
-    solve_triangular = staticmethod(inexact(promotion, 2)(lapack.solve_triangular))
     cholesky = staticmethod(inexact(promotion)(lapack.cholesky))
     qr = staticmethod(inexact(promotion)(lapack.qr))
     svd = staticmethod(inexact(promotion)(lapack.svd_or_values))

@@ -10,7 +10,6 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
-    broadcast_shapes,
     check_copy,
     check_pad,
     counted,
@@ -49,8 +48,6 @@ class TorchShapeOps:
     def swapaxes(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
         # For a 0-d tensor PyTorch accepts the axes 0 and -1, which must raise.
         return torch.swapaxes(x, *(normalized(axis, x.ndim)[0] for axis in (axis1, axis2)))
-
-    broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
