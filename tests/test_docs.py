@@ -4,16 +4,15 @@ import doctest
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import pytest
-
 from emberharmony import ops
 from emberharmony.core.registry import OPS
+from tests.together import together
 
 PARSER = doctest.DocTestParser()
 DOCUMENTED = sorted(name for name, spec in OPS.items() if ">>>" in (spec.declared.__doc__ or ""))
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+@together("name", DOCUMENTED)
 def test_the_examples_of_a_docstring_give_the_results_that_they_show(name: str, backend: str) -> None:
     text = OPS[name].declared.__doc__ or ""
     example = PARSER.get_doctest(text, {"ops": ops}, name, None, 0)

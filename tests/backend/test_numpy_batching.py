@@ -14,6 +14,7 @@ from emberharmony.rules.batching import RULES
 from emberharmony.testing.sample import Case, in_dtype
 from emberharmony.testing.samples import all_samples
 from emberharmony.transforms.batch import ABOUT, Batch
+from tests.together import together
 
 SAMPLES = all_samples()
 MAPPED = sorted(op for op, row in SAMPLES.items() if row.reference != "tests" and row.cases and op in OPS)
@@ -88,7 +89,7 @@ def check(op: str, item: Case, dtype: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("op", MAPPED)
+@together("op", MAPPED)
 def test_an_op_gives_the_results_and_dtypes_of_its_slices(op: str) -> None:
     check(op, SAMPLES[op].cases[0], first_dtype(op))
 

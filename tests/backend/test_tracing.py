@@ -10,6 +10,7 @@ import pytest
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
+from tests.together import together
 
 Transform = Callable[[Callable[[Any], Any]], Any]
 POINT = [0.3, 0.7]
@@ -41,13 +42,13 @@ def read_back(x: Any) -> Any:
     return ops.convert_to_tensor(ops.to_numpy(x))
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@together("transform", TRANSFORMS)
 def test_to_numpy_refuses_a_traced_tensor(transform: str, backend: str) -> None:
     with pytest.raises(TracedTensorError, match=r"to_numpy\(\) on backend .*host_call.*stop_gradient"):
         TRANSFORMS[transform](lambda v: ops.sum(read_back(ops.sin(v))))
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@together("transform", TRANSFORMS)
 def test_view_refuses_a_traced_tensor(transform: str, backend: str) -> None:
     with pytest.raises(UnsupportedOpError, match=r"view\(\)"):
         TRANSFORMS[transform](lambda v: ops.sum(ops.view(ops.view(v, "int32"), "float32")))
@@ -70,7 +71,7 @@ FOREIGN: dict[str, Callable[[Any], Any]] = {
 READS = {**LEFT, **FOREIGN}
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@together("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", READS)
 def test_a_traced_tensor_that_becomes_a_number_or_array_is_refused(read: str, transform: str, backend: str) -> None:
     """On MLX this needs checked mode, because MLX arrays do not report that they are read."""
@@ -94,7 +95,7 @@ NOT_TRACED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("checked", [False, True])
-@pytest.mark.parametrize("transform", TRANSFORMS)
+@together("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", NOT_TRACED)
 def test_a_tensor_that_is_not_traced_may_be_read(read: str, transform: str, checked: bool, backend: str) -> None:
     with ops.checked(checked):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
@@ -14,6 +13,7 @@ from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.sample import FLOATS, Sample
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.verify import parts
+from tests.together import together
 
 SAMPLES = all_samples()
 BY_ORACLE = {op: row for op, row in SAMPLES.items() if row.cases and not row.reference}
@@ -22,7 +22,7 @@ LOOSEST = 64
 """The largest tolerance of any row, in eps; a larger one would hide faults."""
 
 
-@pytest.mark.parametrize("op", sorted(set(SAMPLES) - set(BY_ORACLE)))
+@together("op", sorted(set(SAMPLES) - set(BY_ORACLE)))
 def test_an_op_without_an_oracle_is_named_in_the_tests_of_ops(op: str) -> None:
     names = {op, spelled(op).rpartition(".")[2], *OPS[op].aliases, op.removeprefix("random_")}
     assert any(re.search(rf"(ops|random|linalg)\.{name}\b|['\"]{name}['\"]", TESTS) for name in names)
@@ -35,12 +35,12 @@ def results(row: Sample) -> list[Any]:
     return [part for call in calls for part in parts(call.expected(row))]
 
 
-@pytest.mark.parametrize("op", sorted(BY_ORACLE))
+@together("op", sorted(BY_ORACLE))
 def test_the_oracle_of_a_row_gives_values_to_compare(op: str) -> None:
     assert any(np.size(result) for result in results(BY_ORACLE[op]))
 
 
-@pytest.mark.parametrize("op", sorted(BY_ORACLE))
+@together("op", sorted(BY_ORACLE))
 def test_the_tolerance_of_a_row_is_small_enough_to_find_faults(op: str) -> None:
     row = BY_ORACLE[op]
     assert row.tolerance <= LOOSEST

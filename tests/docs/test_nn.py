@@ -6,9 +6,8 @@ import inspect
 import pkgutil
 from collections.abc import Iterator
 
-import pytest
-
 from emberharmony import nn, ops, optim
+from tests.together import together
 
 
 def documented() -> Iterator[object]:
@@ -24,7 +23,7 @@ def documented() -> Iterator[object]:
 WITH_EXAMPLES = {x.__qualname__: x for x in documented() if ">>>" in (getattr(x, "__doc__", None) or "")}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+@together("name", WITH_EXAMPLES)
 def test_the_examples_of_a_docstring_give_the_results_that_they_show(name: str, backend: str) -> None:
     text = inspect.getdoc(WITH_EXAMPLES[name]) or ""
     names = {"ops": ops, "nn": nn, "optim": optim, "__name__": "page"}

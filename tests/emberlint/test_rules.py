@@ -10,6 +10,7 @@ from emberlint.findings import Finding
 from emberlint.rule import AnyRule, Example
 from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
+from tests.together import together
 
 RULES = all_rules()
 NOWHERE = Path("/nowhere/project")  # the examples exist in memory only
@@ -30,7 +31,7 @@ def found(rule: AnyRule, example: Example) -> list[Finding]:
     return [one for one in report.findings if one.code == rule.code and one.path == example.path]
 
 
-@pytest.mark.parametrize("rule, example", cases("INVALID"))
+@together("rule, example", cases("INVALID"))
 def test_invalid_examples_have_findings(rule: AnyRule, example: Example) -> None:
     findings = found(rule, example)
     assert len(findings) == example.count, findings
@@ -41,12 +42,12 @@ def test_invalid_examples_have_findings(rule: AnyRule, example: Example) -> None
         assert "{" not in one.message or "{" in example.source
 
 
-@pytest.mark.parametrize("rule, example", cases("VALID"))
+@together("rule, example", cases("VALID"))
 def test_valid_examples_are_clean(rule: AnyRule, example: Example) -> None:
     assert found(rule, example) == []
 
 
-@pytest.mark.parametrize("rule, example", [one for one in cases("INVALID") if one.values[1].fixed is not None])
+@together("rule, example", [one for one in cases("INVALID") if one.values[1].fixed is not None])
 def test_the_repaired_form_is_clean(rule: AnyRule, example: Example) -> None:
     assert found(rule, Example(example.fixed, example.path, files=example.files, settings=example.settings)) == []
 

@@ -60,6 +60,7 @@ CASES = [
 OURS = [Case("ReLU2"), Case("SwiGLU", (0,)), Case("GEGLU", (), ((3, 4),)), Case("Heaviside")]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     # In float64 PyTorch 2.13 multiplies the gradient of hardsigmoid by the 1 / 6 of float32.

@@ -63,6 +63,7 @@ MASKED: list[tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):

@@ -81,6 +81,7 @@ LAYERS = [
 
 # PyTorch warns that it pads a copy.
 @pytest.mark.filterwarnings("ignore:Using padding='same':UserWarning")
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):

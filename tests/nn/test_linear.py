@@ -20,6 +20,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):

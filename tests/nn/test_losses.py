@@ -73,6 +73,7 @@ def our_result(row: Row, reduction: str, dtype: str) -> tuple[Any, list[Any]]:
     return ops.to_numpy(value), [ops.to_numpy(gradient) for gradient in found]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:reduction:UserWarning")  # torch recommends "batchmean"
 @pytest.mark.parametrize("index", range(len(ROWS)), ids=lambda index: ROWS[index].label)
 def test_losses_and_gradients_equal_those_of_torch(index: int, backend: str) -> None:

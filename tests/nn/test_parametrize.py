@@ -50,6 +50,7 @@ def first(outputs: Any) -> Any:
     return outputs[0] if isinstance(outputs, tuple) else outputs
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "name", "options"), OPTIONS)
 @pytest.mark.parametrize("train", [True, False])
 def test_they_compute_what_those_of_torch_do(

@@ -48,6 +48,7 @@ LAYERS = [CASES[0], CASES[7], CASES[10], CASES[14], CASES[17], CASES[19], CASES[
 """One row of each layer, or of each kind."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):

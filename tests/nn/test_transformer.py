@@ -49,6 +49,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", LAYERS + WHOLE, ids=str)
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):

@@ -10,6 +10,7 @@ from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import Stranger, Strided, made, strided
 from emberharmony.testing.repr_source import WRITTEN_OUT, source, spelled, unpacked
+from tests.together import together
 
 SCOPE = {
     "np": np,
@@ -53,7 +54,7 @@ def test_a_function_has_no_source() -> None:
         source([lambda x: x])
 
 
-@pytest.mark.parametrize("op", sorted(OPS))
+@together("op", sorted(OPS))
 def test_an_op_is_written_as_a_user_writes_it(op: str) -> None:
     assert eval(spelled(op), {"ops": ops, "OPS": OPS}) is OPS[op].function
     assert spelled(op).startswith("ops.")

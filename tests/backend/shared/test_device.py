@@ -19,6 +19,8 @@ from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import EmberError, OutOfMemoryError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.samples import all_samples
+from tests.sampling import portion
+from tests.together import together
 
 torch = pytest.importorskip("torch")
 KINDS = {"f": torch.float32, "i": torch.int64, "u": torch.uint8, "b": torch.bool, "c": torch.complex64}
@@ -46,7 +48,7 @@ def _moved(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES.keys() - ON_THE_HOST.keys()))
+@together("name", portion(sorted(SAMPLES.keys() - ON_THE_HOST.keys()), 3))
 @pytest.mark.usefixtures("second_device")
 def test_an_op_creates_tensors_on_the_device_of_its_arguments(name: str) -> None:
     for case in SAMPLES[name].cases:

@@ -12,6 +12,7 @@ from emberharmony.backend import current
 from emberharmony.core.dtypes import ALL, INTEGERS, DType, as_dtype, complex64, float64, int64
 from emberharmony.core.errors import DTypeError, RangeError
 from emberharmony.core.numeric.promotion import TABLE, as_inexact, check_fits, promote, promote_weak
+from tests.together import together
 
 with (Path(__file__).parent / "jax_promotion.csv").open() as file:
     JAX = {(as_dtype(row["a"]), as_dtype(row["b"])): as_dtype(row["jax"]) for row in csv.DictReader(file)}
@@ -52,7 +53,7 @@ def test_python_numbers_are_weak(name: str) -> None:
     assert tuple(promote_weak(as_dtype(name), kind) for kind in (bool, int, float, complex)) == WEAK[name]
 
 
-@pytest.mark.parametrize("pair", list(combinations_with_replacement(ALL, 2)), ids=lambda p: f"{p[0]}-{p[1]}")
+@together("pair", list(combinations_with_replacement(ALL, 2)))
 def test_add_returns_the_dtype_of_the_table(pair: tuple[DType, DType], backend: str) -> None:
     available = current().dtypes.available
     if not set(pair) <= set(available):
@@ -68,7 +69,7 @@ def test_add_returns_the_dtype_of_the_table(pair: tuple[DType, DType], backend: 
 
 
 @pytest.mark.parametrize("number", [True, 2, 2.5, 1j], ids=str)
-@pytest.mark.parametrize("dtype", ALL, ids=str)
+@together("dtype", ALL)
 def test_a_python_number_does_not_widen_a_tensor_of_its_kind(dtype: DType, number: complex, backend: str) -> None:
     available = current().dtypes.available
     if dtype not in available:

@@ -21,6 +21,7 @@ from emberlint.rule import AnyRule, Example
 from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
 from emberlint.run.repair import repair_text
+from tests.together import together
 
 CODES = frozenset(all_rules())
 LIBRARIES = ("numpy", "torch", "mlx", "jax", "keras")
@@ -69,13 +70,13 @@ def commented(source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("rule, example", EXAMPLES)
+@together("rule, example", EXAMPLES)
 def test_an_example_has_a_repaired_form_exactly_if_the_repair_changes_it(rule: AnyRule, example: Example) -> None:
     after = repaired(example, unsafe=True)
     assert (after != example.source) == (example.fixed is not None)
 
 
-@pytest.mark.parametrize("rule, example", REPAIRED)
+@together("rule, example", REPAIRED)
 def test_the_repair_gives_the_repaired_form(rule: AnyRule, example: Example) -> None:
     assert repaired(example) == example.fixed
     if example.unsafe:
@@ -83,14 +84,14 @@ def test_the_repair_gives_the_repaired_form(rule: AnyRule, example: Example) -> 
 
 
 @pytest.mark.parametrize("unsafe", [False, True])
-@pytest.mark.parametrize("rule, example", EXAMPLES)
+@together("rule, example", EXAMPLES)
 def test_a_repair_parses_and_a_second_repair_changes_nothing(rule: AnyRule, example: Example, unsafe: bool) -> None:
     after = repaired(example, unsafe=unsafe)
     ast.parse(after)
     assert repaired(example, after, unsafe=unsafe) == after
 
 
-@pytest.mark.parametrize("rule, example", REPAIRED)
+@together("rule, example", REPAIRED)
 def test_repairs_leave_no_repairable_finding(rule: AnyRule, example: Example) -> None:
     done = {Safety.SAFE, Safety.UNSAFE} if example.unsafe else {Safety.SAFE}
     left = check_texts({example.path: repaired(example)}, settings(example), CODES).findings
@@ -98,7 +99,7 @@ def test_repairs_leave_no_repairable_finding(rule: AnyRule, example: Example) ->
     assert [one for one in left if one.fix is not None and one.fix.safety in done] == []
 
 
-@pytest.mark.parametrize("rule, example", REPAIRED)
+@together("rule, example", REPAIRED)
 def test_comments_are_kept(rule: AnyRule, example: Example) -> None:
     source = commented(example.source)
     after = repaired(example, source)

@@ -11,6 +11,7 @@ import pytest
 from emberharmony import ops
 from emberlint.knowledge.replacements import PACKAGE, table
 from emberlint.knowledge.signatures import DROPPED, Signature, candidates, signatures, translated
+from tests.together import together
 
 torch = pytest.importorskip("torch")
 ROWS = {name: one for name, one in signatures().items() if one.op.startswith(PACKAGE)}
@@ -24,7 +25,7 @@ def defaults(found: Any) -> dict[str, Any]:
     return {p.name: p.default for p in inspect.signature(found).parameters.values()}
 
 
-@pytest.mark.parametrize("name", TORCH)
+@together("name", TORCH)
 def test_the_parameters_of_a_row_are_those_of_the_library(name: str) -> None:
     found = TORCH[name]
     native = inspect.signature(resolve_name(found.native)).parameters
@@ -35,7 +36,7 @@ def test_the_parameters_of_a_row_are_those_of_the_library(name: str) -> None:
     assert {one.lstrip("*") for one in found.named} | {"args", "modules", "tensors"} >= set(native)
 
 
-@pytest.mark.parametrize("name", TORCH)
+@together("name", TORCH)
 def test_arguments_that_are_left_out_mean_the_same(name: str) -> None:
     found = TORCH[name]
     theirs, ours = defaults(resolve_name(found.native)), defaults(resolve_name(found.op))
