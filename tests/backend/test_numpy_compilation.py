@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, nn, ops, optim
-from emberharmony.core import errors
+from emberharmony.backend.numpy.compilation import Compiled
+from emberharmony.backend.numpy.programs import Blocks
+from emberharmony.core import errors, selection
 
 
 @pytest.fixture(autouse=True)
@@ -434,3 +436,47 @@ def test_a_call_that_runs_the_function_again_draws_once() -> None:
             runs.append([*results, ops.random.uniform((2,))])
         for one, other in zip(*runs, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+class Runs:
+    """Functions with runs of elementwise calls on large arrays, which are made block by block."""
+
+    @staticmethod
+    def between(x: Any, y: Any) -> Any:
+        """Returns results from between two runs, of which one reads a scalar, and a view of an argument."""
+        a = ops.tanh(ops.add(ops.multiply(x, 0.5), y))
+        b = ops.maximum(ops.exp(ops.negative(a)), ops.square(x))
+        top = ops.max(b)
+        return ops.divide(ops.subtract(b, top), ops.add(top, 2.0)), a, ops.add(x, ops.reshape(y, x.shape))
+
+    @staticmethod
+    def rows(x: Any, y: Any) -> Any:
+        """Returns what needs a row for each, and what is written over."""
+        centred = ops.subtract(x, ops.mean(x, axis=-1, keepdims=True))
+        return ops.sum(ops.multiply(ops.add(centred, 1.0), ops.sin(y)), axis=0), ops.sqrt(ops.absolute(centred))
+
+    @staticmethod
+    def gradient(x: Any, y: Any) -> Any:
+        """Returns a value and gradients."""
+        return ops.value_and_grad(lambda x, y: ops.sum(ops.multiply(ops.sigmoid(x), ops.tanh(y))), (0, 1))(x, y)
+
+
+@pytest.mark.parametrize("name", ["between", "rows", "gradient"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_runs_of_calls_on_large_arrays_give_the_same_bits(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+    monkeypatch.setattr("emberharmony.backend.numpy.replay._WIDE", 1)
+    function = getattr(Runs, name)
+    noting, runs = counted(function)
+    compiled = Compiled(noting, selection.current())
+    for seed in (0, 1, 1, 2):
+        x, y = np.random.default_rng(seed).standard_normal((2, 45, 67)).astype(dtype)
+        before = x.copy(), y.copy()
+        found = compiled(x, y)
+        assert equal(found, function(x, y))
+        assert equal(before, (x, y))
+    assert len(runs) == 1
+    functions = vars(compiled._last)["_replay"].__globals__.values()
+    assert any(isinstance(each, Blocks) for each in functions)

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.replay import NumpySource
-from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Program, Update
-from emberharmony.transforms.source import written
+from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Program, Register, Update
+from emberharmony.transforms.source import Source, written
 
 BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
@@ -42,8 +41,14 @@ def computed(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Se
         run, numbers = _whole(program), [np.asarray(update.numbers[i], dtype) for i in program.numbers]
         return list(zip(*[run(row, numbers) for row in zip(*columns, strict=True)], strict=True))
     made = {x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs}
-    deque(starmap(call, _calls(update, columns, made)), 0)
+    deque(starmap(call, _calls(update, columns, made, _moves(program))), 0)
     return [columns[x] if x < program.inputs else made[x] for x in program.outputs]
+
+
+class NumpySource(Source):
+    """The source of a function that makes calls of NumPy."""
+
+    by_name = frozenset((np.maximum, np.minimum))  # NumPy 2.4
 
 
 @functools.lru_cache(64)
@@ -63,7 +68,7 @@ def overwrites(program: Program) -> bool:
 def overwriting(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Iterable[tuple[Any, ...]]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
     places = update.program.places or {}
-    return [list(_calls(update, columns, {x: columns[place] for x, place in places.items()}))]
+    return [list(_calls(update, columns, {x: columns[place] for x, place in places.items()}, _moves(update.program)))]
 
 
 def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
@@ -79,7 +84,10 @@ def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
 
 
 def _calls(
-    update: Update, columns: Sequence[Sequence[np.ndarray]], outputs: Mapping[int, Sequence[np.ndarray]]
+    update: Update,
+    columns: Sequence[Sequence[np.ndarray]],
+    outputs: Mapping[int, Sequence[np.ndarray]],
+    moves: Callable[..., Any],
 ) -> Iterable[tuple[Any, ...]]:
     """Returns the calls that run a program over blocks of arrays, one after the other, and write into the outputs."""
     program, dtype = update.program, columns[0][0].dtype
@@ -95,15 +103,39 @@ def _calls(
     for register, place in program.scratch.items():
         registers[register] = [shaped[shape][place] for shape in shapes]
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
-    return chain.from_iterable(map(_moves(program), *registers))
+    return chain.from_iterable(map(moves, *registers))
 
 
-@functools.lru_cache(64)
-def _moves(program: Program) -> Callable[..., Any]:
+class Blocks:
+    """The function of arrays of one shape, and of scalars, that runs a program of functions of NumPy block by block.
+
+    Args:
+        program: the program.
+        numbers: its numbers; a register stands for a scalar that the function takes.
+    """
+
+    def __init__(self, program: Program, numbers: Sequence[Any]) -> None:
+        self._program, self._numbers, self._moves = program, numbers, _moves_of(program)
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Returns new arrays."""
+        program, scalars = self._program, iter(arrays[self._program.inputs :])
+        update = Update(program, [next(scalars) if x.__class__ is Register else x for x in self._numbers])
+        made = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
+        outputs = {register: [array] for register, array in zip(program.outputs, made, strict=True)}
+        columns = [[array] for array in arrays[: program.inputs]]
+        deque(starmap(call, _calls(update, columns, outputs, self._moves)), 0)
+        return made
+
+
+def _moves_of(program: Program) -> Callable[..., Any]:
     """Returns the function of all registers, with the numbers behind, that returns the calls of a program."""
     count = program.inputs + len(program.calls) + len(program.numbers)
-    calls = [f"({op}, {', '.join(f'r{x}' for x in (*used, result))})" for op, used, result in program.moves]
-    found: Callable[..., Any] = eval(
-        f"lambda {', '.join(f'r{i}' for i in range(count))}: ({', '.join(calls)},)", _NATIVES
-    )
+    natives = {f"f{i}": _NATIVES.get(getattr(op, "__name__", op), op) for i, (op, _, _) in enumerate(program.moves)}
+    calls = [f"(f{i}, {', '.join(f'r{x}' for x in (*used, to))})" for i, (_, used, to) in enumerate(program.moves)]
+    names = ", ".join(f"r{i}" for i in range(count))
+    found: Callable[..., Any] = eval(f"lambda {names}: ({', '.join(calls)},)", natives)
     return found
+
+
+_moves = functools.lru_cache(64)(_moves_of)

@@ -7,15 +7,17 @@ order in which a later sum adds depends on it.
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
+from emberharmony.backend.numpy.programs import Blocks, NumpySource
 from emberharmony.transforms.program import Call, Memory, Register, distinct, live, reused
 from emberharmony.transforms.recorder import Recorder
-from emberharmony.transforms.source import Source
+from emberharmony.transforms.runs import in_runs
 
 _FOREIGN = -1
 """Stands for memory that neither an input nor a call of NumPy owns."""
@@ -27,6 +29,12 @@ _KNOWN = frozenset((np.matmul, np.where, where, *REDUCTIONS.values(), *METHODS))
 """Functions, besides ufuncs, whose results have a shape that the shapes of the operands determine.
 
 They return either a view in all calls with such shapes and layouts, or in none.
+"""
+
+_WIDE = 2**21
+"""Arrays of this many bytes leave the cache before the next call reads them, so runs of calls are made in blocks.
+
+At 1.2 MB both take the same time, and at 4 MB blocks take 0.5 to 0.7 times as long (10 to 30 calls, cache of 2 MB).
 """
 
 _LARGE = 2**16
@@ -48,6 +56,8 @@ def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callab
     calls, places = distinct(recorder.calls, len(recorder.values))
     moved = [places[x] if x.__class__ is Register else x for x in outputs]
     calls = live(calls, moved)
+    values = recorder.values
+    calls = in_runs(calls, moved, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
     memory = _Arrays(recorder, inputs, calls, places)
     kept = {x for x in moved if x.__class__ is Register}
     held = {root for x in kept for root in memory.roots(x)}
@@ -78,6 +88,27 @@ def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     exec(f"def fits(leaves):\n if len(leaves) != {len(leaves)}: return False\n {inputs}return {test}\n", scope)
     found: Callable[[Sequence[Any]], bool] = scope["fits"]
     return found
+
+
+def _blocks_of(values: Sequence[Any], call: Call) -> Any:
+    """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
+    value, function = values[call.results[0]], call.function
+    if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
+        return None
+    if value.nbytes < _WIDE or value.dtype.char not in "fd" or len(call.args) != function.nin or call.several:
+        return None
+    for x in (call.results[0], *call.args):
+        if x.__class__ in (int, float):
+            if not math.isfinite(x) or abs(x) > np.finfo(value.dtype).max:
+                return None
+            continue
+        operand = values[x] if x.__class__ is Register else x
+        if operand.__class__ is not np.ndarray or operand.dtype != value.dtype:
+            return None
+        whole = x.__class__ is Register and operand.shape == value.shape and operand.flags.c_contiguous
+        if operand.ndim and not whole:
+            return None
+    return value.shape, value.dtype
 
 
 class _Arrays(Memory):
@@ -145,12 +176,6 @@ class _Arrays(Memory):
         """Returns whether the memory of a value should be let go of as soon as nothing needs it."""
         owners = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
         return any(x.nbytes >= _LARGE for x in owners)
-
-
-class NumpySource(Source):
-    """The source of a function that makes calls of NumPy."""
-
-    by_name = frozenset((np.maximum, np.minimum))  # NumPy 2.4
 
 
 class _Recorded(NumpySource):
@@ -252,4 +277,4 @@ class _Recorded(NumpySource):
 
 def is_known(call: Call) -> bool:
     """Returns whether the shapes of the operands of a call determine that of its result."""
-    return isinstance(call.function, np.ufunc) or call.function in _KNOWN
+    return isinstance(call.function, (np.ufunc, Blocks)) or call.function in _KNOWN

@@ -1,0 +1,75 @@
+"""A pass over programs: runs of elementwise calls become one call each, which a backend makes block by block."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from emberharmony.transforms.program import Call, Number, Program, Register
+
+Runner = Callable[[Program, list[Any]], Callable[..., list[Any]]]
+"""Returns the function that runs a program with numbers; scalars in the place of registers come behind its inputs."""
+
+
+def in_runs(
+    calls: Sequence[Call],
+    outputs: Collection[Any],
+    kind: Callable[[Call], Any],
+    is_scalar: Callable[[Register], bool],
+    runner: Runner,
+) -> list[Call]:
+    """Returns the calls with one in the place of each run; a call that needs nothing of a run is made before it.
+
+    Args:
+        calls: the calls.
+        outputs: registers, or constants.
+        kind: returns what the calls of a run have in common; None if a call is in none.
+        is_scalar: returns whether an operand has no axes.
+        runner: makes the function of a run.
+    """
+    uses = Counter(x for call in calls for x in call.operands)
+    uses.update(x for x in outputs if x.__class__ is Register)
+    found: list[Call] = []
+    run: list[Call] = []
+    made: set[Register] = set()
+    common = None
+    for call in calls:
+        its = kind(call)
+        if its is None and made.isdisjoint(call.operands):
+            found.append(call)
+            continue
+        if its is None or its != common:
+            found += _as_one(run, uses, is_scalar, runner)
+            run, made, common = [], set(), its
+        if its is None:
+            found.append(call)
+        else:
+            run.append(call)
+            made.update(call.results)
+    return found + _as_one(run, uses, is_scalar, runner)
+
+
+def _as_one(
+    run: list[Call], uses: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
+) -> list[Call]:
+    """Returns the calls of a run as one call, if there are several."""
+    if len(run) < 2:
+        return run
+    made = [call.results[0] for call in run]
+    inner = Counter(x for call in run for x in call.operands)
+    inputs = [x for x in inner if x not in made and not is_scalar(x)]
+    places = {x: Register(i) for i, x in enumerate([*inputs, *made])}
+    numbers: list[Any] = []
+    calls = []
+    for call in run:
+        args: list[Any] = []
+        for x in call.args:
+            if x.__class__ is Register and x in places:
+                args.append(places[x])
+            else:
+                args.append(Number(len(numbers)))
+                numbers.append(x)
+        calls.append(Call(call.function, tuple(args), (places[call.results[0]],)))
+    outputs = [x for x in made if uses[x] > inner[x]]
+    program = Program(len(inputs), tuple(calls), tuple(places[x] for x in outputs), len(numbers))
+    scalars = [x for x in numbers if x.__class__ is Register]
+    return [Call(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]
