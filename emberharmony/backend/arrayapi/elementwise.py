@@ -68,7 +68,10 @@ def bind(library: Library) -> dict[str, Function]:
 
 
 class _Elementwise(Definitions):
-    """The ops that need more than a cast."""
+    """The ops that need more than a cast.
+
+    A function of the standard is one call of the library; the bodies need several.
+    """
 
     def add(self, a: Any, b: Any) -> Any:
         return self._xp.logical_or(a, b) if self._library.kind(a) == "bool" else self._xp.add(a, b)

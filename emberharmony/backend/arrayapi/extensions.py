@@ -52,7 +52,10 @@ def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
 
 
 class _Linalg(Definitions):
-    """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents."""
+    """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents.
+
+    The library's own extension stays on its device, and may be differentiated by it; the bodies compute on the host.
+    """
 
     def __init__(self, library: Library, linalg: Any) -> None:
         super().__init__(library)

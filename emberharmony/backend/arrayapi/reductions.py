@@ -18,7 +18,10 @@ def bind(library: Library) -> dict[str, Function]:
 
 
 class _Reductions(Definitions):
-    """The ops, bound to one namespace."""
+    """The ops, bound to one namespace.
+
+    A function of the standard is one call of the library; the bodies need several.
+    """
 
     def __init__(self, library: Library) -> None:
         super().__init__(library)

@@ -32,7 +32,10 @@ def _fill(library: Library, name: str) -> Callable[..., Any]:
 
 
 class _Shapes(Definitions):
-    """The ops, bound to one namespace."""
+    """The ops, bound to one namespace.
+
+    A function of the standard is one call of the library; the bodies need several.
+    """
 
     def tril(self, x: Any, k: int = 0) -> Any:
         return self._xp.tril(matrices(x), k=held(k, *x.shape[-2:]))

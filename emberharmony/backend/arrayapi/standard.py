@@ -59,10 +59,10 @@ class StandardBackend(Backend):
         return placement_of(self).overridden(native_device(device))
 
     def random_get_state(self) -> State:
-        """Returns the state of the default streams."""
+        """Returns the state of the default streams, which the body does not know."""
         return saved_streams(self.name, lambda: saved(stream_of(self).get()))
 
     def random_set_state(self, state: State) -> None:
-        """Continues the default streams from a state."""
+        """Continues the default streams from a state, which the body does not know."""
         native, seed = checked_streams(self.name, state)
         restore_streams(seed, stream_of(self), restored(native, "PCG64"))

@@ -28,7 +28,10 @@ def bind(library: Library, tensor_type: type) -> dict[str, Any]:
 
 
 class _Tensors(Definitions):
-    """The ops, bound to one namespace."""
+    """The ops, bound to one namespace.
+
+    A function of the standard is one call of the library; the bodies need several.
+    """
 
     def __init__(self, library: Library, tensor_type: type) -> None:
         super().__init__(library)

@@ -69,7 +69,10 @@ def _kind(dtype: Any) -> Any:
 
 
 class DaskCreationOps:
-    """Holds the ops of `ops/creation.py`."""
+    """Holds the ops of `ops/creation.py`.
+
+    These make each block for itself; the bodies would make the whole tensor, or tensors that must be rechunked.
+    """
 
     composed: Any
 

@@ -69,7 +69,10 @@ _Table: Any = type("_Table", (), {name: staticmethod(_function(name, along)) for
 
 
 class DaskGatheredOps(_Table):  # type: ignore[misc]
-    """Holds the ops of `ops/solver.py`, `ops/fft_ops.py` and those of other categories that need whole axes."""
+    """Holds the ops of `ops/solver.py`, `ops/fft_ops.py` and those of other categories that need whole axes.
+
+    The bodies would read all values at once; these rechunk the axes that an op needs whole, and stay lazy.
+    """
 
     solve = staticmethod(partial(by_matrix, "solve", _sides))
     solve_triangular = staticmethod(partial(by_matrix, "solve_triangular", _sides))

@@ -26,7 +26,10 @@ def _bincount(x: np.ndarray, weights: np.ndarray | None, length: int) -> np.ndar
 
 
 class DaskHistogramsOps:
-    """Holds the ops of `ops/histograms.py`."""
+    """Holds the ops of `ops/histograms.py`.
+
+    These count block by block; the bodies would compute the tensor.
+    """
 
     bound: Any
 

@@ -77,7 +77,10 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
 
 
 class DaskIndexingOps:
-    """Holds the ops of `ops/indexing.py`."""
+    """Holds the ops of `ops/indexing.py`.
+
+    These take from each block what they need; the bodies compute indices of the whole tensor, or its values.
+    """
 
     @staticmethod
     def take(x: da.Array, indices: Any, axis: int | None = None) -> da.Array:

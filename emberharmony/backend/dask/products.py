@@ -14,7 +14,10 @@ def _summable(x: da.Array) -> da.Array:
 
 
 class DaskProductsOps:
-    """Holds the ops of `ops/products.py`."""
+    """Holds the ops of `ops/products.py`.
+
+    Dask multiplies block by block and adds; the body transposes and reshapes, which rechunks the tensor.
+    """
 
     @staticmethod
     def matmul(x1: da.Array, x2: da.Array) -> da.Array:

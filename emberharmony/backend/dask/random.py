@@ -53,7 +53,10 @@ def _drawn(distribution: str, shape: Any, wanted: DType) -> da.Array:
 
 
 class DaskRandomOps:
-    """Holds the ops of `ops/random_ops.py`."""
+    """Holds the ops of `ops/random_ops.py`.
+
+    Each block has a stream of its own, so that it is drawn where it is needed; the bodies draw all numbers on the host.
+    """
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> da.Array:

@@ -36,7 +36,10 @@ def _folded(op: str, x: da.Array, axis: Any, keepdims: bool, kind: Any, **option
 
 
 class DaskReductionOps:
-    """Holds the ops of `ops/reduction.py`."""
+    """Holds the ops of `ops/reduction.py`.
+
+    Dask reduces each block and then their results; the bodies would make several passes over all blocks.
+    """
 
     bound: Any
     kind_of: Any

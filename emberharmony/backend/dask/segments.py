@@ -27,7 +27,10 @@ def _segment(name: str) -> Callable[..., da.Array]:
 
 
 class DaskSegmentsOps:
-    """Holds the ops of `ops/segments.py`."""
+    """Holds the ops of `ops/segments.py`.
+
+    These reduce the slices of each block; the bodies would read the ids.
+    """
 
     segment_sum = staticmethod(_segment("segment_sum"))
     segment_prod = staticmethod(_segment("segment_prod"))

@@ -12,7 +12,10 @@ from emberharmony.core.errors import ShapeError
 
 
 class DaskShapeOps:
-    """Holds the ops of `ops/shape.py`."""
+    """Holds the ops of `ops/shape.py`.
+
+    These keep the chunks; the bodies reshape, which rechunks the tensor.
+    """
 
     @staticmethod
     def reshape(x: da.Array, shape: Any, copy: bool | None = None) -> da.Array:

@@ -13,7 +13,10 @@ from emberharmony.core.trees.tree import tree_leaves
 
 
 class DaskTensorOps:
-    """Holds the ops of `ops/tensor.py`."""
+    """Holds the ops of `ops/tensor.py`.
+
+    Lengths that are not known yet are computed here; the bodies read them from the shape.
+    """
 
     cast = staticmethod(cast)
 

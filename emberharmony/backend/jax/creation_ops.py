@@ -35,7 +35,10 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.
 
 
 class JAXCreationOps(HostMade):
-    """Holds the ops of `ops/creation.py`."""
+    """Holds the ops of `ops/creation.py`.
+
+    The bodies take up to 1.9 times as long, for few elements.
+    """
 
     @staticmethod
     def _memory() -> int:

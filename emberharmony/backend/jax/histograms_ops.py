@@ -14,7 +14,10 @@ from emberharmony.core.options import dense
 
 
 class JAXHistogramsOps:
-    """Holds the ops of `ops/histograms.py`."""
+    """Holds the ops of `ops/histograms.py`.
+
+    The bodies compute on the host, so no compiled program has them; they take 2 times as long, for few elements.
+    """
 
     max: Any
     min: Any

@@ -30,7 +30,11 @@ from emberharmony.core.options import dense
 
 
 class JAXIndexingOps:
-    """Holds the ops of `ops/indexing.py`."""
+    """Holds the ops of `ops/indexing.py`.
+
+    The bodies compute on the host or gather, each step in a program of XLA: they take up to 9.6 times as long, for few
+    elements.
+    """
 
     @staticmethod
     @fast(jnp.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))

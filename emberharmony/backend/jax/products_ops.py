@@ -25,7 +25,10 @@ def _matmul(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 
 class JAXProductsOps:
-    """Holds the ops of `ops/products.py`."""
+    """Holds the ops of `ops/products.py`.
+
+    XLA chooses the order of the products of `einsum`, and adds in a wide dtype; the bodies multiply step by step.
+    """
 
     matmul = staticmethod(_matmul)
 

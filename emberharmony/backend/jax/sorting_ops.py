@@ -42,7 +42,11 @@ def _searched(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
 
 
 class JAXSortingOps(WithUnique):
-    """Holds the ops of `ops/sorting.py`."""
+    """Holds the ops of `ops/sorting.py`.
+
+    The bodies compare each pair of elements, or compute on the host; they take up to 7.8 times as long, for few
+    elements.
+    """
 
     argsort = staticmethod(_argsort)
 

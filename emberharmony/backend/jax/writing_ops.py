@@ -10,7 +10,10 @@ from emberharmony.backend.shared.writing import checked_pair, combined
 
 
 class JAXWritingOps:
-    """Holds the ops of `ops/writing.py`."""
+    """Holds the ops of `ops/writing.py`.
+
+    JAX writes by one program of XLA; the body finds the place of each element.
+    """
 
     composed: Any
 

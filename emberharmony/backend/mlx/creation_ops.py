@@ -44,7 +44,10 @@ _MANY = 2**13
 
 
 class MLXCreationOps(HostMade):
-    """Holds the ops of `ops/creation.py`."""
+    """Holds the ops of `ops/creation.py`.
+
+    The bodies take up to 2.4 times as long, for few elements, and `eye` 2.4 times for 250,000.
+    """
 
     _memory = staticmethod(memory)
 

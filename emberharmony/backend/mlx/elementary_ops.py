@@ -217,7 +217,11 @@ def _erf(x: mx.array) -> mx.array:
 
 
 class MLXElementaryOps:
-    """Holds the ops of `ops/elementary.py`."""
+    """Holds the ops of `ops/elementary.py`.
+
+    The bodies take up to 11 times as long (erfinv 380 times), for few elements. Functions of ours beside MLX's have the
+    digits and the derivatives that MLX's lack.
+    """
 
     exp = _or_in_double(_exp, exp_double)
     sin = _or_in_double(mx.sin, _sin64)

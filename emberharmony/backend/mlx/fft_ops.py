@@ -35,7 +35,10 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
 
 
 class MLXFftOps:
-    """Holds the ops of `ops/fft_ops.py`."""
+    """Holds the ops of `ops/fft_ops.py`.
+
+    MLX transforms lazily, and differentiates its own functions; the bodies compute on the host, which has no gradient.
+    """
 
     fft = staticmethod(_bound(mx.fft.fft))
     ifft = staticmethod(_bound(mx.fft.ifft))

@@ -13,7 +13,10 @@ from emberharmony.core.options import dense
 
 
 class MLXHistogramsOps:
-    """Holds the ops of `ops/histograms.py`."""
+    """Holds the ops of `ops/histograms.py`.
+
+    These stay lazy; the bodies compute on the host, which has no gradient.
+    """
 
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:

@@ -14,7 +14,11 @@ from emberharmony.core.state.checked_mode import checking
 
 
 class MLXLossesOps:
-    """Holds the ops of `ops/losses.py`."""
+    """Holds the ops of `ops/losses.py`.
+
+    The body of `cross_entropy` takes 2.3 times as long, for few elements; labels out of range are kept inside the
+    tensor, because MLX checks no index.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

@@ -8,7 +8,11 @@ from emberharmony.backend.mlx.device_ops import check_memory
 
 
 class MLXNormsOps:
-    """Holds the ops of `ops/norms.py`."""
+    """Holds the ops of `ops/norms.py`.
+
+    It is the body, after a check of the memory that the differences need, because MLX ends the process where it has too
+    little.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

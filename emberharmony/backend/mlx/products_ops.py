@@ -186,7 +186,11 @@ def _chosen(matmul: Callable[..., mx.array], short: Callable[..., Any], named: s
 
 
 class MLXProductsOps:
-    """Holds the ops of `ops/products.py`."""
+    """Holds the ops of `ops/products.py`.
+
+    `outer` and `kron` are the bodies after a check of the memory, because MLX ends the process where it has too little.
+    The body of `einsum` takes 4.3 times as long, for few elements.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

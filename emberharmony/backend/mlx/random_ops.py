@@ -24,7 +24,10 @@ def _key() -> mx.array:
 
 
 class MLXRandomOps:
-    """Holds the ops of `ops/random_ops.py`."""
+    """Holds the ops of `ops/random_ops.py`.
+
+    The bodies draw on the host, from streams that cannot be saved.
+    """
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:

@@ -53,7 +53,11 @@ _next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), la
 
 
 class MLXRoundingOps(Decimals):
-    """Holds the ops of `ops/rounding.py`."""
+    """Holds the ops of `ops/rounding.py`.
+
+    The bodies of `nextafter`, `ldexp` and `signbit` compute on the host or in many steps; these stay lazy and have
+    derivatives. The others are corrected for dtypes.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

@@ -63,7 +63,10 @@ _PLAIN = "{0}.dtype == native_float32 and {1}.__class__ is native_type and {2}._
 
 
 class MLXSegmentsOps:
-    """Holds the ops of `ops/segments.py`."""
+    """Holds the ops of `ops/segments.py`.
+
+    MLX scatters in one kernel; the bodies take 1.1 to 3 times as long, for few elements.
+    """
 
     segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_general_sum))
     segment_prod = staticmethod(_segment("mul"))

@@ -20,7 +20,11 @@ def _led_inside(numbers: Any, limit: int) -> Any:
 
 
 class MLXSequencesOps:
-    """Holds the ops of `ops/sequences.py`."""
+    """Holds the ops of `ops/sequences.py`.
+
+    It is the body, after labels and lengths are led inside the tensor, because MLX reads any memory that an index
+    points to.
+    """
 
     composed: Callable[[str], Callable[..., mx.array]]
 

@@ -62,7 +62,11 @@ def _solved(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array, b: mx.
 
 
 class MLXSolverOps:
-    """Holds the ops of `ops/solver.py`."""
+    """Holds the ops of `ops/solver.py`.
+
+    The bodies compute on the host, which has no gradient, in less time on the CPU; these stay lazy inside of `compile`
+    and `vmap`, and have derivatives.
+    """
 
     inv = staticmethod(inexact(promotion)(linear.inv))
     svdvals = staticmethod(inexact(promotion)(linear.svdvals))

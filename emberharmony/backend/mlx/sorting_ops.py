@@ -46,7 +46,11 @@ def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
 
 
 class MLXSortingOps(WithUnique):
-    """Holds the ops of `ops/sorting.py`."""
+    """Holds the ops of `ops/sorting.py`.
+
+    The bodies compare each pair of elements, or compute on the host: they take 1.3 to 30 times as long, for few
+    elements.
+    """
 
     @staticmethod
     def argsort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:

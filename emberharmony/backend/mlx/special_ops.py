@@ -52,7 +52,11 @@ def _full_like(x: mx.array, number: float) -> mx.array:
 
 
 class MLXSpecialOps:
-    """Holds the ops of `ops/special.py`."""
+    """Holds the ops of `ops/special.py`.
+
+    Each is one function of MLX's operators, in float64 on the CPU, with derivatives in closed form. The bodies take up
+    to 2 times as long, and so do their gradients.
+    """
 
     gammaln = staticmethod(_op("gammaln"))
     digamma = staticmethod(_op("digamma"))

@@ -18,7 +18,10 @@ _REDUCTIONS = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max"
 
 
 class MLXWritingOps:
-    """Holds the ops of `ops/writing.py`."""
+    """Holds the ops of `ops/writing.py`.
+
+    MLX writes by one kernel; the bodies find the place of each element, in 2 to 18 times the time, for few elements.
+    """
 
     bound: Any
     composed: Any

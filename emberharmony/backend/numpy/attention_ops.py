@@ -14,7 +14,10 @@ else:
 
 
 class NumpyAttentionOps:
-    """Holds the ops of `ops/attention.py`."""
+    """Holds the ops of `ops/attention.py`.
+
+    The body takes 3.3 times as long, for few elements.
+    """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

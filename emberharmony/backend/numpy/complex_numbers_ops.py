@@ -7,7 +7,10 @@ from emberharmony.backend.shared.shape import check_parts
 
 
 class NumpyComplexNumbersOps:
-    """Holds the ops of `ops/complex_numbers.py`."""
+    """Holds the ops of `ops/complex_numbers.py`.
+
+    The bodies take 9 times (conj) and 1.9 times as long, for few elements.
+    """
 
     real = staticmethod(lambda x: x.real)
 

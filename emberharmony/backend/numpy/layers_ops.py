@@ -8,7 +8,11 @@ from emberharmony.backend.shared.layers import is_linear
 
 
 class NumpyLayersOps:
-    """Holds the ops of `ops/layers.py`."""
+    """Holds the ops of `ops/layers.py`.
+
+    The body multiplies a stack of matrices by the weight, which NumPy 2.4 does without BLAS if that is transposed, in
+    20 times the time, and adds the bias in another array.
+    """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

@@ -29,7 +29,11 @@ def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 
 class NumpyMathOps:
-    """Holds the ops of `ops/math.py`."""
+    """Holds the ops of `ops/math.py`.
+
+    NumPy's own functions take a 3rd to a 100th of the time of the bodies, for few elements. `square` multiplies where
+    NumPy's function has no loop for booleans.
+    """
 
     add = direct(np.add)
     subtract = direct(np.subtract)

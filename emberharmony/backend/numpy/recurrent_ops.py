@@ -28,7 +28,10 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 class NumpyRecurrentOps:
-    """Holds the ops of `ops/recurrent.py`."""
+    """Holds the ops of `ops/recurrent.py`.
+
+    The body takes 2.7 times as long, for few elements: 10 calls of ops for each step.
+    """
 
     composed: Any
 

@@ -141,7 +141,10 @@ _ALONG = (
 
 
 class NumpyReductionOps:
-    """Holds the ops of `ops/reduction.py`."""
+    """Holds the ops of `ops/reduction.py`.
+
+    The bodies take 1.4 to 100 times as long, for few elements; those of accumulations need a pass for each doubling.
+    """
 
     sum = staticmethod(_sum)
     mean = staticmethod(_mean)

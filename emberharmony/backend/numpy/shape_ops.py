@@ -44,7 +44,10 @@ def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
 
 
 class NumpyShapeOps:
-    """Holds the ops of `ops/shape.py`."""
+    """Holds the ops of `ops/shape.py`.
+
+    NumPy makes views, or copies at once, where the bodies gather: they take 1.3 to 25 times as long, for few elements.
+    """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

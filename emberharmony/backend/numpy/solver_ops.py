@@ -8,7 +8,10 @@ from emberharmony.backend.shared.solver import inexact
 
 
 class NumpySolverOps:
-    """Holds the ops of `ops/solver.py`."""
+    """Holds the ops of `ops/solver.py`.
+
+    The bodies call LAPACK by NumPy too, in 1.2 to 3.9 times the time, for few elements.
+    """
 
     det = staticmethod(inexact(promotion)(lapack.det))
     slogdet = staticmethod(inexact(promotion)(lapack.slogdet))

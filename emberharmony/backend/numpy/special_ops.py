@@ -91,7 +91,11 @@ def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> An
 
 
 class NumpySpecialOps:
-    """Holds the ops of `ops/special.py`."""
+    """Holds the ops of `ops/special.py`.
+
+    Each calls one function of arrays, in float64: the bodies take 4 to 290 times as long, for few elements, and up to
+    13 times for 100,000.
+    """
 
     gammaln = _special("gammaln", quick=_quick_gammaln)
     digamma = _special("digamma")

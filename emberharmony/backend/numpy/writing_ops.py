@@ -28,7 +28,10 @@ def _quick_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -
 
 
 class NumpyWritingOps:
-    """Holds the ops of `ops/writing.py`."""
+    """Holds the ops of `ops/writing.py`.
+
+    NumPy writes into a copy; the body finds the place of each element, in 6 to 13 times the time, for few elements.
+    """
 
     @fast(
         _quick_item,

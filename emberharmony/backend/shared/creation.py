@@ -116,7 +116,10 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
 
 
 class HostMade:
-    """The creation ops that are computed on the host; a backend's `_placed` turns the host array into a tensor."""
+    """The creation ops that are computed on the host; a backend's `_placed` turns the host array into a tensor.
+
+    The bodies are these methods over ops: they take 1.04 to 1.6 times as long on NumPy, and `vander` 1.8 times.
+    """
 
     dtypes: ClassVar[Any]
     convert: Any

@@ -87,7 +87,11 @@ def _table(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch
 
 
 class TorchAttentionOps:
-    """Holds the ops of `ops/attention.py`."""
+    """Holds the ops of `ops/attention.py`.
+
+    PyTorch's kernel need not store the scores; the bodies take 2.4 times (attention) and 10 times as long, for few
+    elements.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

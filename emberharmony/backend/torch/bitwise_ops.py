@@ -35,7 +35,11 @@ def _not(x: torch.Tensor) -> torch.Tensor:
 
 
 class TorchBitwiseOps:
-    """Holds the ops of `ops/bitwise.py`."""
+    """Holds the ops of `ops/bitwise.py`.
+
+    `bitwise_not` also takes wide unsigned dtypes, which the kernel refuses; its body takes 9 times as long, for few
+    elements.
+    """
 
     bitwise_and = direct(torch.bitwise_and)
     bitwise_or = direct(torch.bitwise_or)

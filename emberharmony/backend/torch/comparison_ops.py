@@ -24,7 +24,11 @@ def _close(
 
 
 class TorchComparisonOps:
-    """Holds the ops of `ops/comparison.py`."""
+    """Holds the ops of `ops/comparison.py`.
+
+    The bodies take 1.4 to 6 times as long, for few elements. `logical_not` compares with zero where PyTorch has no
+    kernel.
+    """
 
     equal = direct(torch.eq)
     not_equal = direct(torch.ne)

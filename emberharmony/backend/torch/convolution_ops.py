@@ -255,7 +255,11 @@ Symbols of torch.compile are no lengths that a plan could be remembered for.
 
 
 class TorchConvolutionOps:
-    """Holds the ops of `ops/convolution.py`."""
+    """Holds the ops of `ops/convolution.py`.
+
+    The bodies make a product for each element of the kernel: they take 9.2 times (conv) and 1.3 times as long for
+    60,000 elements.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

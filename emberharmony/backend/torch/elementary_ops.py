@@ -117,7 +117,11 @@ def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
 
 
 class TorchElementaryOps:
-    """Holds the ops of `ops/elementary.py`."""
+    """Holds the ops of `ops/elementary.py`.
+
+    The bodies take up to 210 times as long (erfinv 1,500 times), for few elements. Functions of ours beside a kernel
+    correct it for complex numbers and at infinities, or give the gradient there.
+    """
 
     exp = direct(torch.exp)
     expm1 = _in_complex(torch.expm1, _expm1)

@@ -9,7 +9,11 @@ from emberharmony.backend.shared.layers import is_linear
 
 
 class TorchLayersOps:
-    """Holds the ops of `ops/layers.py`."""
+    """Holds the ops of `ops/layers.py`.
+
+    PyTorch's kernel adds the bias with the product, so it rounds once, and is what `torch.nn.Linear` computes; the body
+    rounds twice.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

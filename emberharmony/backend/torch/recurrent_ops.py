@@ -84,7 +84,10 @@ def _run(
 
 
 class TorchRecurrentOps:
-    """Holds the ops of `ops/recurrent.py`."""
+    """Holds the ops of `ops/recurrent.py`.
+
+    PyTorch's kernels compute all steps in one call; the bodies take 1.7 to 2.1 times as long, for few elements.
+    """
 
     composed: Any
 

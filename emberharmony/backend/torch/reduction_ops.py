@@ -181,7 +181,11 @@ def _plain_logsumexp(x: torch.Tensor, axis: Any, keepdims: bool) -> torch.Tensor
 
 
 class TorchReductionOps:
-    """Holds the ops of `ops/reduction.py`."""
+    """Holds the ops of `ops/reduction.py`.
+
+    The bodies take 1.8 to 33 times as long, for few elements. The kernels are corrected where they lack a dtype or
+    several axes.
+    """
 
     sum = staticmethod(_sum)
     max = staticmethod(_extreme(torch.amax, torch.maximum))

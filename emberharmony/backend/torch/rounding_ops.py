@@ -25,7 +25,11 @@ def _signbit(x: torch.Tensor) -> torch.Tensor:
 
 
 class TorchRoundingOps(Decimals):
-    """Holds the ops of `ops/rounding.py`."""
+    """Holds the ops of `ops/rounding.py`.
+
+    The bodies take 4.7 to 23 times as long, for few elements. `signbit`, `nan_to_num` and `ldexp` correct the kernels
+    for dtypes and at the ends of the range.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

@@ -39,7 +39,10 @@ _reshape, _moveaxis = torch.reshape, torch.moveaxis
 
 
 class TorchShapeOps:
-    """Holds the ops of `ops/shape.py`."""
+    """Holds the ops of `ops/shape.py`.
+
+    PyTorch makes views, or copies at once, where the bodies gather: they take up to 9 times as long, for few elements.
+    """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 

@@ -236,7 +236,11 @@ class _Slogdet(torch.autograd.Function):
 
 
 class TorchSolverOps:
-    """Holds the ops of `ops/solver.py`."""
+    """Holds the ops of `ops/solver.py`.
+
+    The bodies compute on the host, which has no gradient. PyTorch's own derivatives are corrected where values are
+    equal or singular.
+    """
 
     @staticmethod
     @inexact(promotion)

@@ -36,7 +36,11 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
 
 
 class TorchSortingOps(WithUnique):
-    """Holds the ops of `ops/sorting.py`."""
+    """Holds the ops of `ops/sorting.py`.
+
+    The bodies compare each pair of elements, or compute on the host: they take 1.4 to 17 times as long, for few
+    elements.
+    """
 
     argsort = staticmethod(_argsort)
 

@@ -71,7 +71,11 @@ def _array(x: Any, dtype: Any) -> torch.Tensor:
 
 
 class TorchTensorOps:
-    """Holds the ops of `ops/tensor.py`."""
+    """Holds the ops of `ops/tensor.py`.
+
+    These make tensors of numbers, lists and other objects, and the bodies take tensors, and views and copies that share
+    or leave the gradient's graph.
+    """
 
     cast = staticmethod(cast)
     copy = staticmethod(torch.clone)

@@ -29,7 +29,11 @@ _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
 class TorchTransformsOps:
-    """Holds ops of `ops/transforms.py`, and the methods (`pullback`, `batched`, …) that the other ops are built on."""
+    """Holds ops of `ops/transforms.py`, and the methods (`pullback`, `batched`, …) that the other ops are built on.
+
+    `host_call` is the body, which `torch.compile` does not trace: it would translate the calls of NumPy in the
+    function.
+    """
 
     stop_gradient = staticmethod(torch.detach)
 

@@ -49,7 +49,11 @@ def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, a
 
 
 class TorchWritingOps:
-    """Holds the ops of `ops/writing.py`."""
+    """Holds the ops of `ops/writing.py`.
+
+    PyTorch writes at index tensors by one kernel; the bodies find the place of each element, in 2.5 to 21 times the
+    time.
+    """
 
     bound: Any
     composed: Any
