@@ -110,6 +110,7 @@ FLAT = {
         "special",
         "statistics",
         "tensor",
+        "transcendental",
     ),
     "transforms",
     "writing",

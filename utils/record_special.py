@@ -46,6 +46,8 @@ _MEAN = _A / (_A + _B)
 _SIDES = np.where(
     _LEFT, _RNG.uniform(size=COUNT), _MEAN + _RNG.normal(size=COUNT) * np.sqrt(_MEAN * (1 - _MEAN) / (_A + _B + 1))
 )
+_EI_ROOT = 0.3725074107813666 + np.array([0.0, 1e-15, 1e-9, -1e-6, 0.1, -0.1])
+_LAMBERT = np.concatenate([np.linspace(-0.36, 1, 80), _NEAR - 0.36787944117144228])
 
 POINTS: dict[str, tuple[Array, ...]] = {
     **dict.fromkeys(("gammaln", "digamma"), (_GAMMA,)),
@@ -65,6 +67,19 @@ POINTS: dict[str, tuple[Array, ...]] = {
     **dict.fromkeys(("ndtri", "logit"), (_INSIDE,)),
     **dict.fromkeys(("i0e", "i1e"), (_BESSEL,)),
     "i1": (_BESSEL,),
+    "gamma": (_some(np.logspace(-300, 0, 40), np.linspace(0.1, 171.5, 140), -np.linspace(0.013, 170.3, 140), -_TINY),),
+    "expi": (_some(np.logspace(-300, 2.85, 140), -np.logspace(-300, 2.8, 60), np.linspace(0.01, 40, 80), _EI_ROOT),),
+    "exp1": (_some(np.logspace(-300, 2.8, 160), np.linspace(0.01, 40, 120)),),
+    "lambertw": (
+        np.where(
+            _LEFT, -_powers(-300, -0.5), _some(_LAMBERT, np.logspace(-300, 300, 150), -np.logspace(-300, -0.5, 60))
+        ),
+        np.where(_LEFT, -1.0, 0.0),
+    ),
+    **dict.fromkeys(("rel_entr", "kl_div"), (_A, np.where(_LEFT, _A * (1 + _powers(-12, -1)), _B))),
+    **dict.fromkeys(
+        ("j0", "j1"), (_some(np.linspace(-8, 8, 200), _TINY, np.linspace(8, 300, 60), np.logspace(2, 5, 20)),)
+    ),
 }
 
 
@@ -133,6 +148,14 @@ VALUES: dict[str, Callable[..., Any]] = {
     "i0e": lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
     "i1": lambda x: mp.besseli(1, x),
     "i1e": lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+    "gamma": mp.gamma,
+    "expi": mp.ei,
+    "exp1": mp.e1,
+    "lambertw": lambda z, k: mp.lambertw(z, int(k)).real,
+    "rel_entr": lambda x, y: x * mp.log(x / y),
+    "kl_div": lambda x, y: x * mp.log(x / y) - x + y,
+    "j0": lambda x: mp.besselj(0, x),
+    "j1": lambda x: mp.besselj(1, x),
 }
 
 

@@ -562,12 +562,20 @@ class TensorBackend(Protocol):
         """Returns e to the power of each element."""
         ...
 
+    def exp1(self, x: TensorLike) -> Tensor:
+        """Returns the exponential integral E1, the integral of `exp(-t) / t` from x to inf; NaN for negative numbers."""
+        ...
+
     def exp2(self, x: TensorLike) -> Tensor:
         """Returns 2 to the power of each element."""
         ...
 
     def expand_dims(self, x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         """Returns `x` with axes of length 1 inserted."""
+        ...
+
+    def expi(self, x: TensorLike) -> Tensor:
+        """Returns the exponential integral Ei, the integral of `exp(t) / t` from -inf to x, by its principal value."""
         ...
 
     def expm(self, x: TensorLike) -> Tensor:
@@ -672,6 +680,10 @@ class TensorBackend(Protocol):
 
     def full_like(self, x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
+        ...
+
+    def gamma(self, x: TensorLike) -> Tensor:
+        """Returns the gamma function; NaN at -1, -2, ... and -inf, and infinite at 0, with the sign of the zero."""
         ...
 
     def gammainc(self, a: Operand, x: Operand) -> Tensor:
@@ -934,6 +946,14 @@ class TensorBackend(Protocol):
         """Returns the signal whose `stft` is `x`; if there is none, the best approximation by least squares."""
         ...
 
+    def j0(self, x: TensorLike) -> Tensor:
+        """Returns the Bessel function of the first kind and order 0; 0 at infinity."""
+        ...
+
+    def j1(self, x: TensorLike) -> Tensor:
+        """Returns the Bessel function of the first kind and order 1; 0 at infinity."""
+        ...
+
     def jacfwd(self, fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
         """Returns the same function as `jacobian`, but in forward mode: one pass for each element of the argument."""
         ...
@@ -950,8 +970,16 @@ class TensorBackend(Protocol):
         """Returns the symmetric Kaiser window of `x` points."""
         ...
 
+    def kl_div(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x * log(x / y) - x + y`, the divergence of Kullback and Leibler of two densities; `y` where `x` is 0."""
+        ...
+
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1."""
+        ...
+
+    def lambertw(self, z: Operand, k: Operand = 0) -> Tensor:
+        """Returns Lambert's function, the real solution w of `w exp(w) = z`; NaN where there is none."""
         ...
 
     def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None, *, rms_scaling: bool = False) -> Tensor:
@@ -1188,6 +1216,10 @@ class TensorBackend(Protocol):
 
     def multi_hot(self, inputs: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False) -> Tensor:
         """Returns 1 at the index of each class of a sample and 0 elsewhere; classes out of range are ignored."""
+        ...
+
+    def multigammaln(self, a: TensorLike, d: int) -> Tensor:
+        """Returns the logarithm of the multivariate gamma function; NaN where `a` is not above `(d - 1) / 2`."""
         ...
 
     def multiply(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1484,6 +1516,10 @@ class TensorBackend(Protocol):
 
     def reciprocal(self, x: TensorLike) -> Tensor:
         """Returns `1 / x`; integers become the default float."""
+        ...
+
+    def rel_entr(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x * log(x / y)`, of which the relative entropy is the sum; 0 where `x` is 0."""
         ...
 
     def relu(self, x: TensorLike) -> Tensor:

@@ -122,6 +122,9 @@ def log_sigmoid(x: TensorLike) -> Tensor:
     return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
+log_expit = alias("log_expit", log_sigmoid)
+
+
 @op(elementwise=True, autocast="float32")
 def softplus(x: TensorLike) -> Tensor:
     """Returns `log(1 + exp(x))` without overflow."""

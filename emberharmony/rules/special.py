@@ -20,6 +20,7 @@ from emberharmony.ops.special import (
     xlogy,
     zeta,
 )
+from emberharmony.ops.transcendental import j0, j1
 from emberharmony.rules.math import alone
 
 T = Any
@@ -33,6 +34,8 @@ _OPS = types.SimpleNamespace(
     i0=i0,
     i0e=i0e,
     i1e=i1e,
+    j0=j0,
+    j1=j1,
     log=log,
     log1p=log1p,
     polygamma=polygamma,

@@ -63,6 +63,12 @@ def _betainc(arguments: list[Array], y: Array) -> Any:
     return _in_exponent(arguments, y) * np.where(b < 0.1, 1 / b, 1.0)
 
 
+def _oscillating(arguments: list[Array], y: Array) -> Any:
+    """Returns the bound of a function whose error is relative to its amplitude beyond 8."""
+    amplitude = np.minimum(1.0, np.sqrt(2 / (math.pi * np.abs(arguments[0]))))
+    return np.where(np.abs(arguments[0]) < 8, 8.0, 8.0 * np.maximum(1.0, amplitude / np.abs(y)))
+
+
 BOUNDS: dict[str, Callable[[list[Array], Array], Any]] = dict.fromkeys(VALUES, _steady) | {
     "gammaln": _gammaln,
     "digamma": _gammaln,
@@ -73,6 +79,8 @@ BOUNDS: dict[str, Callable[[list[Array], Array], Any]] = dict.fromkeys(VALUES, _
     "beta": _in_exponent,
     "betaln": _near_roots,
     "betainc": _betainc,
+    **dict.fromkeys(("gamma", "expi", "exp1", "lambertw", "rel_entr", "kl_div"), lambda _, y: 8.0),
+    **dict.fromkeys(("j0", "j1"), _oscillating),
 }
 """The largest allowed error of each op in float64, in units in the last place."""
 
@@ -169,6 +177,43 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
     "i0e": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
     "i1": [(0.0, 0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
     "i1e": [(0.0, 0.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "gamma": [(0.0, INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (INF, INF), (172.0, INF), (5.0, 24.0), (NAN, NAN)],
+    "expi": [(0.0, -INF), (-0.0, -INF), (-INF, 0.0), (INF, INF), (720.0, INF), (NAN, NAN)],
+    "exp1": [(0.0, INF), (-1.0, NAN), (-INF, NAN), (INF, 0.0), (800.0, 0.0), (NAN, NAN)],
+    "lambertw": [
+        (0.0, 0.0, 0.0),
+        (-0.5, 0.0, NAN),
+        (INF, 0.0, INF),
+        (-INF, 0.0, NAN),
+        (0.0, -1.0, -INF),
+        (1.0, -1.0, NAN),
+        (-0.2, -1.0, -2.5426413577735),
+        (1.0, 1.0, NAN),
+        (1.0, NAN, NAN),
+        (NAN, 0.0, NAN),
+    ],
+    "rel_entr": [
+        (0.0, 0.0, 0.0),
+        (0.0, 1.0, 0.0),
+        (0.0, -1.0, INF),
+        (1.0, 0.0, INF),
+        (-1.0, 1.0, INF),
+        (1.0, INF, -INF),
+        (NAN, 1.0, NAN),
+        (0.0, NAN, NAN),
+    ],
+    "kl_div": [
+        (0.0, 0.0, 0.0),
+        (0.0, 1.0, 1.0),
+        (0.0, -1.0, INF),
+        (1.0, 0.0, INF),
+        (-1.0, 1.0, INF),
+        (1.0, 1.0, 0.0),
+        (NAN, 1.0, NAN),
+        (0.0, NAN, NAN),
+    ],
+    "j0": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (-2.0, 0.22389077914123567), (NAN, NAN)],
+    "j1": [(0.0, 0.0), (INF, 0.0), (-INF, 0.0), (-2.0, -0.5767248077568734), (NAN, NAN)],
 }
 
 
@@ -286,6 +331,12 @@ DERIVATIVES: dict[str, tuple[float, ...]] = {
     "i1e": (0.3, -2.0, 9.0),
     "entr": (0.3, 2.0),
     "logit": (0.1, 0.45, 0.55, 0.9),
+    "gamma": (0.3, 2.5, 12.0, -1.3),
+    "expi": (-2.0, 0.3, 5.0, 7.0),
+    "exp1": (0.3, 3.0, 6.0),
+    "lambertw": (-0.36, -0.1, 0.0, 0.5, 20.0),
+    "j0": (-3.0, 0.0, 5.0, 9.0),
+    "j1": (-3.0, 0.0, 5.0, 9.0),
 }
 
 

@@ -66,12 +66,14 @@ def exp_double(x: mx.array) -> mx.array:
     return _exp64(x)
 
 
-def _sin_double(x: mx.array) -> mx.array:
+def sin_of_double(x: mx.array) -> mx.array:
+    """Returns the sine of a float64 tensor, without derivatives of its own."""
     half = mx.tan(x / 2)
     return 2 * half / (1 + half * half)
 
 
-def _cos_double(x: mx.array) -> mx.array:
+def cos_of_double(x: mx.array) -> mx.array:
+    """Returns the cosine of a float64 tensor, without derivatives of its own."""
     # Where the cosine is small, only the tangent of the whole angle has all digits. The tangent of half the angle
     # decides the sign.
     half, whole = mx.tan(x / 2), mx.tan(x)
@@ -96,8 +98,8 @@ _XP = types.SimpleNamespace(
     where=mx.where,
 )
 
-_sin64: Unary = _derived(_sin_double, lambda x: _cos64(x))
-_cos64: Unary = _derived(_cos_double, lambda x: -_sin64(x))
+_sin64: Unary = _derived(sin_of_double, lambda x: _cos64(x))
+_cos64: Unary = _derived(cos_of_double, lambda x: -_sin64(x))
 _tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
 _derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 

@@ -107,12 +107,12 @@ def stirling(x: Any, terms: int = len(_STIRLING)) -> Any:
     return polynomial(inverse * inverse, _STIRLING[-terms:]) * inverse
 
 
-def _sine(r: Any) -> Any:
+def sine_over(r: Any) -> Any:
     """Returns `sin(pi r) / (pi r)` for `r` from -1/2 to 1/2, by its power series."""
     return polynomial(r * r, _SINE)
 
 
-def _from_nearest(xp: Any, x: Any) -> Any:
+def from_nearest(xp: Any, x: Any) -> Any:
     """Returns the distance from the nearest integer, which is exact."""
     return x - xp.floor(x + 0.5)
 
@@ -183,8 +183,8 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
 
 def _reflected(xp: Any, x: Any, right: Any) -> Any:
     """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
-    r = _from_nearest(xp, masked(xp, x <= 0.0, x, -0.5))
-    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * _sine(r)) - right)
+    r = from_nearest(xp, masked(xp, x <= 0.0, x, -0.5))
+    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
 
 
 def gammaln(xp: Any, x: Any) -> Any:
@@ -221,9 +221,9 @@ def digamma_far(xp: Any, x: Any) -> Any:
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
-    r = _from_nearest(xp, masked(xp, x < 0.0, x, 0.5))
+    r = from_nearest(xp, masked(xp, x < 0.0, x, 0.5))
     across = 0.5 - xp.abs(r)
-    cotangent = across * _sine(across) / (xp.where(r == 0.0, math.nan, r) * _sine(r))
+    cotangent = across * sine_over(across) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
     return positive - math.pi * cotangent
 
 
@@ -267,7 +267,7 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
 def _zeta_left(xp: Any, s: Any, q: Any, above: Any, scale: Any) -> Any:
     """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
-    r = _from_nearest(xp, q)
+    r = from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
     others = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)

@@ -6,11 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.promote import Promotion
-from emberharmony.backend.shared import special, special_integrals, special_normal
+from emberharmony.backend.shared import (
+    special,
+    special_bessel,
+    special_exponential,
+    special_integrals,
+    special_normal,
+)
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
-_FUNCTIONS = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
+_FUNCTIONS = ("abs", "cos", "exp", "expm1", "floor", "isnan", "log", "log1p", "sin", "sqrt", "sum", "where")
 """What the shared functions call of a library that has NumPy's names, besides `power`."""
 
 _SMOOTH = ("exp", "full_like", "log", "log1p", "sign", "where")
@@ -57,7 +63,7 @@ def smooth_namespace(ops: type, library: Any, **others: Any) -> types.SimpleName
 
 def function(name: str) -> Callable[..., Any]:
     """Returns the shared function of an op, called with a namespace and tensors."""
-    modules = (special, special_integrals, special_normal)
+    modules = (special, special_integrals, special_normal, special_exponential, special_bessel)
     found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 

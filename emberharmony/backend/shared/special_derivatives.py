@@ -64,6 +64,16 @@ def _i1e(s: Any, x: Any, y: Any) -> Any:
     return s.where(zero, 0.5, s.i0e(x) - y * (s.sign(x) + 1.0 / s.where(zero, 1.0, x)))
 
 
+def _j1(s: Any, x: Any, y: Any) -> Any:
+    zero = x == 0.0
+    return s.where(zero, 0.5, s.j0(x) - y / s.where(zero, 1.0, x))
+
+
+def _log_ratio(s: Any, x: Any, y: Any) -> Any:
+    close = s.where(x > y, x - y, y - x) < y * 0.5
+    return s.where(close, s.log1p(s.where(close, x - y, 0.0) / y), s.log(x / y))
+
+
 Derivative = Callable[..., Any]
 DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "gammaln": (lambda s, x, y: s.digamma(x),),
@@ -90,6 +100,14 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "i0e": (lambda s, x, y: s.i1e(x) - s.sign(x) * y,),
     "i1": (_i1,),
     "i1e": (_i1e,),
+    "gamma": (lambda s, x, y: s.digamma(x) * y,),
+    "expi": (lambda s, x, y: s.exp(x) / x,),
+    "exp1": (lambda s, x, y: s.exp(-x) / -x,),
+    "lambertw": (lambda s, z, k, y: s.exp(-y) / (1.0 + y), "k"),
+    "rel_entr": (lambda s, x, y, z: _log_ratio(s, x, y) + 1.0, lambda s, x, y, z: -x / y),
+    "kl_div": (lambda s, x, y, z: _log_ratio(s, x, y), lambda s, x, y, z: (y - x) / y),
+    "j0": (lambda s, x, y: -s.j1(x),),
+    "j1": (_j1,),
 }
 """The partial derivatives of each function; instead of one that has none here, the name of the argument.
 

@@ -117,7 +117,7 @@ def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -
     return total * width
 
 
-def _log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
+def log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
     """Returns `u - log1p(u)`, with full relative precision up to the bound, for which the terms of a series suffice.
 
     Args:
@@ -150,7 +150,7 @@ def _small_density(xp: Any, a: Any, x: Any) -> Any:
 
 
 def _large_density(xp: Any, a: Any, x: Any) -> Any:
-    distance = _log1p_less(xp, (x - a) / a, x / a, *xp.digits.logarithm)
+    distance = log1p_less(xp, (x - a) / a, x / a, *xp.digits.logarithm)
     return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(-stirling(a)) * xp.exp(-a * distance)
 
 
@@ -256,8 +256,8 @@ def _small_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     total = a + b
     distance = x * b - (1.0 - x) * a
-    power = -a * _log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
-    power = power - b * _log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
+    power = -a * log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
+    power = power - b * log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
     corrections = stirling(total) - stirling(a) - stirling(b)
     return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(power)
 
@@ -281,7 +281,7 @@ def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
     slope = a - b * ratio
 
     def exponent(s: Any) -> Any:
-        curved = ratio * _expm1_less(xp, -s) + _log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        curved = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
         return -slope * s - b * curved
 
     return _integral(xp, xp.digits.half_line, width, exponent)

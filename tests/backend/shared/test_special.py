@@ -9,8 +9,9 @@ import pytest
 from emberharmony.backend.shared import special_binding, special_integrals
 
 scipy_special = pytest.importorskip("scipy.special")
+FUNCTIONS = ("abs", "cos", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sin", "sqrt")
 XP = types.SimpleNamespace(
-    **{name: getattr(np, name) for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt")},
+    **{name: getattr(np, name) for name in FUNCTIONS},
     digits=special_integrals.DOUBLE,
     picks=False,
     column=lambda numbers, x: np.reshape(numbers, (-1, *(1,) * x.ndim)),
@@ -22,7 +23,9 @@ XP = types.SimpleNamespace(
 POSITIVE = np.linspace(0.05, 40, 101)
 
 
-@pytest.mark.parametrize("name", ["gammaln", "digamma", "erfcx", "ndtr", "log_ndtr", "i0e", "i1", "i1e"])
+@pytest.mark.parametrize(
+    "name", ["gammaln", "digamma", "erfcx", "ndtr", "log_ndtr", "i0e", "i1", "i1e", "gamma", "expi", "j0", "j1"]
+)
 def test_functions_of_one_number_agree_with_scipy(name: str) -> None:
     x = np.concatenate([POSITIVE, -POSITIVE[POSITIVE < 20] - 0.013])
     with np.errstate(all="ignore"):

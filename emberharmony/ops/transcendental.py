@@ -1,0 +1,196 @@
+"""More special functions: gamma, exponential integrals, Lambert's function, Bessel functions, relative entropies.
+
+The names, the order of the arguments and the conventions are those of `scipy.special`.
+
+Dtype: integers and booleans become the default float. The functions are those of real numbers.
+
+Precision: in float64 the relative error is at most 8 units in the last place, except where a docstring says more.
+Other dtypes are computed in float64, on a device without it in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import constant
+from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.ops.comparison import greater
+from emberharmony.ops.creation import arange
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import add, divide, subtract
+from emberharmony.ops.reduction import sum
+from emberharmony.ops.shape import expand_dims
+from emberharmony.ops.special import gammaln
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import series, special_bessel, special_exponential
+else:
+    series, special_bessel, special_exponential = (
+        Deferred(f"emberharmony.backend.shared.{name}") for name in ("series", "special_bessel", "special_exponential")
+    )
+
+
+@op(elementwise=True)
+def gamma(x: TensorLike) -> Tensor:
+    """Returns the gamma function; NaN at -1, -2, ... and -inf, and infinite at 0, with the sign of the zero.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> ops.gamma([1.0, 5.0]).tolist()
+        [1.0, 24.0]
+    """
+    return series.computed(special_exponential.gamma, x)
+
+
+@op(elementwise=True)
+def multigammaln(a: TensorLike, d: int) -> Tensor:
+    """Returns the logarithm of the multivariate gamma function; NaN where `a` is not above `(d - 1) / 2`.
+
+    SciPy raises an error there instead, but raising one would mean reading the values on the host. Where terms of
+    opposite signs cancel, the error is relative to the largest.
+
+    Args:
+        a: the argument.
+        d: the dimension, at least 1.
+
+    Raises:
+        ArgumentError: if `d` is less than 1.
+        DTypeError: if `a` is complex.
+
+    Source: R. J. Muirhead, Aspects of Multivariate Statistical Theory (1982), definition 2.1.10 and theorem 2.1.12.
+
+    Example:
+        >>> bool(ops.isclose(ops.multigammaln(3.0, 2), 1.55019499))
+        True
+    """
+    if d < 1:
+        raise ArgumentError(f"the dimension d is {d}; it must be at least 1")
+    inside = greater(a, 0.5 * (d - 1))
+    # A whole number `a` would lose the halves.
+    usual = where(inside, add(a, 0.0), 0.5 * d)
+    halves = cast(divide(arange(d), 2.0), usual.dtype)
+    total = sum(gammaln(subtract(expand_dims(usual, -1), halves)), -1)
+    return where(inside, add(total, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
+
+
+@op(elementwise=True)
+def expi(x: TensorLike) -> Tensor:
+    """Returns the exponential integral Ei, the integral of `exp(t) / t` from -inf to x, by its principal value.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.expi(1.0), 1.89511782))
+        True
+    """
+    return series.computed(special_exponential.expi, x)
+
+
+@op(elementwise=True)
+def exp1(x: TensorLike) -> Tensor:
+    """Returns the exponential integral E1, the integral of `exp(-t) / t` from x to inf; NaN for negative numbers.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.exp1(1.0), 0.21938393))
+        True
+    """
+    return series.computed(special_exponential.exp1, x)
+
+
+@op(elementwise=True)
+def lambertw(z: Operand, k: Operand = 0) -> Tensor:
+    """Returns Lambert's function, the real solution w of `w exp(w) = z`; NaN where there is none.
+
+    SciPy's function is complex.
+
+    Args:
+        z: the argument, at least -1/e; for the branch -1 also negative.
+        k: the branch: 0, whose values are at least -1, or -1, whose values are at most -1. There is no gradient with
+            respect to it, and other branches, which are not real, are NaN.
+
+    Raises:
+        DTypeError: if an argument is complex.
+        UnsupportedOpError: if the gradient with respect to `k` is asked for.
+
+    Example:
+        >>> bool(ops.isclose(ops.lambertw(1.0), 0.56714329))
+        True
+        >>> bool(ops.isclose(ops.lambertw(-0.1, -1), -3.57715206))
+        True
+    """
+    return series.computed(special_exponential.lambertw, z, constant("k", k))
+
+
+@op(elementwise=True)
+def rel_entr(x: Operand, y: Operand) -> Tensor:
+    """Returns `x * log(x / y)`, of which the relative entropy is the sum; 0 where `x` is 0.
+
+    It is infinite where `x` is negative, where `y` is, and where `y` alone is 0.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> ops.rel_entr([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).tolist()
+        [0.0, 0.0, inf]
+    """
+    return series.computed(special_exponential.rel_entr, x, y)
+
+
+@op(elementwise=True)
+def kl_div(x: Operand, y: Operand) -> Tensor:
+    """Returns `x * log(x / y) - x + y`, the divergence of Kullback and Leibler of two densities; `y` where `x` is 0.
+
+    It is infinite where `rel_entr` is.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> ops.kl_div([0.0, 1.0, 1.0], [2.0, 1.0, 0.0]).tolist()
+        [2.0, 0.0, inf]
+    """
+    return series.computed(special_exponential.kl_div, x, y)
+
+
+@op(elementwise=True)
+def j0(x: TensorLike) -> Tensor:
+    """Returns the Bessel function of the first kind and order 0; 0 at infinity.
+
+    Beyond 8 the error is relative to the amplitude `sqrt(2 / (pi * x))`.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.j0(1.0), 0.76519769))
+        True
+    """
+    return series.computed(special_bessel.j0, x)
+
+
+@op(elementwise=True)
+def j1(x: TensorLike) -> Tensor:
+    """Returns the Bessel function of the first kind and order 1; 0 at infinity.
+
+    Beyond 8 the error is relative to the amplitude `sqrt(2 / (pi * x))`.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.j1(1.0), 0.44005059))
+        True
+    """
+    return series.computed(special_bessel.j1, x)
