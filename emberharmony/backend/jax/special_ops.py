@@ -62,7 +62,7 @@ def _called(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Arr
 
 
 class JAXSpecialOps:
-    """Holds the ops of `ops/special.py`.
+    """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each is one program of XLA with derivatives of its own; the bodies take 6 to 28 times as long, for few elements.
     """
@@ -85,6 +85,14 @@ class JAXSpecialOps:
     i0e = staticmethod(_op("i0e"))
     i1 = staticmethod(_op("i1"))
     i1e = staticmethod(_op("i1e"))
+    gamma = staticmethod(_op("gamma"))
+    expi = staticmethod(_op("expi"))
+    exp1 = staticmethod(_op("exp1"))
+    lambertw = staticmethod(_op("lambertw"))
+    rel_entr = staticmethod(_op("rel_entr"))
+    kl_div = staticmethod(_op("kl_div"))
+    j0 = staticmethod(_op("j0"))
+    j1 = staticmethod(_op("j1"))
 
 
 _DERIVED = smooth_namespace(JAXSpecialOps, jnp, i0=JAXElementaryOps.i0)

@@ -9,7 +9,13 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps, exp_of_double, on_cpu
+from emberharmony.backend.mlx.elementary_ops import (
+    MLXElementaryOps,
+    cos_of_double,
+    exp_of_double,
+    on_cpu,
+    sin_of_double,
+)
 from emberharmony.backend.shared import special_integrals
 from emberharmony.backend.shared.special_binding import function, namespace, operands, partials, smooth_namespace
 
@@ -19,8 +25,8 @@ _PLAIN = namespace(
     lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
     special_integrals.DOUBLE,
 )
-# mx.exp computes float64 with the precision of float32.
-_DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"exp": exp_of_double}))
+# MLX computes these of float64 with the precision of float32.
+_DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"cos": cos_of_double, "exp": exp_of_double, "sin": sin_of_double}))
 _SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
 
 
@@ -52,7 +58,7 @@ def _full_like(x: mx.array, number: float) -> mx.array:
 
 
 class MLXSpecialOps:
-    """Holds the ops of `ops/special.py`.
+    """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each is one function of MLX's operators, in float64 on the CPU, with derivatives in closed form. The bodies take up
     to 2 times as long, and so do their gradients.
@@ -76,6 +82,14 @@ class MLXSpecialOps:
     i0e = staticmethod(_op("i0e"))
     i1 = staticmethod(_op("i1"))
     i1e = staticmethod(_op("i1e"))
+    gamma = staticmethod(_op("gamma"))
+    expi = staticmethod(_op("expi"))
+    exp1 = staticmethod(_op("exp1"))
+    lambertw = staticmethod(_op("lambertw"))
+    rel_entr = staticmethod(_op("rel_entr"))
+    kl_div = staticmethod(_op("kl_div"))
+    j0 = staticmethod(_op("j0"))
+    j1 = staticmethod(_op("j1"))
 
 
 _DERIVED = smooth_namespace(MLXSpecialOps, mx, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)

@@ -91,7 +91,7 @@ def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> An
 
 
 class NumpySpecialOps:
-    """Holds the ops of `ops/special.py`.
+    """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each calls one function of arrays, in float64: the bodies take 4 to 290 times as long, for few elements, and up to
     13 times for 100,000.
@@ -115,3 +115,11 @@ class NumpySpecialOps:
     i0e = _special("i0e")
     i1 = _special("i1")
     i1e = _special("i1e")
+    gamma = _special("gamma")
+    expi = _special("expi")
+    exp1 = _special("exp1")
+    lambertw = _special("lambertw", _TWO)
+    rel_entr = _special("rel_entr", _TWO)
+    kl_div = _special("kl_div", _TWO)
+    j0 = _special("j0")
+    j1 = _special("j1")

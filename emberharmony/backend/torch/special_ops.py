@@ -235,7 +235,7 @@ _BOTH = f"{{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and n
 
 
 class TorchSpecialOps:
-    """Holds the ops of `ops/special.py`.
+    """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each calls one function of tensors, or a kernel of PyTorch: the bodies take up to 170 times as long, for few
     elements.
@@ -259,6 +259,14 @@ class TorchSpecialOps:
     i0e = staticmethod(partial(_special, "i0e"))
     i1 = staticmethod(partial(_special, "i1"))
     i1e = staticmethod(partial(_special, "i1e"))
+    gamma = staticmethod(partial(_special, "gamma"))
+    expi = staticmethod(partial(_special, "expi"))
+    exp1 = staticmethod(partial(_special, "exp1"))
+    lambertw = staticmethod(partial(_special, "lambertw"))
+    rel_entr = staticmethod(partial(_special, "rel_entr"))
+    kl_div = staticmethod(partial(_special, "kl_div"))
+    j0 = staticmethod(partial(_special, "j0"))
+    j1 = staticmethod(partial(_special, "j1"))
 
 
 _DERIVED = smooth_namespace(TorchSpecialOps, torch, i0=TorchElementaryOps.i0)
