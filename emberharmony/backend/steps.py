@@ -4,23 +4,52 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from emberharmony.transforms.program import Update
+
+_LOOKS, _DEVICE = attrgetter("__class__", "shape", "dtype"), attrgetter("device")
+
+
+class Likeness(NamedTuple):
+    """What is true of tensors, and of all others like them.
+
+    Attributes:
+        holds: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
+            one in its place, so that whatever was found out about that is true of it.
+        programs: whether `computed` and `overwriting` take them.
+        kernels: whether the kernels of the library for lists of tensors take them.
+    """
+
+    holds: Callable[..., bool]
+    programs: bool = True
+    kernels: bool = False
 
 
 class Steps:
     """The part of a backend that computes the steps of optimizers."""
 
     bound: Any
+    runs_programs: Any = True
+    """Whether `computed` and `applied` may stand for many ops; False while watchers want the calls of each."""
     joinable: ClassVar[int] = 2**13
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
 
-    @property
-    def runs_programs(self) -> bool:
-        """Whether `computed` and `applied` may stand for many ops; False while watchers want the calls of each."""
-        return True
+    def likeness(self, columns: Sequence[Sequence[Any]]) -> Likeness:
+        """Returns what is true of lists of tensors, so that each step of an optimizer asks no more than `holds`."""
+
+        def looks(tensors: Sequence[Any]) -> list[Any]:
+            found = list(map(_LOOKS, tensors))
+            return [*found, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else found
+
+        known = looks(list(itertools.chain.from_iterable(columns)))
+        return Likeness(lambda *tensors: looks(tensors) == known)
+
+    def evaluate(self, tensors: list[Any]) -> None:
+        """Computes tensors, if the library computes them only when it is asked to."""
+        self.bound.eval(tensors)
 
     def joined(self, tensors: Sequence[Any]) -> Any:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
@@ -44,8 +73,8 @@ class Steps:
 
         Args:
             update: the program and its numbers.
-            columns: a list of tensors for each input; tensors at the same place have the same shape, and all have the
-                same floating dtype.
+            columns: a list of tensors for each input; tensors at the same place have the same shape, and `likeness` has
+                said that programs take them.
 
         Returns:
             A list of new tensors for each output, or None if the ops have to be called.
@@ -68,7 +97,7 @@ class Steps:
 
         Args:
             update: the program and its numbers.
-            columns: the inputs, of equal shapes; see `computed`. `owns` has said yes of all but the first.
+            columns: the inputs; see `computed`. `owns` has said yes of all but the first.
 
         Returns:
             None if the program has to be computed.

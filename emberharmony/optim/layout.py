@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from emberharmony import Buffer, Parameter
-from emberharmony.core import selection
+from emberharmony.core.cells.cell import values_of
 from emberharmony.core.state.commits import Step
 from emberharmony.optim import numbers
-from emberharmony.optim.groups import State
-from emberharmony.optim.parts import Joined, Rows, Stepping, are_same
+from emberharmony.optim.groups import State, require_gradient
+from emberharmony.optim.parts import Joined, Rows, Stepping, Work, are_same
 from emberharmony.optim.updates import Updates, is_elementwise
 from emberharmony.optim.vectors import Share
 
@@ -30,27 +30,26 @@ class Layout:
 
     Attributes:
         cells: the parameters that change.
-        kinds: their shapes with their dtypes, and their devices.
+        home: the ops of the backend.
         updates: the programs of the rule.
         parts: what computes them.
     """
 
     cells: list[Parameter]
-    kinds: Any
+    home: Any
     updates: Updates
     parts: list[Rows | Joined]
 
-    def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[State] | None:
-        """Returns the states of the parts, or None if something has changed so that a new layout is needed."""
-        if not are_same(self.cells, cells) or self.kinds != kinds:
+    def work(self, step: Stepping) -> list[Work] | None:
+        """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
+        if self.home is not step.backend.home or not are_same(self.cells, step.cells):
             return None
-        home = selection.current().home
-        found: list[State] = []
+        found: list[Work] = []
         for part in self.parts:
-            state = part.state(held, home)
-            if state is None:
+            work = part.work(step)
+            if work is None:
                 return None
-            found.append(state)
+            found.append(work)
         return found
 
     def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
@@ -61,53 +60,54 @@ class Layout:
         return [(setattr, share, "_held", share.held()) for share in shares]
 
 
-def arranged(cells: list[Parameter], kinds: Any, step: Stepping) -> tuple[Layout, list[State]]:
-    """Returns the layout for parameters that change, and the states of its parts.
+def arranged(step: Stepping) -> tuple[Layout, list[Work]]:
+    """Returns the layout for parameters that change, and what its parts add to a plan, after a look at the gradients.
 
-    Args:
-        cells: the parameters.
-        kinds: their shapes with their dtypes, and their devices.
-        step: the step.
+    Raises:
+        ArgumentTypeError: if a gradient is sparse.
+        ShapeError: if it has not the shape of its parameter.
+        DTypeError: if the dtypes differ, or are not real and floating.
     """
-    home, together = step.backend.home, is_elementwise(step.optimizer.rule)
-    shapes = [tuple(shape) for shape, _ in kinds[0]]
+    cells, held, together = step.cells, step.held, is_elementwise(step.optimizer.rule)
+    values = values_of(cells)
+    shapes = [tuple(value.shape) for value in values]
     groups: dict[Any, list[int]] = {}
-    states: list[State] = []
-    for place, (cell, (_, dtype), device) in enumerate(zip(cells, *kinds, strict=True)):
-        entry = step.held.get(cell)
-        state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
+    states: list[State | None] = []
+    for place, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
+        require_gradient(step.optimizer._head, gradient, value, cell)
+        entry = held.get(cell)
+        state: State | None = None
+        if entry is not None:
+            state = {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
+        elif not together:  # the names in the state may depend on the parameter
+            state = step.initial(value)
         states.append(state)
-        tensors = [x for x in state.values() if not numbers.is_python(x)]
-        fits = together and all(tuple(x.shape) == shapes[place] for x in tensors)
-        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state.items()]
-        own = None if together else place  # the names in the states may depend on the parameter
-        groups.setdefault((fits, dtype, device, entry is None, own, *looks), []).append(place)
+        found = (state or {}).items()
+        fits = together and all(tuple(x.shape) == shapes[place] for _, x in found if not numbers.is_python(x))
+        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in found]
+        key = (fits, value.dtype, getattr(value, "device", None), entry is None, *looks)
+        groups.setdefault(key, []).append(place)
     parts: list[Rows | Joined] = []
-    found: list[State] = []
-    for (fits, _, _, begins, *_), alike in groups.items():
+    for (fits, *_), alike in groups.items():
         sizes = {i: math.prod(shapes[i]) for i in alike}
-        most, fewest = _limits(step, step.values[alike[0]]) if fits else (-1, 0)
+        most, fewest = _limits(step, values[alike[0]]) if fits else (-1, 0)
         rest = [i for i in alike if sizes[i] > most]
         for places in _in_chunks([i for i in alike if sizes[i] <= most], sizes):
             if len(places) < fewest:
                 rest += places
-                continue
-            part = Joined([cells[i] for i in places], places, [shapes[i] for i in places])
-            parts.append(part)
-            found.append({} if begins else part.begun([states[i] for i in places]))
+            else:
+                parts.append(Joined([cells[i] for i in places], places, [shapes[i] for i in places]))
         if rest:
-            rest.sort()
-            rows = Rows([cells[i] for i in rest], rest, [step.values[i].shape for i in rest] if fits else None)
-            parts.append(rows)
-            found.append(rows.state(step.held, home) or {})
-    return Layout(cells, kinds, step.updates, parts), found
+            parts.append(Rows([cells[i] for i in sorted(rest)], sorted(rest), fits))
+    works = [part.begun(step, [states[i] for i in part.places]) for part in parts]
+    return Layout(cells, step.backend.home, step.updates, parts), works
 
 
 def _limits(step: Stepping, like: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
     first = step.initial(like)
-    planned = step.planned(first)
-    if planned is not None and step.backend.has_kernel(planned.update, like):
+    update = step.updates.planned(first, step.hyper) if step.backend.runs_programs else None
+    if update is not None and step.backend.has_kernel(update, like):
         return -1, 0
     most = step.backend.joinable
     return (most, FEWEST) if first else (most // STATELESS[0], FEWEST * STATELESS[1])

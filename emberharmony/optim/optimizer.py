@@ -1,15 +1,15 @@
 """The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
-import operator
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 from emberharmony import Parameter, ops
-from emberharmony.core.cells.cell import Cell, values_of
+from emberharmony.core.cells.cell import Cell, without_grads
 from emberharmony.core.cells.effects import gradients_of, perform
-from emberharmony.core.cells.overwriting import COUNTED
+from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.state.draws import OPEN
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
@@ -24,10 +24,6 @@ Hyper: TypeAlias = Mapping[str, Any]
 
 _LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, Layout]] = WeakKeyDictionary()
 """The layouts of the groups of each optimizer, which are no part of its state."""
-
-_LOOKS = operator.attrgetter("shape", "dtype")
-_SPARSE = operator.attrgetter("is_sparse")
-_DEVICE = operator.attrgetter("device")
 
 
 class Optimizer(ParameterGroups):
@@ -98,7 +94,8 @@ class Optimizer(ParameterGroups):
 
     def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes the step with these gradients."""
-        if not self._planned(gradients, clear, [] if COUNTED else None).make():
+        alone = COUNTED and not (WATCHES or OPEN)
+        if not self._planned(gradients, clear, [] if alone else None).make():
             self.planned(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
@@ -145,7 +142,7 @@ class Optimizer(ParameterGroups):
             if cells:
                 self._add_group(plan, place, cells, given)
             if clear:
-                plan.steps += [cell.without_grad() for cell in group["params"]]
+                plan.steps += without_grads(group["params"])
         plan.steps.append((setattr, self, "_count", self._count + 1))
         return plan
 
@@ -206,43 +203,29 @@ class Optimizer(ParameterGroups):
         return ops.tree_unflatten(structure, changed), after
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
-        return {**group, "lr": rate_at(group["lr"], count)}
+        rate = group["lr"]
+        return {**group, "lr": rate_at(rate, count)} if callable(rate) else group
 
     def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
-        """Adds the new values and states of those parameters of a group that have gradients to a plan."""
-        hyper, values = self._hyper(self._param_groups[place], self._count), values_of(cells)
-        layouts = _LAYOUTS.setdefault(self, {})
-        layout = layouts.get(place)
-        kinds = self._kinds(gradients, values, cells, [] if layout is None else layout.kinds[0])
-        updates = Updates(self.rule) if layout is None or layout.updates.rule is not self.rule else layout.updates
-        step = Stepping(self, plan, updates, hyper, gradients, values)
-        states = None if layout is None else layout.states(cells, kinds, self._state)
-        if layout is None or states is None or layout.updates is not updates:
-            new, states = arranged(cells, kinds, step)
-            plan.steps += [] if layout is None else layout.left(new, self._state)
-            plan.steps.append((layouts.__setitem__, place, new))
-            layout = new
-        for part, state in zip(layout.parts, states, strict=True):
-            part.add(step, state)
-
-    def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter], known: list[Any]) -> Any:
-        """Returns the shapes, dtypes and devices of parameters after a check that the gradients fit.
+        """Adds the new values and states of those parameters of a group that have gradients to a plan.
 
         Raises:
             ArgumentTypeError: if a gradient is sparse.
-            ShapeError: if the shapes differ.
+            ShapeError: if it has not the shape of its parameter.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        kinds = list(map(_LOOKS, values))
-        sparse = hasattr(gradients[0], "is_sparse") and any(map(_SPARSE, gradients))
-        # Dtypes that were known before have been looked at.
-        floating = kinds == known or all(
-            ops.dtype(x).is_floating for x in dict(zip(kinds, values, strict=True)).values()
-        )
-        if sparse or not floating or kinds != list(map(_LOOKS, gradients)):
-            for gradient, value, cell in zip(gradients, values, cells, strict=True):
-                require_gradient(self._head, gradient, value, cell)
-        return kinds, list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)
+        layouts = _LAYOUTS.setdefault(self, {})
+        layout = layouts.get(place)
+        updates = Updates(self.rule) if layout is None or layout.updates.rule is not self.rule else layout.updates
+        step = Stepping(self, plan, updates, self._hyper(self._param_groups[place], self._count), cells, gradients)
+        work = layout.work(step) if layout is not None and layout.updates is updates else None
+        if layout is None or work is None:
+            new, work = arranged(step)
+            plan.steps += [] if layout is None else layout.left(new, self._state)
+            plan.steps.append((layouts.__setitem__, place, new))
+            layout = new
+        for part, own in zip(layout.parts, work, strict=True):
+            part.add(step, own)
 
     def _applied(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""

@@ -5,10 +5,10 @@ parameters stays in vectors from step to step.
 """
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import repeat
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, TypeAlias
 
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
@@ -16,13 +16,18 @@ from emberharmony.core.cells.cell import replacing, values_of
 from emberharmony.core.state.commits import Step, assigned
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
-from emberharmony.optim.plan import Overwritten, Plan, exchanging, together
-from emberharmony.optim.updates import Planned, Updates, is_elementwise
+from emberharmony.optim.plan import Plan, exchanging
+from emberharmony.optim.updates import Updates, is_elementwise
 from emberharmony.optim.vectors import Share, Vectors
+from emberharmony.transforms.program import Program, Update
 
-_SHAPE = operator.attrgetter("shape")
+_HELD = operator.attrgetter("_held")
 
-Columns = Sequence[Sequence[Any]]
+Columns: TypeAlias = Sequence[Sequence[Any]]
+"""The gradients, the parameters, and the tensors of the states in the order of their names."""
+
+Work: TypeAlias = tuple[Update | None, State, Columns | None]
+"""A program or None, the state before the step, and the columns; None if the step may be written over tensors."""
 
 
 class Stepping:
@@ -33,11 +38,11 @@ class Stepping:
         plan: what the parts add to.
         updates: the programs of the rule.
         hyper: the options for this step.
-        gradients: the gradients of the parameters that change.
-        values: the values of these.
+        cells: the parameters that change.
+        gradients: the gradients of these.
     """
 
-    __slots__ = ("backend", "gradients", "held", "hyper", "optimizer", "plan", "updates", "values")
+    __slots__ = ("backend", "cells", "gradients", "held", "hyper", "optimizer", "plan", "updates")
 
     def __init__(
         self,
@@ -45,37 +50,25 @@ class Stepping:
         plan: Plan,
         updates: Updates,
         hyper: Mapping[str, Any],
+        cells: list[Parameter],
         gradients: list[Any],
-        values: list[Any],
     ) -> None:
         self.optimizer, self.plan, self.updates, self.hyper = optimizer, plan, updates, hyper
-        self.gradients, self.values = gradients, values
-        self.backend, self.held = selection.current(), optimizer._state
+        self.cells, self.gradients = cells, gradients
+        self.backend, self.held = selection.active().backend, optimizer._state
 
     def initial(self, value: Any) -> State:
         """Returns the state of a parameter before its first step."""
         found: State = self.optimizer.initial(value, self.hyper)
         return found
 
-    def planned(self, state: State) -> Planned | None:
-        """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
-        return self.updates.planned(state, self.hyper) if self.backend.runs_programs else None
-
-    def computed(
-        self, state: State, columns: Columns, planned: Planned | None
-    ) -> tuple[Sequence[Any], Sequence[State]]:
-        """Returns the parameters and their states after the step.
+    def applied(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
+        """Returns the parameters and their states after the step, as the rule itself computes them one by one.
 
         Args:
             state: the numbers in the state by name; anything else stands for tensors.
-            columns: the gradients, the parameters, and the tensors of the state in the order of their names.
-            planned: what `updates` has found for the state.
+            columns: the tensors.
         """
-        made = None if planned is None else self.backend.computed(planned.update, columns)
-        if made is not None and planned is not None:
-            names = [name for name, x in planned.state.items() if x is None]
-            rows = zip(*made[1:], strict=True) if names else repeat((), len(made[0]))
-            return made[0], [{**planned.state, **dict(zip(names, row, strict=True))} for row in rows]
         names = [name for name, x in state.items() if not numbers.is_python(x)]
         found, apply = [], self.optimizer._applied
         if is_elementwise(self.optimizer.rule):
@@ -86,89 +79,189 @@ class Stepping:
         return [after for after, _ in found], [new for _, new in found]
 
 
-class Rows:
+class Part:
+    """Parameters of a group that are computed together.
+
+    Args:
+        cells: the parameters.
+        places: their places among the parameters that change.
+
+    Attributes:
+        entries: their states after the last step; None before the first one, and if they are not alike.
+        state: what these states had by name: a list of buffers, or a number.
+        likeness: says whether tensors are like those of the first step; see `Backend.likeness`.
+    """
+
+    __slots__ = ("cells", "entries", "likeness", "places", "state")
+
+    def __init__(self, cells: list[Parameter], places: list[int]) -> None:
+        self.cells, self.places = cells, places
+        self.entries: list[State] | None = None
+        self.state: State = {}
+        self.likeness: Any = None
+
+    def own(self, column: list[Any]) -> list[Any]:
+        """Returns what belongs to these parameters of a list with something for each one that changes."""
+        return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
+
+    def is_as_before(self, held: Mapping[Parameter, State]) -> bool:
+        """Returns whether the states have the very numbers and buffers that they had after the last step."""
+        found: list[Any] = list(map(held.get, self.cells))
+        entries, known = self.entries, [*(self.entries or ())]
+        try:
+            if entries is None or {*map(len, found)} != {len(self.state)}:
+                return False
+            for name, x in self.state.items():
+                known += x if x.__class__ is list else repeat(x, len(entries))
+                found += map(operator.itemgetter(name), found[: len(entries)])
+        except (KeyError, TypeError):  # a state is gone, or has other names
+            return False
+        return are_same(found, known)
+
+    def fits(self, backend: Any, columns: Columns) -> bool:
+        """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
+        if self.likeness is None:
+            self.likeness = backend.likeness(columns)
+            return True
+        return bool(self.likeness.holds(*chain.from_iterable(columns)))
+
+    def update(self, step: Stepping, state: State) -> Update | None:
+        """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
+        if not (self.likeness.programs and step.backend.runs_programs):
+            return None
+        found = step.updates.planned(state, step.hyper)
+        return found if found is None or self.likeness.kernels else found.without_kernel()
+
+    def noting(self, name: str, number: Any) -> Iterable[Step]:
+        """Returns the steps that put a number into the states."""
+        yield operator.setitem, self.state, name, number
+        yield from zip(repeat(operator.setitem), self.entries or (), repeat(name), repeat(number))
+
+
+class Rows(Part):
     """Parameters with equal numbers in their states, each of which has memory of its own.
 
     Args:
         cells: the parameters.
         places: their places among the parameters that change.
-        shapes: their shapes, which the tensors of their states have too; None if the rule does not say so.
+        fits: whether a program may compute them: the tensors of the states have the shapes of the parameters.
     """
 
-    __slots__ = ("cells", "places", "shapes")
+    __slots__ = ("_fits", "_overwritten")
 
-    def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: list[Any] | None) -> None:
-        self.cells, self.places, self.shapes = cells, places, shapes
+    def __init__(self, cells: list[Parameter], places: list[int], fits: bool) -> None:
+        super().__init__(cells, places)
+        self._fits = fits
+        self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
-    def state(self, held: Mapping[Parameter, State], home: Any) -> State | None:
-        """Returns a list of tensors, or a number, for each name in the states; None if the states differ in more."""
-        entries: list[Any] = list(map(held.get, self.cells))
-        first = entries[0]
-        if not first:
-            return {} if all(entry == first for entry in entries) else None
-        if entries.count(None) or any(entry.keys() != first.keys() for entry in entries):
+    def begun(self, step: Stepping, states: Sequence[State | None]) -> Work:
+        """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
+        values = values_of(self.cells)
+        entries = list(map(step.held.get, self.cells))
+        if states[0] is None:
+            states = list(map(step.initial, values))
+        elif all(entry is not None and all(map(_is_kept, entry.values())) for entry in entries):
+            self.entries = entries
+            first: State = entries[0]
+            self.state = {
+                name: x if numbers.is_python(x) else list(map(operator.itemgetter(name), entries))
+                for name, x in first.items()
+            }
+        state = columned(states)
+        assert state is not None, "the states have the same names and numbers"
+        columns = [self.own(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
+        self.fits(step.backend, columns)
+        update = self.update(step, state) if self._fits else None
+        return update, state, None if self._overwrites(step, update) else columns
+
+    def work(self, step: Stepping) -> Work | None:
+        """Returns what `add` takes; None if anything but the last step changed it."""
+        if not self.is_as_before(step.held):
             return None
-        found: State = {}
-        for name, x in first.items():
-            column = list(map(operator.itemgetter(name), entries))
-            tensors = [isinstance(y, Buffer) for y in column]
-            if not any(tensors) and column.count(x) == len(column):
-                found[name] = x
-                continue
-            if not all(tensors):
-                return None
-            found[name] = values_of(column)
-            if self.shapes is not None and list(map(_SHAPE, found[name])) != self.shapes:
-                return None
+        update = self.update(step, self.state) if self._fits else None
+        if self._overwrites(step, update):
+            return update, self.state, None
+        state = {name: values_of(x) if x.__class__ is list else x for name, x in self.state.items()}
+        columns = [self.own(step.gradients), values_of(self.cells), *(x for x in state.values() if x.__class__ is list)]
+        return (update, state, columns) if self.fits(step.backend, columns) else None
+
+    def _overwrites(self, step: Stepping, update: Update | None) -> bool:
+        """Returns whether an update may be written over the tensors, if nobody else can see these."""
+        if update is None or step.plan.overwritten is None or self.entries is None:
+            return False
+        program, backend, found = self._overwritten
+        if program is not update.program or backend is not step.backend:
+            tensors = [name for name, x in self.state.items() if x.__class__ is list]
+            alike = update.tensors == tensors and update.after.keys() == self.state.keys()
+            found = alike and bool(step.backend.overwrites(update))
+            self._overwritten = update.program, step.backend, found
         return found
 
-    def add(self, step: Stepping, state: State) -> None:
-        """Adds a step of the parameters to a plan, written over their tensors if nobody else can see these."""
-        begins = not state and self.cells[0] not in step.held
-        gradients, values = ([column[i] for i in self.places] for column in (step.gradients, step.values))
-        if begins:
-            first = list(map(step.initial, values))
-            state = {
-                name: x if numbers.is_python(x) else [each[name] for each in first] for name, x in first[0].items()
-            }
-        planned = None if self.shapes is None else step.planned(state)
-        if planned is not None and not begins and self._add_overwriting(step, state, gradients, planned):
+    def add(self, step: Stepping, work: Work) -> None:
+        """Adds a step of the parameters to a plan."""
+        update, state, columns = work
+        if columns is None:
+            assert update is not None, "a step without a program is not written over tensors"
+            self._add_overwriting(step, update)
             return
-        columns = [gradients, values, *(x for x in state.values() if not numbers.is_python(x))]
-        after, states = step.computed(state, columns, planned)
+        made = None if update is None else step.backend.computed(update, columns)
+        found: State | None
+        if made is not None and update is not None:
+            after, tensors = made[0], iter(made[1:])
+            found = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
+            step.plan.tensors += chain.from_iterable(zip(*made, strict=True))  # a library that is lazy takes one by one
+            states: Sequence[State] = ()
+        else:
+            after, states = step.applied(state, columns)
+            found = columned(states)
+            step.plan.tensors += chain.from_iterable(map(_tensors, after, states))
         step.plan.values.update(zip(self.cells, after, strict=True))
-        step.plan.tensors += zip(after, states, strict=True)  # so that a library that computes later takes one by one
-        step.plan.steps += [*together(self.cells, after), *exchanging(self.cells, step.held, states)]
+        step.plan.steps += replacing(self.cells, after)
+        step.plan.steps += self._exchanging(step.held, found, states)
 
-    def _add_overwriting(self, step: Stepping, state: State, gradients: list[Any], planned: Planned) -> bool:
-        """Adds what writes over the tensors of the parameters; returns whether anything may.
+    def _exchanging(self, held: dict[Parameter, State], found: State | None, states: Sequence[State]) -> Iterable[Step]:
+        """Returns the steps that make columns, or else states, those of the parameters."""
+        if found is None or (self.entries is None and any(cell in held for cell in self.cells)):
+            states = states or _rows(found or {}, len(self.cells))
+            return [*exchanging(self.cells, held, states), assigned(self, "entries", None)]
+        if self.entries is None:
+            return self._beginning(held, found)
+        if _kinds(found) != _kinds(self.state):
+            return [*exchanging(self.cells, held, _rows(found, len(self.cells))), assigned(self, "entries", None)]
+        steps: list[Step] = []
+        for name, x in found.items():
+            steps += replacing(self.state[name], x) if x.__class__ is list else self.noting(name, x)
+        return steps
 
-        Raises:
-            TracedTensorError: if a running transform holds the values.
-        """
-        backend, count = step.backend, len(self.cells)
-        names = [name for name, x in state.items() if not numbers.is_python(x)]
-        made = [name for name, x in planned.state.items() if x is None]
-        alike = made == names and planned.state.keys() == state.keys()
-        if step.plan.overwritten is None or not alike or not backend.overwrites(planned.update):
-            return False
-        shapes = list(map(_SHAPE, gradients))
-        self.cells[0].replacing(self.cells[0].value)
+    def _beginning(self, held: dict[Parameter, State], found: State) -> list[Step]:
+        """Returns the steps that give parameters their first states."""
+        columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in found.items()}
+        entries = _rows(columns, len(self.cells))
+        steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held), self.cells, entries))
+        return [*steps, assigned(self, "entries", entries), assigned(self, "state", columns)]
+
+    def _add_overwriting(self, step: Stepping, update: Update) -> None:
+        """Adds what writes over the tensors of the parameters, and of their states."""
+        backend, count, gradients = step.backend, len(self.cells), self.own(step.gradients)
 
         def calls(tensors: Sequence[Any]) -> Any:
-            # Another thread may have assigned to the parameters since the optimizer looked at them.
-            columns = [gradients, *(tensors[i : i + count] for i in range(0, len(tensors), count))]
-            fits = list(map(_SHAPE, tensors)) == shapes * (len(columns) - 1)
-            return backend.overwriting(planned.update, columns) if fits and backend.owns(tensors) else None
+            # Nobody has looked at the tensors before, and another thread may just have assigned some.
+            if not (self.likeness.holds(*gradients, *tensors) and backend.owns(tensors)):
+                return None
+            return backend.overwriting(update, [gradients, *[tensors[i : i + count] for i in starts]])
 
-        buffers = [step.held[cell][name] for name in names for cell in self.cells]
-        step.plan.overwritten.append(Overwritten([*self.cells, *buffers], calls))
-        new = [(name, x) for name, x in planned.state.items() if x is not None]
-        step.plan.steps += [(operator.setitem, step.held[cell], name, x) for name, x in new for cell in self.cells]
-        return True
+        cells: list[Any] = list(self.cells)
+        for name, x in self.state.items():
+            if x.__class__ is list:
+                cells += x
+            else:
+                step.plan.steps += self.noting(name, update.after[name])
+        starts = range(0, len(cells), count)
+        assert step.plan.overwritten is not None, "only a plan with a list for it is written over tensors"
+        step.plan.overwritten.append((cells, calls))
 
 
-class Joined:
+class Joined(Part):
     """Parameters that are computed in one vector.
 
     Args:
@@ -177,95 +270,149 @@ class Joined:
         shapes: their shapes.
     """
 
-    __slots__ = ("cells", "entries", "places", "shapes", "shares", "vectors")
+    __slots__ = ("_held", "_places", "_shares", "shapes", "vectors")
 
-    def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> None:
-        self.cells, self.places, self.shapes = cells, places, shapes
-        self.entries: list[State] = []
-        self.shares: list[tuple[Share, tuple[str, int]]] = []
+    def __init__(self, cells: list[Parameter], places: list[int], shapes: Sequence[tuple[int, ...]]) -> None:
+        super().__init__(cells, places)
+        self.shapes = shapes
         self.vectors = Vectors({}, (), None)
+        self._places: list[tuple[str, int]] = []
+        self._shares: list[Share] = []
+        self._held: list[Any] = []
 
-    def state(self, held: Mapping[Parameter, State], home: Any) -> State | None:
-        """Returns the state of the vector; None if anything but the last step changed it, or read it."""
+    def begun(self, step: Stepping, states: Sequence[State | None]) -> Work:
+        """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
+        values, first = values_of(self.cells), states[0]
+        if first is None:
+            state = step.initial(step.backend.joined(values))
+        else:
+            joined = step.backend.joined
+            state = {
+                name: x if numbers.is_python(x) else joined([found[name] for found in states if found])
+                for name, x in first.items()
+            }
+        columns = [self.own(step.gradients), values, *_single(state)]
+        self.fits(step.backend, columns)
+        return self.update(step, state), state, columns
+
+    def work(self, step: Stepping) -> Work | None:
+        """Returns what `add` takes; None if anything but the last step changed the states, or read them."""
         vectors = self.vectors
-        if vectors.home is not home or not are_same(list(map(held.get, self.cells)), self.entries):
+        if vectors.home is not step.backend.home or not self.is_as_before(step.held):
             return None
-        first, tensors = self.entries[0], vectors.tensors
-        for share, (name, place) in self.shares:
-            if share._held[1] is not vectors or self.entries[place].get(name) is not share:
-                return None
-        if {*map(len, self.entries)} != {len(first)}:
+        if not are_same(list(map(_HELD, self._shares)), self._held):
             return None
-        found = {}
-        for name, x in first.items():
-            found[name] = tensors.get(name, x)
-            if name not in tensors and [entry.get(name) for entry in self.entries].count(x) != len(self.entries):
-                return None
-        return found
+        state = {**self.state, **vectors.tensors}
+        columns = [self.own(step.gradients), values_of(self.cells), *_single(vectors.tensors)]
+        return (self.update(step, state), state, columns) if self.fits(step.backend, columns) else None
 
-    def begun(self, states: Sequence[State]) -> State:
-        """Returns the state of the vector that has the states of the parameters."""
-        joined = selection.current().joined
-        return {
-            name: x if numbers.is_python(x) else joined([state[name] for state in states])
-            for name, x in states[0].items()
-        }
-
-    def add(self, step: Stepping, state: State) -> None:
+    def add(self, step: Stepping, work: Work) -> None:
         """Adds a step of the parameters to a plan."""
-        backend = step.backend
-        likes = [step.values[i] for i in self.places]
-        value = backend.joined(likes)
-        gradient = backend.joined([step.gradients[i] for i in self.places])
-        before = step.initial(value) if not state and self.cells[0] not in step.held else state
-        columns = [[gradient], [value], *([x] for x in before.values() if not numbers.is_python(x))]
-        (after,), (new,) = step.computed(before, columns, step.planned(before))
+        update, state, columns = work
+        assert columns is not None, "vectors are not written over"
+        backend, likes = step.backend, columns[1]
+        vectors = [*([backend.joined(column)] for column in columns[:2]), *columns[2:]]
+        made = None if update is None else backend.computed(update, vectors)
+        if made is not None and update is not None:
+            ((after,), *tensors), new = made, dict(update.after)
+            for name, (x,) in zip(update.tensors, tensors, strict=True):
+                new[name] = x
+        else:
+            (after,), (new,) = step.applied(state, vectors)
         parts = backend.parted(after, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
-        step.plan.tensors += [parts, new]
+        step.plan.tensors += parts
+        step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
         step.plan.steps += replacing(self.cells, parts)
-        if self.entries and before.keys() == new.keys():
-            step.plan.steps += self._exchange(new, backend.home)
+        if self.entries is not None and new.keys() == self.state.keys():
+            step.plan.steps += self._exchanging(new, backend.home)
         else:
-            step.plan.steps += self._begin(new, step.held, backend.home)
+            step.plan.steps += self._beginning(new, step.held, backend.home, new.keys() == state.keys())
 
-    def _exchange(self, state: State, home: Any) -> list[Step]:
-        """Returns the steps that make `state` the state of the vector, after `state()` has found that of before."""
-        if not state:
-            return []
-        tensors = {name: state[name] for name in self.vectors.tensors}
-        vectors = Vectors(tensors, self.shapes, home)
-        steps: list[Step] = [(setattr, share, "_held", (at, vectors)) for share, at in self.shares]
+    def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
+        """Returns the steps that make `state` the state of the vector, after `work` has found that of before."""
+        steps: list[Step] = []
         for name, x in state.items():
-            if name not in tensors:
-                steps += [(operator.setitem, entry, name, x) for entry in self.entries]
-        return [*steps, assigned(self, "vectors", vectors)]
+            if name not in self.vectors.tensors:
+                steps += self.noting(name, x)
+        if self._shares:
+            vectors = Vectors({name: state[name] for name in self.vectors.tensors}, self.shapes, home)
+            held = list(zip(self._places, repeat(vectors)))
+            steps += zip(repeat(setattr), self._shares, repeat("_held"), held)
+            steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", held)]
+        return steps
 
-    def _begin(self, state: State, held: dict[Parameter, State], home: Any) -> list[Step]:
-        """Returns the steps that make `state` the state of the vector for the first time."""
+    def _beginning(self, state: State, held: dict[Parameter, State], home: Any, same: bool) -> list[Step]:
+        """Returns the steps that make `state` the state of the vector for the first time.
+
+        Args:
+            state: the state.
+            held: the states of parameters.
+            home: the ops of the backend.
+            same: whether it has the names of the state before; the next step has a new layout if not.
+        """
         tensors = {name: x for name, x in state.items() if not numbers.is_python(x)}
         vectors = Vectors(tensors, self.shapes, home)
         entries: list[State] = []
-        shares: list[tuple[Share, tuple[str, int]]] = []
+        columns: dict[str, list[Share]] = {name: [] for name in tensors}
         steps: list[Step] = []
-        for place, cell in enumerate(self.cells):
+        for cell in self.cells:
             entry = held.get(cell)
             if entry is None or entry.keys() != state.keys():
                 entry = {}
                 steps.append((operator.setitem, held, cell, entry))
             for name, x in state.items():
-                if name not in tensors:
-                    steps.append((operator.setitem, entry, name, x))
-                    continue
-                share = entry.get(name)
-                if share.__class__ is not Share:
-                    share = Share()
-                    steps.append((operator.setitem, entry, name, share))
-                shares.append((share, (name, place)))
-                steps.append((setattr, share, "_held", ((name, place), vectors)))
+                if name in columns:
+                    share = entry.get(name)
+                    x = share if share.__class__ is Share else Share()
+                    columns[name].append(x)
+                steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
-        made = {"vectors": vectors, "entries": entries, "shares": shares}
-        return [*steps, *(assigned(self, name, x) for name, x in made.items())]
+        places = [(name, place) for name in columns for place in range(len(self.cells))]
+        shares, at = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
+        steps += zip(repeat(setattr), shares, repeat("_held"), at)
+        made = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
+        known = {"_places": places, "_shares": shares, "_held": at}
+        return [*steps, *(assigned(self, name, x) for name, x in {**made, **known}.items())]
+
+
+def columned(states: Sequence[State | None]) -> State | None:
+    """Returns a list of tensors, or a number, for each name in states; None if the states differ in more."""
+    first = states[0]
+    if first is None or any(state is None or state.keys() != first.keys() for state in states):
+        return None
+    found: State = {}
+    for name, x in first.items():
+        column = [state[name] for state in states if state is not None]
+        if all(map(numbers.is_python, column)) and column.count(x) == len(column):
+            found[name] = x
+        elif any(map(numbers.is_python, column)):
+            return None
+        else:
+            found[name] = column
+    return found
+
+
+def _rows(columns: State, count: int) -> list[State]:
+    """Returns the states of single parameters."""
+    return [{name: x[i] if x.__class__ is list else x for name, x in columns.items()} for i in range(count)]
+
+
+def _kinds(state: State) -> dict[str, bool]:
+    return {name: x.__class__ is list for name, x in state.items()}
+
+
+def _tensors(after: Any, state: State) -> list[Any]:
+    return [after, *(x for x in state.values() if not numbers.is_python(x))]
+
+
+def _single(state: Mapping[str, Any]) -> list[list[Any]]:
+    return [[x] for x in state.values() if not numbers.is_python(x)]
+
+
+def _is_kept(x: Any) -> bool:
+    """Returns whether a state has a value in the form in which a step has put it there."""
+    return isinstance(x, Buffer) or numbers.is_python(x)
 
 
 def are_same(one: Sequence[Any], other: Sequence[Any]) -> bool:

@@ -2,10 +2,10 @@
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, TypeAlias
 
-from emberharmony import Buffer, Parameter, ops
+from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, replacing
 from emberharmony.core.cells.overwriting import Overwriting
@@ -13,45 +13,48 @@ from emberharmony.core.state.commits import Step, commit
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 
+Overwritten: TypeAlias = tuple[list[Cell], Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]]
+"""Parameters and the buffers of their states, and a function of the list of their tensors.
 
-class Overwritten(NamedTuple):
-    """What writes a step over the tensors of cells.
-
-    Attributes:
-        cells: the parameters, and the buffers of their states.
-        calls: returns the calls of C functions that write into a list of their tensors; None if nothing may.
-    """
-
-    cells: list[Cell]
-    calls: Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]
+It returns the calls of C functions that write a step over these tensors, or None if nothing may.
+"""
 
 
-@dataclass(slots=True)
+_CELLS = operator.itemgetter(0)
+
+
 class Plan:
     """A step that is computed and not yet made.
 
-    Attributes:
+    Args:
         values: the new values of the parameters that change.
-        tensors: a tree of all new tensors.
+        tensors: all new tensors.
         steps: what makes the step.
         counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
         overwritten: what writes the rest of the step over tensors; None if everything is computed.
     """
 
-    values: dict[Parameter, Any]
-    tensors: list[Any]
-    steps: list[Step]
-    counted: bool = False
-    overwritten: list[Overwritten] | None = None
+    __slots__ = ("counted", "overwritten", "steps", "tensors", "values")
+
+    def __init__(
+        self,
+        values: dict[Parameter, Any],
+        tensors: list[Any],
+        steps: list[Step],
+        counted: bool = False,
+        overwritten: list[Overwritten] | None = None,
+    ) -> None:
+        self.values, self.tensors, self.steps = values, tensors, steps
+        self.counted, self.overwritten = counted, overwritten
 
     def make(self) -> bool:
         """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
         if self.tensors:
-            ops.eval(self.tensors)
+            selection.active().backend.evaluate(self.tensors)
         if not self.overwritten:
             commit(self.steps)
             return True
-        cells = [cell for each in self.overwritten for cell in each.cells]
+        cells = [*chain.from_iterable(map(_CELLS, self.overwritten))]
         return Overwriting(cells).make(self._calls, self.steps)
 
     def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
@@ -89,16 +92,5 @@ def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states:
             else:
                 steps.append((operator.setitem, entry, name, x))
     for pairs in columns.values():
-        steps += together(*zip(*pairs, strict=True))
+        steps += replacing(*zip(*pairs, strict=True))
     return steps
-
-
-def together(cells: Sequence[Any], tensors: Sequence[Any]) -> list[Step]:
-    """Returns the steps that assign a tensor to each cell.
-
-    Raises:
-        TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
-    """
-    if selection.current().may_keep_all(tensors):
-        return replacing(cells, tensors)
-    return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]

@@ -46,18 +46,6 @@ def is_elementwise(rule: Any) -> bool:
     return rule in _KERNELS
 
 
-class Planned(NamedTuple):
-    """What a rule computes in one step for parameters with equal numbers in their states.
-
-    Attributes:
-        update: the program, which computes the parameter and the tensors of its state, with its numbers.
-        state: the numbers in the state after the step by name, and None for its tensors.
-    """
-
-    update: Update
-    state: dict[str, Any]
-
-
 class _Known(NamedTuple):
     """A recording with what it depends on.
 
@@ -67,6 +55,7 @@ class _Known(NamedTuple):
         options: these options.
         given: the numbers that were given when it was made.
         recording: None if the rule has no program.
+        tensors: the names of the tensors in the state that it makes.
     """
 
     chosen: Callable[[Mapping[str, Any]], Any]
@@ -74,6 +63,7 @@ class _Known(NamedTuple):
     options: Any
     given: list[Any]
     recording: "Recording | None"
+    tensors: list[str]
 
     def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:
         """Returns whether it is that of these options and numbers."""
@@ -93,7 +83,7 @@ class Updates:
         self.rule, self._kernel = rule, _KERNELS.get(rule)
         self._known: dict[Any, _Known] = {}
 
-    def planned(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Planned | None:
+    def planned(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
         """Returns what the rule computes in a step; None if it has no program.
 
         Args:
@@ -110,7 +100,8 @@ class Updates:
         if known is None or not known.fits(hyper, given):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             found = recorder.recorded(self.rule, state, hyper)
-            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), given, found)
+            tensors = [] if found is None else [name for name, x in found.made.items() if x is None]
+            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), given, found, tensors)
         found = known.recording
         if found is None:
             return None
@@ -119,4 +110,4 @@ class Updates:
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
         after = {name: made[x] if x.__class__ is Number else x for name, x in found.made.items()}
-        return Planned(Update(found.program, made, self._kernel, hyper, numbers), after)
+        return Update(found.program, made, self._kernel, hyper, numbers, after, known.tensors)

@@ -31,6 +31,9 @@ WEAK = ("add", "subtract", "multiply", "divide")
 FUSED = ("add_multiple", "lerp", "addcmul", "addcdiv")
 """The ops that stand for several."""
 
+APART = ("sign",)
+"""The ops whose result does not take the memory of the operand: NumPy 2.4 would take ten times as long for it."""
+
 CHOICE = "where"
 """The op that gives its first or its second operand, if its number is true or false."""
 
@@ -189,7 +192,7 @@ class Memory:
 
     def overwrites(self, call: Call) -> bool:
         """Returns whether it can write it over one of its operands."""
-        return True
+        return call.function not in APART
 
 
 def reused(calls: Sequence[Call], inputs: int, held: Collection[int], memory: Memory) -> dict[int, int]:
@@ -339,9 +342,12 @@ class Program:
         return found
 
     @cached_property
-    def spaces(self) -> int:
-        """How many places for results between there are."""
-        return len({*self.scratch.values()})
+    def memory(self) -> list[list[int]]:
+        """The registers of the results between that have each place in memory."""
+        found: list[list[int]] = [[] for _ in {*self.scratch.values()}]
+        for register, place in self.scratch.items():
+            found[place].append(register)
+        return found
 
 
 class Update(NamedTuple):
@@ -353,6 +359,8 @@ class Update(NamedTuple):
         kernel: the name of the function that it computes, which a library may have a kernel for; "" if it has no name.
         options: the options of that function.
         state: the numbers in its state before, by name.
+        after: the numbers in its state after it by name, and None for the tensors.
+        tensors: the names of the tensors in its state after it.
     """
 
     program: Program
@@ -360,3 +368,9 @@ class Update(NamedTuple):
     kernel: str = ""
     options: Mapping[str, Any] = {}
     state: Mapping[str, Any] = {}
+    after: Mapping[str, Any] = {}
+    tensors: Sequence[str] = ()
+
+    def without_kernel(self) -> "Update":
+        """Returns the update for tensors that no kernel takes."""
+        return self._replace(kernel="") if self.kernel else self

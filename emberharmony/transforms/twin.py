@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from emberharmony.core.dispatch import Bound, Fast
 from emberharmony.core.registry import OpSpec
-from emberharmony.core.selection import _OVERRIDE
+from emberharmony.core.selection import _OVERRIDE, active
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.traced_tensor import TracedTensor
 from emberharmony.transforms.watchers import THREADS, WATCHER, Call, Pulled, tell, values_of, watchers, watchers_in
@@ -278,6 +278,10 @@ class Twin:
         """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
         computed = super().computed  # type: ignore[misc]
         return self._as_program(lambda: computed(update, columns), columns)
+
+    def evaluate(self, tensors: list[Any]) -> None:
+        """Computes tensors by an op, which watchers see."""
+        active().eval(tensors)
 
     def overwrites(self, update: Any) -> bool:
         """Returns False: watchers are given the results, and may keep the inputs."""

@@ -13,7 +13,6 @@ from emberharmony.backend.choice import use_backend
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import slow
 from emberharmony.core.errors import EmberError, ShapeError
-from emberharmony.transforms.program import Call, Number, Program, Register, Update
 
 SHAPES = [(), (1,), (3,), (0,), (3, 2), (1, 2), (3, 0), (0, 2), (80, 2)]
 
@@ -141,13 +140,9 @@ def test_the_peak_of_the_memory_stays_until_it_is_restarted() -> None:
 
 
 def test_a_program_computes_floats_of_the_usual_widths_alone() -> None:
-    first, second, multiple, found = map(Register, range(4))
-    calls = Call("multiply", (first, Number(0)), (multiple,)), Call("subtract", (second, multiple), (found,))
-    program = Program(2, calls, (found,), 1)
     with use_backend("numpy"):
         backend = op_globals.active().backend
-        for kind, written in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):
-            columns = [[np.ones(3, kind)], [np.full(3, 2, kind)]]
-            for compute in (backend.computed, backend.overwriting):
-                assert (compute(Update(program, [0.5]), columns) is not None) is written
-        assert backend.overwriting(Update(program, [0.5]), [[np.ma.ones(3)], [np.ones(3)]]) is None
+        for kind, taken in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):
+            assert backend.likeness([[np.ones(3, kind)], [np.full(3, 2, kind)]]).programs is taken
+        assert not backend.likeness([[np.ones(3, "f4")], [np.ones(3)]]).programs
+        assert not backend.likeness([[np.ma.ones(3)], [np.ones(3)]]).programs

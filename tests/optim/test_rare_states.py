@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Buffer, Parameter, errors, ops, optim
+from emberharmony import Parameter, errors, ops, optim
 from emberharmony.core.cells.cell import Cell
-from emberharmony.optim.parts import Rows
+from emberharmony.optim.parts import columned
 from tests.ops.trees import lists
 
 KINDS = [
@@ -36,34 +36,20 @@ def test_lbfgs_takes_a_parameter_without_elements(backend: str) -> None:
     assert tuple(cells[0].value.shape) == (0,)
 
 
-def test_the_states_of_rows_are_joined_if_they_are_alike(backend: str) -> None:
-    cells = [Parameter([1.0, 2.0]), Parameter([3.0, 4.0])]
-    shapes = [cell.value.shape for cell in cells]
-    rows = Rows(cells, [0, 1], shapes)
-
-    def joined(first: Any, second: Any) -> Any:
-        states = {cells[0]: first, cells[1]: second}
-        return rows.state({cell: state for cell, state in states.items() if state is not None}, None)
-
-    def entry(**found: Any) -> dict[str, Any]:
-        return {name: Buffer(x) if isinstance(x, list) else x for name, x in found.items()}
-
-    assert joined(None, None) == joined({}, {}) == {}
-    found = joined(entry(m=[1.0, 1.0], n=2), entry(m=[2.0, 2.0], n=2))
-    assert (lists(found["m"]), found["n"]) == ([[1.0, 1.0], [2.0, 2.0]], 2)
+def test_states_that_are_alike_become_columns() -> None:
+    one, other = object(), object()
+    assert columned([None, None]) is columned([None, {}]) is None
+    assert columned([{}, {}]) == {}
+    assert columned([{"m": one, "n": 2}, {"m": other, "n": 2}]) == {"m": [one, other], "n": 2}
     for pair in (
-        (None, {}),
-        ({}, entry(n=1)),
-        (None, entry(m=[1.0, 1.0])),
-        (entry(n=1), None),
-        (entry(n=1), entry(n=2)),
-        (entry(n=1), entry(n=1, k=1)),
-        (entry(n=1), entry(k=1)),
-        (entry(n=1), entry(n=[1.0, 1.0])),
-        (entry(n=[1.0, 1.0]), entry(n=1)),
-        (entry(m=[1.0]), entry(m=[1.0])),
+        ({}, {"n": 1}),
+        ({"n": 1}, {"n": 2}),
+        ({"n": 1}, {"n": 1, "k": 1}),
+        ({"n": 1}, {"k": 1}),
+        ({"n": 1}, {"n": one}),
+        ({"n": one}, {"n": 1}),
     ):
-        assert joined(*pair) is None, pair
+        assert columned(pair) is None, pair
 
 
 def test_names_count_only_if_each_parameter_has_one_of_its_own(backend: str) -> None:

@@ -189,6 +189,7 @@ def test_a_state_that_somebody_changed_is_used(change: str, backend: str, alone:
             else:
                 entry["momentum_buffer"].value = ops.ones((1,))
             found.append((trained(optimizer, rows_of()[2:4]), states_of(optimizer)))
+            assert optimizer.state[cells[2]]["step"] == (2 if change == "number" else 4)
     assert_same(*found)
 
 
@@ -305,6 +306,17 @@ def test_a_watcher_of_single_ops_sees_those_of_a_program(backend: str, alone: No
     assert "program" not in names
     assert {"sqrt", "divide"} <= {*names}
     assert log.calls("sqrt")
+
+
+def test_a_sign_is_not_written_over_its_operand(backend: str) -> None:
+    found = recorded(optim.Lion.rule, {"exp_avg": ops.ones(2)}, optim.Lion(lr=0.1, maximize=True).defaults)
+    assert found is not None
+    program = found.program
+    signs = [(i, call) for i, call in enumerate(program.calls) if call.function == "sign"]
+    assert signs
+    for i, call in signs:
+        assert program.scratch[call.results[0]] != program.scratch.get(call.args[0])
+        assert program.targets.get(i) != call.args[0]
 
 
 def test_numpy_computes_short_arrays_whole() -> None:

@@ -45,15 +45,16 @@ from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.special_ops import MLXSpecialOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
-from emberharmony.backend.mlx.tracing import is_nested
+from emberharmony.backend.mlx.tracing import LATER, is_nested
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
+from emberharmony.backend.steps import Likeness
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.transforms.program import Update
 
-_DTYPE = attrgetter("dtype")
+_DTYPE, _LOOKS = attrgetter("dtype"), attrgetter("shape", "dtype")
 
 
 class MLXBackend(
@@ -195,10 +196,8 @@ class MLXBackend(
         return len(update.program.calls) <= 2
 
     def computed(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors; None for traced tensors or several dtypes."""
-        tensors = [*chain.from_iterable(columns)]
-        alike = list(map(_DTYPE, tensors)).count(tensors[0].dtype) == len(tensors)
-        if not (alike and self.may_keep_all(tensors)):
+        """Returns what a program computes from lists of tensors; None while MLX differentiates."""
+        if is_nested():
             return None
         made = programs.computed(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
@@ -208,6 +207,20 @@ class MLXBackend(
             self.bound.eval(columns[0])
             programs.evaluated_in_parts(made, self.bound.eval)
         return made
+
+    def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
+        """Returns what is true of lists of tensors; programs take one dtype."""
+        tensors = [*chain.from_iterable(columns)]
+        known, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
+
+        def holds(*others: mx.array) -> bool:
+            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == known
+
+        return Likeness(holds, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+
+    def evaluate(self, tensors: list[mx.array]) -> None:
+        """Computes tensors, and the loss that the last `ops.backward` has left."""
+        LATER.evaluate(tensors)
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.

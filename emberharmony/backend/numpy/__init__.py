@@ -42,6 +42,7 @@ from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
+from emberharmony.backend.steps import Likeness
 from emberharmony.core import errors
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
@@ -55,7 +56,7 @@ else:
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
 
-_DTYPE, _FLAGS = attrgetter("dtype"), attrgetter("flags.num")
+_SHAPE, _DTYPE, _FLAGS = map(attrgetter, ("shape", "dtype", "flags.num"))
 _OWNING = {np.empty(shape).flags.num for shape in (1, (2, 2))}
 """The flags of arrays that own their memory, which is writable, aligned and in the order of C."""
 
@@ -206,8 +207,22 @@ class NumpyBackend(
         return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
 
     def computed(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]] | None:
-        """Returns what a program computes from lists of arrays; None if a tensor is traced or of another dtype."""
-        return programs.computed(update, columns) if _alike(columns) else None
+        """Returns what a program computes from lists of arrays."""
+        return programs.computed(update, columns)
+
+    def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
+        """Returns what is true of lists of arrays; programs take none that is traced, and one floating dtype."""
+        known = [*chain.from_iterable(columns)]
+        shapes, dtypes, kinds = list(map(_SHAPE, known)), list(map(_DTYPE, known)), {*map(type, known)}
+
+        def holds(*arrays: np.ndarray) -> bool:
+            same = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
+            return same and list(map(_DTYPE, arrays)) == dtypes
+
+        return Likeness(holds, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
+
+    def evaluate(self, tensors: list[np.ndarray]) -> None:
+        """Does nothing: all are computed."""
 
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
@@ -215,15 +230,15 @@ class NumpyBackend(
 
     def owns(self, tensors: Sequence[Any]) -> bool:
         """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
-        return {*map(type, tensors)} == {np.ndarray} and _OWNING.issuperset(map(_FLAGS, tensors))
+        return _OWNING.issuperset(map(_FLAGS, tensors))
 
     def overwrites(self, update: "Update") -> bool:
         """Returns whether functions of C can write the results of a program over its inputs."""
         return programs.overwrites(update.program)
 
     def overwriting(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> Any:
-        """Returns the calls that write the results of a program over its inputs; None if `computed` returns None."""
-        return programs.overwriting(update, columns) if _alike(columns) else None
+        """Returns the calls that write the results of a program over its inputs."""
+        return programs.overwriting(update, columns)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""
@@ -265,12 +280,6 @@ class NumpyBackend(
                     items = [self.wrap(item) for item in result]
                     return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
         return result
-
-
-def _alike(columns: Sequence[Sequence[np.ndarray]]) -> bool:
-    """Returns whether all are arrays of one floating dtype, and none is traced."""
-    kinds, dtypes = (map(found, chain.from_iterable(columns)) for found in (type, _DTYPE))
-    return {*kinds} == {np.ndarray} and len(found := {*dtypes}) == 1 and found.pop().char in "efd"
 
 
 BACKEND = NumpyBackend

@@ -4,8 +4,8 @@ import functools
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, repeat, starmap
-from operator import attrgetter, call
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,12 @@ _PYTHONS = ("maximum", "minimum", CHOICE)
 def computed(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]]:
     """Runs a program over lists of arrays; see `Backend.computed`."""
     program, dtype = update.program, columns[0][0].dtype
-    if max(map(_SIZE, columns[0])) <= BLOCK and min(map(_NDIM, columns[0])):
+    # AdamW for 102,400 elements takes 350 µs whole and 450 in blocks, for 250,000 it takes 1,030 and 960 (NumPy 2.4).
+    if max(map(_SIZE, columns[0])) <= 2 * BLOCK and min(map(_NDIM, columns[0])):
         run, numbers = _whole(program), [np.asarray(update.numbers[i], dtype) for i in program.numbers]
         return list(zip(*[run(row, numbers) for row in zip(*columns, strict=True)], strict=True))
     made = {x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs}
-    deque(starmap(call, _calls(update, columns, made, _moves(program))), 0)
+    deque(_rows(update, columns, made), 0)
     return [columns[x] if x < program.inputs else made[x] for x in program.outputs]
 
 
@@ -55,7 +56,7 @@ class NumpySource(Source):
 def _whole(program: Program) -> Callable[..., Any]:
     """Returns the function of arrays of one block and numbers that runs a program.
 
-    It takes 20 µs less for a small network than `_calls`, which prepares for many blocks.
+    It takes 20 µs less for a small network than `_rows`, which prepares for many blocks.
     """
     return written(program, _NATIVES.__getitem__, program.targets, NumpySource)
 
@@ -68,7 +69,7 @@ def overwrites(program: Program) -> bool:
 def overwriting(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Iterable[tuple[Any, ...]]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
     places = update.program.places or {}
-    return [list(_calls(update, columns, {x: columns[place] for x, place in places.items()}, _moves(update.program)))]
+    return [[(deque, _rows(update, columns, {x: columns[place] for x, place in places.items()}), 0)]]
 
 
 def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
@@ -83,27 +84,42 @@ def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     return found
 
 
-def _calls(
-    update: Update,
-    columns: Sequence[Sequence[np.ndarray]],
-    outputs: Mapping[int, Sequence[np.ndarray]],
-    moves: Callable[..., Any],
-) -> Iterable[tuple[Any, ...]]:
-    """Returns the calls that run a program over blocks of arrays, one after the other, and write into the outputs."""
+def _rows(
+    update: Update, columns: Sequence[Sequence[np.ndarray]], outputs: Mapping[int, Sequence[np.ndarray]]
+) -> Iterable[Any]:
+    """Returns an iterable that runs a program over blocks of arrays, one at each turn, and writes into the outputs.
+
+    Nothing but functions of C run in a turn. The ops are iterables themselves, which takes 82 µs for `p - lr * g` of
+    100 arrays of 1,024 elements; a list of 200 calls takes 113 (NumPy 2.4).
+    """
     program, dtype = update.program, columns[0][0].dtype
     registers: list[Any] = [*columns, *program.calls]
     for register, arrays in outputs.items():
         registers[register] = arrays
-    if max(map(_SIZE, columns[0])) > BLOCK:
+    shapes = list(map(_SHAPE, registers[0]))
+    kinds = {*shapes}
+    if max(map(math.prod, kinds)) > BLOCK:
         for register in (*range(program.inputs), *outputs):
             registers[register] = _in_blocks(registers[register])
-    shapes = list(map(_SHAPE, registers[0]))
-    memory = [np.empty(max(map(math.prod, shapes)), dtype) for _ in range(program.spaces)]
-    shaped = {shape: [x[: math.prod(shape)].reshape(shape) for x in memory] for shape in dict.fromkeys(shapes)}
-    for register, place in program.scratch.items():
-        registers[register] = [shaped[shape][place] for shape in shapes]
+        shapes = list(map(_SHAPE, registers[0]))
+        kinds = {*shapes}
+    longest = max(map(math.prod, kinds))
+    for scratch in program.memory:
+        found = np.empty(longest, dtype)
+        shaped = {shape: found[: math.prod(shape)].reshape(shape) for shape in kinds}
+        column = list(map(shaped.__getitem__, shapes))
+        for register in scratch:
+            registers[register] = column
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
-    return chain.from_iterable(map(moves, *registers))
+    # `zip` takes from the iterables in their order, so an op runs when those before it have run for the same block.
+    moves = [(_native(op), [registers[x] for x in (*used, to)]) for op, used, to in program.moves]
+    return zip(*[map(native, *operands) for native, operands in moves], strict=False)
+
+
+def _native(op: Any) -> Callable[..., Any]:
+    """Returns the function of an op, or of a function of NumPy, that takes the array to write into as its last one."""
+    found: Callable[..., Any] = _NATIVES.get(getattr(op, "__name__", op), op)
+    return found
 
 
 class Blocks:
@@ -115,7 +131,7 @@ class Blocks:
     """
 
     def __init__(self, program: Program, numbers: Sequence[Any]) -> None:
-        self._program, self._numbers, self._moves = program, numbers, _moves_of(program)
+        self._program, self._numbers = program, numbers
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
@@ -124,18 +140,5 @@ class Blocks:
         made = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
         outputs = {register: [array] for register, array in zip(program.outputs, made, strict=True)}
         columns = [[array] for array in arrays[: program.inputs]]
-        deque(starmap(call, _calls(update, columns, outputs, self._moves)), 0)
+        deque(_rows(update, columns, outputs), 0)
         return made
-
-
-def _moves_of(program: Program) -> Callable[..., Any]:
-    """Returns the function of all registers, with the numbers behind, that returns the calls of a program."""
-    count = program.inputs + len(program.calls) + len(program.numbers)
-    natives = {f"f{i}": _NATIVES.get(getattr(op, "__name__", op), op) for i, (op, _, _) in enumerate(program.moves)}
-    calls = [f"(f{i}, {', '.join(f'r{x}' for x in (*used, to))})" for i, (_, used, to) in enumerate(program.moves)]
-    names = ", ".join(f"r{i}" for i in range(count))
-    found: Callable[..., Any] = eval(f"lambda {names}: ({', '.join(calls)},)", natives)
-    return found
-
-
-_moves = functools.lru_cache(64)(_moves_of)

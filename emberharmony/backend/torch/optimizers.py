@@ -34,15 +34,9 @@ def have_kernels(columns: Columns) -> bool:
     )
 
 
-def written(update: Update, columns: Columns) -> Callable[[], Any] | None:
-    """Returns the call of a kernel that writes an update over lists of tensors; None if PyTorch has none."""
-    kernel = KERNELS.get(update.kernel)
-    return kernel(columns, update) if kernel is not None and have_kernels(columns) else None
-
-
 def computed(update: Update, columns: Columns) -> list[Sequence[torch.Tensor]] | None:
     """Returns what an update makes of lists of tensors; None if PyTorch has no kernel for it."""
-    if update.kernel not in KERNELS or not have_kernels(columns):
+    if update.kernel not in KERNELS:
         return None
     made = [list(map(torch.clone, column)) for column in columns[1:]]
     KERNELS[update.kernel]([columns[0], *made], update)()

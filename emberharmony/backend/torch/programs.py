@@ -76,7 +76,7 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
     program, numbers = _prepared(update, columns[0][0])
     places, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])
-    memory = [columns[0][0].new_empty(longest) for _ in range(program.spaces)]
+    memory = [columns[0][0].new_empty(longest) for _ in program.memory]
     calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)

@@ -9,7 +9,7 @@ older value. Each of two threads that use a cell on two backends thus gets an ex
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, repeat
 from typing import Any, NamedTuple, TypeVar
 
 from emberharmony.core import op_globals, selection
@@ -360,22 +360,20 @@ def without_grads(cells: "Iterable[Cell]") -> list[Step]:
     """Returns the steps that set the gradient of each cell to None."""
     if _WATCHES:
         return [cell.exchanging_grad(None) for cell in cells]
-    return [(setattr, cell, "_grad", None) for cell in cells]
+    return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))
 
 
 def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
-    """Returns the steps that assign a tensor to each cell; all tensors were computed together on the active backend.
+    """Returns the steps that assign a tensor of the active backend to each cell.
 
     Raises:
         HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
-        TracedTensorError: if the tensor is traced, or while a running transform holds the values of cells.
+        TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
     """
     home = selection.active().backend.home
-    first = cells[0].replacing(tensors[0])
-    if first[-1][0] is not tensors[0]:
-        tensors = list(map(home.backend.plain, tensors))
-    rest = zip(cells[1:], tensors[1:], strict=True)
-    return [first, *[(setattr, cell, "_held", (tensor, home)) for cell, tensor in rest]]
+    if _WATCHES or OPEN or not home.backend.may_keep_all(tensors):
+        return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
+    return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home))))
 
 
 def opened(bound: Any, values: Any) -> Any:
