@@ -10,7 +10,7 @@ from emberharmony.transforms.program import Number, Update
 
 if TYPE_CHECKING:
     from emberharmony.transforms import recorder
-    from emberharmony.transforms.recorder import Recording
+    from emberharmony.transforms.recorder import RuleProgram
 else:
     recorder = Deferred("emberharmony.transforms.recorder")
 
@@ -62,7 +62,7 @@ class _Known(NamedTuple):
     number: int
     options: Any
     given: list[Any]
-    recording: "Recording | None"
+    recording: "RuleProgram | None"
     tensors: list[str]
 
     def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:

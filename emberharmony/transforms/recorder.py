@@ -350,7 +350,7 @@ class _Scalar(_Recorded):
     __slots__ = ()
 
 
-class Recording(NamedTuple):
+class RuleProgram(NamedTuple):
     """What a function of tensors and of a mapping of tensors and numbers computes.
 
     Attributes:
@@ -366,7 +366,7 @@ class Recording(NamedTuple):
     given: list[str]
 
 
-def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any]) -> Recording | None:
+def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any]) -> RuleProgram | None:
     """Returns what a rule computes; None if it calls anything else than the ops that a program may have.
 
     If the rule reads numbers, as in an `if`, those of the state and the rate are constants of the program.
@@ -389,7 +389,7 @@ def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mappin
 
 def _recorded(
     rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], given: list[str]
-) -> Recording | None:
+) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
     record = _Calls(2 + len(names), len(given))
     found = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
@@ -411,4 +411,4 @@ def _recorded(
     if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
     program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
-    return Recording(program, record.compiled(), made, given)
+    return RuleProgram(program, record.compiled(), made, given)
