@@ -119,18 +119,17 @@ def gammainc(a: Operand, x: Operand) -> Tensor:
     The relative error is at most `16 + 4 abs(log(y))` units in the last place of the result `y`.
 
     Args:
-        a: the parameter, not negative; there is no gradient with respect to it.
+        a: the parameter, not negative. Derivatives by it exist up to the second.
         x: the upper limit of the integral, not negative.
 
     Raises:
         DTypeError: if an argument is complex.
-        UnsupportedOpError: if the gradient with respect to `a` is asked for.
 
     Example:
         >>> bool(ops.isclose(ops.gammainc(1.0, 2.0), 0.86466472))
         True
     """
-    return series.computed(special_integrals.gammainc, constant("a", a), x)
+    return series.computed(special_integrals.gammainc, a, x)
 
 
 @op(elementwise=True)
@@ -140,18 +139,17 @@ def gammaincc(a: Operand, x: Operand) -> Tensor:
     The relative error is at most `16 + 4 abs(log(y))` units in the last place of the result `y`.
 
     Args:
-        a: the parameter, not negative; there is no gradient with respect to it.
+        a: the parameter, not negative. Derivatives by it exist up to the second.
         x: the lower limit of the integral, not negative.
 
     Raises:
         DTypeError: if an argument is complex.
-        UnsupportedOpError: if the gradient with respect to `a` is asked for.
 
     Example:
         >>> bool(ops.isclose(ops.gammaincc(1.0, 2.0), 0.13533528))
         True
     """
-    return series.computed(special_integrals.gammaincc, constant("a", a), x)
+    return series.computed(special_integrals.gammaincc, a, x)
 
 
 @op(elementwise=True)
@@ -195,19 +193,18 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
     as large where b < 0.1 and `x` is close to 1.
 
     Args:
-        a: the first parameter, not negative; there is no gradient with respect to it.
-        b: the second parameter, not negative; there is no gradient with respect to it.
+        a: the first parameter, not negative. Derivatives by the parameters exist up to the second.
+        b: the second parameter, not negative.
         x: the upper limit of the integral, from 0 to 1.
 
     Raises:
         DTypeError: if an argument is complex.
-        UnsupportedOpError: if the gradient with respect to `a` or `b` is asked for.
 
     Example:
         >>> bool(ops.isclose(ops.betainc(2.0, 3.0, 0.5), 0.6875))
         True
     """
-    return series.computed(special_integrals.betainc, constant("a", a), constant("b", b), x)
+    return series.computed(special_integrals.betainc, a, b, x)
 
 
 @op(elementwise=True)

@@ -1,13 +1,18 @@
 """Rules of `ops/special.py`."""
 
+import functools
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
+from emberharmony.backend.shared import series, special_binding
+from emberharmony.backend.shared.special_derivatives import DERIVATIVES, INNER, refused
+from emberharmony.core import op_globals
 from emberharmony.ops.elementary import exp, i0, log, log1p
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import multiply, sign
+from emberharmony.ops.shape import broadcast_arrays
 from emberharmony.ops.special import (
     betaln,
     digamma,
@@ -21,10 +26,37 @@ from emberharmony.ops.special import (
     zeta,
 )
 from emberharmony.ops.transcendental import j0, j1
+from emberharmony.ops.transforms import custom_gradient
 from emberharmony.rules.math import alone
 
 T = Any
+
+
+def _inner(name: str, *arguments: T) -> T:
+    """Returns a function of `INNER`, which is no op, with its derivatives."""
+    return _derived(name)(*broadcast_arrays(*arguments))
+
+
+@functools.cache
+def _derived(name: str) -> Callable[..., T]:
+    def computed(*arguments: T) -> tuple[T, Callable[..., Any]]:
+        backend = op_globals.active().backend
+        own = getattr(backend, "inner_special", None)
+        if own is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
+            y = own(name, *arguments)
+        else:
+            y = series.computed(special_binding.function(name), *arguments)
+
+        def slopes(*known: T, upstream: T) -> tuple[T, ...]:
+            return tuple(rule(upstream, y, *known) for rule in map(_rule, DERIVATIVES[name]))
+
+        return y, slopes
+
+    return custom_gradient(computed)
+
+
 _OPS = types.SimpleNamespace(
+    **{name: partial(_inner, name) for name in INNER},
     betaln=betaln,
     digamma=digamma,
     erfcx=erfcx,
@@ -56,4 +88,6 @@ def _rule(derivative: Any) -> Callable[..., T]:
     return rule
 
 
-RULES: dict[str, Any] = {name: tuple(map(_rule, derivatives)) for name, derivatives in DERIVATIVES.items()}
+RULES: dict[str, Any] = {
+    name: tuple(map(_rule, derivatives)) for name, derivatives in DERIVATIVES.items() if name not in INNER
+}

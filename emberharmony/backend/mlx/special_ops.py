@@ -64,6 +64,12 @@ class MLXSpecialOps:
     to 2 times as long, and so do their gradients.
     """
 
+    @staticmethod
+    def inner_special(name: str, *tensors: mx.array) -> mx.array:
+        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        result: mx.array = getattr(_DERIVED, name)(*tensors)
+        return result
+
     gammaln = staticmethod(_op("gammaln"))
     digamma = staticmethod(_op("digamma"))
     polygamma = staticmethod(_op("polygamma"))
@@ -92,4 +98,6 @@ class MLXSpecialOps:
     j1 = staticmethod(_op("j1"))
 
 
-_DERIVED = smooth_namespace(MLXSpecialOps, mx, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)
+_DERIVED = smooth_namespace(
+    MLXSpecialOps, mx, _op, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0
+)

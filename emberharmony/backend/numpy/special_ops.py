@@ -97,6 +97,11 @@ class NumpySpecialOps:
     13 times for 100,000.
     """
 
+    @staticmethod
+    def inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
+        """Returns a derivative of `special_derivatives.INNER`."""
+        return _computed(name, np.broadcast_arrays(*tensors))
+
     gammaln = _special("gammaln", quick=_quick_gammaln)
     digamma = _special("digamma")
     polygamma = _special("polygamma", _TWO)

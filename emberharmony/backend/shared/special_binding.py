@@ -1,5 +1,6 @@
 """The parts of the special functions that are the same on libraries that bind `special` function by function."""
 
+import functools
 import math
 import types
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from emberharmony.backend.shared import (
     special_integrals,
     special_normal,
 )
-from emberharmony.backend.shared.special_derivatives import DERIVATIVES
+from emberharmony.backend.shared.special_derivatives import DERIVATIVES, INNER
+from emberharmony.backend.shared.special_duals import partial_of
 from emberharmony.core.options import constant
 
 _FUNCTIONS = ("abs", "cos", "exp", "expm1", "floor", "isnan", "log", "log1p", "sin", "sqrt", "sum", "where")
@@ -49,20 +51,27 @@ def namespace(
     return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
 
 
-def smooth_namespace(ops: type, library: Any, **others: Any) -> types.SimpleNamespace:
+def smooth_namespace(
+    ops: type, library: Any, inner: Callable[[str], Callable[..., Any]], **others: Any
+) -> types.SimpleNamespace:
     """Returns a namespace that the derivatives compute with.
 
     Args:
         ops: has the special functions, all of which can be differentiated.
         library: has functions with NumPy's names that can be differentiated.
+        inner: returns a function of `INNER` by its name.
         others: functions that replace those of the library, and `i0`.
     """
     functions = {name: getattr(library, name) for name in _SMOOTH if name not in others}
-    return types.SimpleNamespace(**{name: getattr(ops, name) for name in DERIVATIVES}, **functions, **others)
+    own = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
+    return types.SimpleNamespace(**own, **functions, **others)
 
 
 def function(name: str) -> Callable[..., Any]:
     """Returns the shared function of an op, called with a namespace and tensors."""
+    if name in INNER:
+        base, places = INNER[name]
+        return functools.reduce(partial_of, places, function(base))
     modules = (special, special_integrals, special_normal, special_exponential, special_bessel)
     found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found

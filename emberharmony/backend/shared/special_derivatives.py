@@ -1,4 +1,4 @@
-"""The derivatives of the special functions, for all backends: PyTorch and MLX use them natively, NumPy on the tape.
+"""The derivatives of the special functions: PyTorch, MLX and JAX use them natively, NumPy on the tape.
 
 Each function takes a namespace `s`, the arguments and the result. The namespace has the special functions, and
 functions with NumPy's names, all of which can be differentiated; so the derivatives of higher order need no rules.
@@ -74,14 +74,37 @@ def _log_ratio(s: Any, x: Any, y: Any) -> Any:
     return s.where(close, s.log1p(s.where(close, x - y, 0.0) / y), s.log(x / y))
 
 
+def _by_gamma(s: Any, a: Any, x: Any) -> Any:
+    """Returns the derivative of the logarithm of the density of `gammainc` by `a`."""
+    return s.log(x) - s.digamma(a)
+
+
+def _by_beta(s: Any, logarithm: Any, a: Any, total: Any) -> Any:
+    return logarithm - s.digamma(a) + s.digamma(total)
+
+
+INNER: dict[str, tuple[str, tuple[int, ...]]] = {
+    "gammainc_by_a": ("gammainc", (0,)),
+    "gammainc_by_aa": ("gammainc", (0, 0)),
+    "betainc_by_a": ("betainc", (0,)),
+    "betainc_by_b": ("betainc", (1,)),
+    "betainc_by_aa": ("betainc", (0, 0)),
+    "betainc_by_ab": ("betainc", (0, 1)),
+    "betainc_by_bb": ("betainc", (1, 1)),
+}
+"""Derivatives without a short formula, which are functions of their own.
+
+Each is named by a function and by the positions of the arguments that it is differentiated by.
+"""
+
 Derivative = Callable[..., Any]
 DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "gammaln": (lambda s, x, y: s.digamma(x),),
     "digamma": (lambda s, x, y: s.polygamma(s.full_like(x, 1.0), x),),
     "polygamma": ("n", lambda s, n, x, y: s.polygamma(n + 1.0, x)),
     "zeta": ("x", lambda s, x, q, y: s.zeta(x + 1.0, q) * -x),
-    "gammainc": ("a", lambda s, a, x, y: _gamma_density(s, a, x)),
-    "gammaincc": ("a", lambda s, a, x, y: -_gamma_density(s, a, x)),
+    "gammainc": (lambda s, a, x, y: s.gammainc_by_a(a, x), lambda s, a, x, y: _gamma_density(s, a, x)),
+    "gammaincc": (lambda s, a, x, y: -s.gammainc_by_a(a, x), lambda s, a, x, y: -_gamma_density(s, a, x)),
     "beta": (
         lambda s, a, b, y: y * (s.digamma(a) - s.digamma(a + b)),
         lambda s, a, b, y: y * (s.digamma(b) - s.digamma(a + b)),
@@ -90,7 +113,27 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
         lambda s, a, b, y: s.digamma(a) - s.digamma(a + b),
         lambda s, a, b, y: s.digamma(b) - s.digamma(a + b),
     ),
-    "betainc": ("a", "b", lambda s, a, b, x, y: _beta_density(s, a, b, x)),
+    "betainc": (
+        lambda s, a, b, x, y: s.betainc_by_a(a, b, x),
+        lambda s, a, b, x, y: s.betainc_by_b(a, b, x),
+        lambda s, a, b, x, y: _beta_density(s, a, b, x),
+    ),
+    "gammainc_by_a": (
+        lambda s, a, x, y: s.gammainc_by_aa(a, x),
+        lambda s, a, x, y: _gamma_density(s, a, x) * _by_gamma(s, a, x),
+    ),
+    "gammainc_by_aa": ("a", "x"),
+    "betainc_by_a": (
+        lambda s, a, b, x, y: s.betainc_by_aa(a, b, x),
+        lambda s, a, b, x, y: s.betainc_by_ab(a, b, x),
+        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _by_beta(s, s.log(x), a, a + b),
+    ),
+    "betainc_by_b": (
+        lambda s, a, b, x, y: s.betainc_by_ab(a, b, x),
+        lambda s, a, b, x, y: s.betainc_by_bb(a, b, x),
+        lambda s, a, b, x, y: _beta_density(s, a, b, x) * _by_beta(s, s.log1p(-x), b, a + b),
+    ),
+    **dict.fromkeys(("betainc_by_aa", "betainc_by_ab", "betainc_by_bb"), ("a", "b", "x")),
     "xlogy": (lambda s, x, y, z: _logarithm(s, s.log, x, y, 0.0), lambda s, x, y, z: _quotient(s, x, y)),
     "xlog1py": (lambda s, x, y, z: _logarithm(s, s.log1p, x, y, -1.0), lambda s, x, y, z: _quotient(s, x, y + 1.0)),
     "erfcx": (_erfcx,),

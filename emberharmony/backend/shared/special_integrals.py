@@ -305,19 +305,20 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
 
 
-def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
+def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any, rest: Any = None) -> Any:
     """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1.
 
-    The density is `z**p * (1 - z)**q / beta(p, q)`.
+    The density is `z**p * (1 - z)**q / beta(p, q)`, and the rest `1 - z`, where it is known with more digits.
     """
+    rest = 1.0 - z if rest is None else rest
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
-    odds = z / (1.0 - z)
+    odds = z / rest
     left = odds * q <= p
     apart = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
     left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
     left = (left & ~apart) | (~left & left_after_all)
     first, second = xp.where(left, p, q), xp.where(left, q, p)
-    x, y = xp.where(left, z, 1.0 - z), xp.where(left, 1.0 - z, z)
+    x, y = xp.where(left, z, rest), xp.where(left, rest, z)
     part = _beta_lower(xp, first, second, x, y, density)
     return xp.where(left, part, 1.0 - part)
 

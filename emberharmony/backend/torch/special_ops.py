@@ -241,6 +241,12 @@ class TorchSpecialOps:
     elements.
     """
 
+    @staticmethod
+    def inner_special(name: str, *tensors: torch.Tensor) -> torch.Tensor:
+        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        result: torch.Tensor = getattr(_DERIVED, name)(*tensors)
+        return result
+
     gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(_special, "gammaln")))
     digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(_special, "digamma")))
     polygamma = staticmethod(partial(_special, "polygamma"))
@@ -269,4 +275,4 @@ class TorchSpecialOps:
     j1 = staticmethod(partial(_special, "j1"))
 
 
-_DERIVED = smooth_namespace(TorchSpecialOps, torch, i0=TorchElementaryOps.i0)
+_DERIVED = smooth_namespace(TorchSpecialOps, torch, lambda name: partial(_special, name), i0=TorchElementaryOps.i0)
