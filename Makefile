@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models suite bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -102,6 +102,11 @@ models: $(STAMP)  ## Compare the models of examples/models and examples/pretrain
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/examples/pretrained.txt
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py tests/examples/test_pretrained.py
+
+BACKEND ?= mlx
+suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn or scipy, with BACKEND
+	$(if $(SUITE_PATH),$(BIN)/python -m pip install --quiet --requirement $(SUITE_PATH)/requirements.txt)
+	$(BIN)/python utils/suites $(SUITE) $(BACKEND) $(if $(SUITE_PATH),--path $(SUITE_PATH))
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls; then `performance`
 	$(BIN)/python benchmarks/dispatch.py

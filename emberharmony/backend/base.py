@@ -99,8 +99,13 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     """Whether tensors have memory that can be written to, and that slices of them share."""
     scalars_share_memory: ClassVar[bool] = False
     """Whether a tensor without axes that was read from another one shares its memory too."""
+    usual_float: ClassVar[str] = ""
+    """The default float of its array API namespace, where programs expect another one than that of `ops`."""
     view_test: ClassVar[str] = "False"
     """The expression of whether a native tensor `{0}` may lie in the memory of another one, for generated code."""
+    native_index: ClassVar[str] = ""
+    """The condition under which the library itself reads `x[key]` for an integer or slice of class `c` as `get_item`
+    does, or raises; for generated code."""
     join_thread: ClassVar[Any] = None
     """A function by which a thread may read what other threads compute later; None where nothing has to be done."""
     promotion: ClassVar[Promotion | None] = None

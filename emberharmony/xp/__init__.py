@@ -11,5 +11,6 @@
 
 from emberharmony.xp.array import ArrayBase as ArrayBase
 from emberharmony.xp.namespace import namespace as namespace
+from emberharmony.xp.scipy import enable_scipy as enable_scipy
 
-__all__ = ["ArrayBase", "namespace"]
+__all__ = ["ArrayBase", "enable_scipy", "namespace"]

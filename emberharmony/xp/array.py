@@ -14,6 +14,8 @@ from emberharmony.core.tracing import Standing, lost, require_untraced
 from emberharmony.xp.dtypes import Dtype
 from emberharmony.xp.views import LOCK, alone, called, value
 
+_CPU = 1
+"""The number of the host's memory in DLPack."""
 _TREES = ("Any", "tuple[Any, ...]", "Callable[..., Any]")
 
 
@@ -236,11 +238,23 @@ class ArrayBase(SharedMethods, Standing):
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
-        """Returns the array for a library that imports it by DLPack."""
+        """Returns the array for a library that imports it by DLPack.
+
+        Tensors that must not change are copied for a library on the host, which may write into what it gets.
+
+        Raises:
+            BufferError: if `copy` is False and a copy is necessary.
+        """
         self._read("DLPack")
-        tensor = self._kit.ops.copy(value(self)) if copy else self._given_out()
-        self._kit.ops.eval(tensor)
-        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        kit, tensor = self._kit, value(self)
+        given = {"max_version": max_version, "dl_device": dl_device}
+        if not kit.memory.shares and tensor.__dlpack_device__()[0] == _CPU:
+            if copy is False:
+                raise BufferError("the memory of a tensor that must not change is given to nobody else")
+            tensor = kit.ops.to_numpy(tensor).copy()
+        else:
+            given["stream"] = stream
+            tensor = kit.ops.copy(tensor) if copy else self._given_out()
         try:
             return tensor.__dlpack__(**{name: each for name, each in given.items() if each is not None})
         except TypeError:  # the library knows an older version of the protocol

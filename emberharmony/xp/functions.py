@@ -1,15 +1,19 @@
 """Functions of a namespace that are not made from an op alone: they make arrays of what is none, or return dtypes."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.core.errors import ArgumentError, BackendMismatchError
+from emberharmony.backend.host import numbers_to_host
+from emberharmony.core.errors import ArgumentError, BackendMismatchError, DTypeError
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
 from emberharmony.xp.views import alone, value
 
 Function = Callable[..., Any]
+_KINDS = {"real": "float", "complex": "complex"}
+"""By the words of the standard, the kinds of floating dtypes."""
 
 
 def asarray(kit: Any) -> Function:
@@ -35,13 +39,69 @@ def asarray(kit: Any) -> Function:
             raise BackendMismatchError(f"an array of {obj._kit.name!r} becomes one of {kit.name!r} by from_dlpack")
         if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
             raise ArgumentError("numbers and lists are copied, which copy=False refuses")
-        wanted = None if dtype is None else dtype_named(dtype).neutral
+        wanted = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
         made = kit.lift(kit.ops.convert_to_tensor(_data(obj), wanted, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
             made._links = alone(foreign=not kit.memory.shares)
         return made
 
     return asarray
+
+
+def _default(kit: Any, given: Any) -> Any:
+    """Returns the default dtype of the namespace for numbers of Python, and lists of nothing else; None for others."""
+    numbers = None if kit.float is None else numbers_to_host(given)
+    return None if numbers is None else kit.default_of({"f": "float", "c": "complex"}.get(numbers.dtype.kind, ""))
+
+
+def creating(kit: Any, function: Function) -> Function:
+    """Returns a function that makes arrays of numbers, with the default dtype of the namespace."""
+
+    @functools.wraps(function)
+    def create(*args: Any, **options: Any) -> Any:
+        made = function(*args, **options)
+        if options.get("dtype") is not None or any(hasattr(x, "dtype") for x in (*args, *options.values())):
+            return made
+        wanted = kit.default_of(made.dtype.neutral.kind)
+        return made if wanted in (None, made.dtype.neutral) else function(*args, **options | {"dtype": wanted})
+
+    return create
+
+
+def default_dtypes(kit: Any) -> Function:
+    """Returns the function `default_dtypes` of a backend."""
+
+    def default_dtypes(*, device: Any = None) -> dict[str, Dtype]:
+        """Returns the default dtypes, by the kinds of the standard."""
+        return dict(Info(kit).default_dtypes(device=device))
+
+    return default_dtypes
+
+
+def default_of(kind: str) -> Callable[[Any], Function]:
+    """Returns the maker of a function that returns a default dtype."""
+    return lambda kit: lambda: Info(kit).default_dtypes()[kind]
+
+
+def set_default_float(kit: Any) -> Function:
+    """Returns the function `set_default_float` of a backend."""
+
+    def set_default_float(dtype: Any) -> None:
+        """Makes a dtype the default float of this namespace alone; None makes it that of `ops`.
+
+        Arrays that are made of numbers of Python, and of nothing, take it.
+
+        Raises:
+            DTypeError: if it is no real floating dtype, or if the backend lacks it.
+        """
+        if dtype is not None:
+            chosen = dtype_named(dtype).neutral
+            kit.backend.dtypes.native(chosen)
+            if not chosen.is_floating:
+                raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype")
+        kit.float = None if dtype is None else chosen
+
+    return set_default_float
 
 
 def _data(given: Any) -> Any:
@@ -104,12 +164,12 @@ def isdtype(kit: Any) -> Function:
 
 def info(kit: Any) -> Function:
     """Returns the function `__array_namespace_info__` of a backend."""
-    return lambda: Info(kit.backend)
+    return lambda: Info(kit)
 
 
-def of_info(name: str) -> Callable[[Any], Function]:
-    """Returns the maker of a function that the inspection namespace has too."""
-    return lambda kit: lambda **options: getattr(Info(kit.backend), name)(**options)
+def capabilities(kit: Any) -> Function:
+    """Returns the function `capabilities` of a backend."""
+    return lambda: Info(kit).capabilities()
 
 
 class Devices(tuple[str, ...]):
@@ -127,6 +187,16 @@ class Devices(tuple[str, ...]):
 class Info(ArrayNamespaceInfo):
     """The inspection namespace of one backend."""
 
+    def __init__(self, kit: Any) -> None:
+        super().__init__(kit.backend)
+        self._kit = kit
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """Returns the default dtypes, by the kinds of the standard."""
+        found = super().default_dtypes(device=device)
+        own = {f"{word} floating": self._kit.default_of(kind) for word, kind in _KINDS.items()}
+        return found | {name: Dtype(dtype) for name, dtype in own.items() if dtype is not None}
+
     def _spelled(self, dtypes: dict[str, Any]) -> dict[str, Any]:
         return {name: Dtype(dtype) for name, dtype in dtypes.items()}
 
@@ -143,9 +213,12 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "__array_namespace_info__": info,
     "asarray": asarray,
     "astype": astype,
-    "capabilities": of_info("capabilities"),
-    "default_dtypes": of_info("default_dtypes"),
+    "capabilities": capabilities,
+    "default_complex": default_of("complex floating"),
+    "default_dtypes": default_dtypes,
+    "default_float": default_of("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
+    "set_default_float": set_default_float,
 }
 """By name, the makers of the functions of the main namespace."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from emberharmony.backend.discovery import load
 from emberharmony.core import selection
+from emberharmony.core.dtypes import DType, complex64, complex128
 from emberharmony.core.errors import BackendMismatchError
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 from emberharmony.core.tracing import TensorProxy
@@ -57,6 +58,7 @@ class Kit:
         self.name, self.module = name, module
         self.backend: Any = load(name)
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
+        self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
         self.writes = self.backend.shares_memory or self.backend.may_write()
         self.snapshots = self.backend.scalars_share_memory
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
@@ -115,6 +117,13 @@ class Kit:
     def traced(self, tensor: Any) -> bool:
         """Returns whether something stands for a tensor in the place of one."""
         return not isinstance(tensor, self.native)
+
+    def default_of(self, kind: str) -> DType | None:
+        """Returns the default dtype of the namespace for a kind of dtypes, if it has one of its own."""
+        if self.float is None or kind not in ("float", "complex"):
+            return None
+        wide = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
+        return self.float if kind == "float" else complex128 if wide else complex64
 
     @staticmethod
     def size(tensor: Any) -> int:

@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS, complete
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
-from emberharmony.xp.functions import MAKERS
+from emberharmony.xp.functions import MAKERS, creating
 from emberharmony.xp.kit import Kit
 from emberharmony.xp.transforms import on_trees
 from emberharmony.xp.views import LOCK
@@ -19,6 +19,7 @@ from emberharmony.xp.views import LOCK
 _PACKAGE = "emberharmony.xp"
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
 _SPACES: "dict[str, Namespace]" = {}
+_EXTENSIONS: "dict[str, Callable[[Namespace], Any]]" = {}
 
 
 class Namespace(ModuleType):
@@ -51,6 +52,8 @@ class Namespace(ModuleType):
         Raises:
             AttributeError: if there is none; the message has the nearest name.
         """
+        if name in _EXTENSIONS and not self._part:
+            return self.__dict__.setdefault(name, _EXTENSIONS[name](self))
         value = vars(self._source).get(name)
         unknown = name not in self._source.__all__ or name in _CHOOSERS
         if unknown or isinstance(value, DType):
@@ -75,7 +78,10 @@ class Namespace(ModuleType):
             return value if plain else on_trees(kit, value)
         if spec.takes_callable or spec.returns in ("Any", "Callable[..., Any]"):
             return on_trees(kit, value)
-        return source.function(kit, spec, self._part, name)
+        function = source.function(kit, spec, self._part, name)
+        makes = spec.category in ("creation", "fft") and any(p.role == "DTypeLike" for p in spec.parameters)
+        makes = makes and not spec.parameters[0].is_tensor
+        return creating(kit, function) if makes else function
 
     def __dir__(self) -> list[str]:
         return sorted([*self._names(), "Array"] if not self._part else self._names())
@@ -105,7 +111,7 @@ def namespace(backend: Any) -> Namespace:
         backend: the name of a backend, such as "mlx", or an array.
 
     Raises:
-        BackendNotFoundError: if there is no backend of this name.
+        BackendNotFoundError: if no backend has this name.
         BackendUnavailableError: if the library of the backend is not installed.
 
     Example:
@@ -127,3 +133,17 @@ def namespace(backend: Any) -> Namespace:
                 sys.modules[module] = found
                 setattr(sys.modules[_PACKAGE], backend, found)
     return found
+
+
+def extend(name: str, made: "Callable[[Namespace], Any] | None") -> None:
+    """Gives all namespaces an attribute, or takes it from them.
+
+    Args:
+        made: returns the attribute of a namespace; None takes it away.
+    """
+    with LOCK:
+        _EXTENSIONS.pop(name, None)
+        for space in _SPACES.values():
+            vars(space).pop(name, None)
+        if made is not None:
+            _EXTENSIONS[name] = made

@@ -56,14 +56,20 @@ def __r{name}__(self, other):
 """
 _IN_PLACE = """
 def __i{name}__(self, other):
-    with _LOCK:
-        r = self.__{name}__(other)
-        if r is NotImplemented: return r
-        v = r._v
-        if self._links is None and v.dtype == self._v.dtype and v.shape == self._v.shape:
-            self._v = v
+{guard}    with _LOCK:
+        if other.__class__ in _NUMBERS:
+            v = _op(self._v, other)
+            if self._links is None and v.dtype == self._v.dtype:
+                self._v = v
+                return self
         else:
-            _overwrite(self, v)
+            r = self.__{name}__(other)
+            if r is NotImplemented: return r
+            v = r._v
+            if self._links is None and v.dtype == self._v.dtype and v.shape == self._v.shape:
+                self._v = v
+                return self
+        _overwrite(self, v)
         return self
 """
 _ONE = """
@@ -79,12 +85,19 @@ def __getitem__(self, key):
         and key.stop.__class__ in _BOUNDS
         and key.step.__class__ in _BOUNDS
     ):
-        r = _new(_Array); r._v = v = _get(self._v, key)
+        r = _new(_Array)
+{read}        r._v = v
         if c is slice or v.ndim: _link(r, self, key)
         else: {scalar}
         return r
     return _picked(self, key)
 """
+_READ = """        if {native}:
+            try: v = self._v[key]
+            except Exception: v = _get(self._v, key)
+        else: v = _get(self._v, key)
+"""
+"""How a library reads an index itself; the op takes what it refuses, and raises the typed error."""
 _RESULTS = {
     "Tensor": "r = _new(_Array); r._v = v; r._links = None; return r",
     "DType": "return _dtype(v)",
@@ -112,7 +125,9 @@ def _method(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., 
     scalar = "_snapshot(r, self)" if kit.snapshots else "r._links = None"
     scope = dict(kit.scope, _op=getattr(kit.bound, op))
     before = set(scope)
-    exec(text.format(name=name, guard=_guarded(kit, "    "), scalar=scalar), scope)
+    native = kit.backend.native_index
+    read = _READ.format(native=native) if native else "        v = _get(self._v, key)\n"
+    exec(text.format(name=name, guard=_guarded(kit, "    "), scalar=scalar, read=read), scope)
     found = {method: scope[method] for method in scope.keys() - before - {"__builtins__"}}
     for method, function in found.items():
         function.__qualname__, function.__module__ = f"Array.{method}", kit.module

@@ -23,7 +23,7 @@ from emberharmony.core.tracing import Standing
 LOCK = threading.RLock()
 SNAPSHOT = object()
 """In the place of how a view is read: the array lies in the memory of another, but must not see its next write."""
-_FEW = 8
+_FEW = 16
 """How many views an array may have before those are forgotten that nobody holds."""
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 _NUMBERS = (bool, int, float, complex)
@@ -66,6 +66,20 @@ def alone(foreign: bool = False) -> Links:
     return made
 
 
+def links_of(array: Any) -> Any:
+    """Returns the `Links` of an array, or None; a view begins with the pair of its parent and how it is read."""
+    found = array._links
+    if found.__class__ is tuple:
+        with LOCK:
+            found = array._links
+            if found.__class__ is tuple:
+                parent, how = found
+                found = alone()
+                found.parent, found.how = parent, how
+                array._links = found
+    return found
+
+
 def value(array: Any) -> Any:
     """Returns the tensor of an array."""
     found = array._v
@@ -78,7 +92,7 @@ class Stale(Standing):
     __slots__ = ("array", "memory", "parent")
 
     def __init__(self, memory: "Memory", array: Any) -> None:
-        self.memory, self.parent, self.array = memory, array._links.parent, ref(array)
+        self.memory, self.parent, self.array = memory, links_of(array).parent, ref(array)
 
     def value(self) -> Any:
         """Returns the tensor, and puts it into the array."""
@@ -87,7 +101,7 @@ class Stale(Standing):
             # A transform may still hold this object while the array has its tensor already.
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
-            array._v = found = self.memory.read(value(self.parent), array._links.how)
+            array._v = found = self.memory.read(value(self.parent), links_of(array).how)
             return found
 
     def on(self, bound: Any) -> Any:
@@ -121,14 +135,16 @@ def _family(array: Any) -> Iterator[Any]:
     """Yields an array, then what it is a view of, up to the array that is no view."""
     while array is not None:
         yield array
-        array = array._links.parent if array._links is not None else None
+        links = links_of(array)
+        array = None if links is None else links.parent
 
 
 def _living(parent: Any) -> Iterator[Any]:
     """Yields the views of an array that somebody holds; a snapshot that got memory of its own is none any more."""
-    for reference in tuple(parent._links.views):
+    for reference in tuple(links_of(parent).views):
         array = reference()
-        if array is not None and array._links is not None and array._links.parent is parent:
+        links = None if array is None else links_of(array)
+        if links is not None and links.parent is parent:
             yield array
 
 
@@ -142,20 +158,25 @@ class Memory:
     def link(self, view: Any, parent: Any, how: Any) -> None:
         """Makes an array a view of another."""
         links = parent._links
-        if links is None:
-            with LOCK:
-                links = parent._links
-                if links is None:
-                    links = parent._links = alone()
-        elif links.how is SNAPSHOT:
+        if links.__class__ is not Links:
+            links = self._rooted(parent)
+        if links.how is SNAPSHOT:
             links = self._parted(parent)
             view._v = self.read(parent._v, how)
-        made = _new(Links)
-        made.parent, made.how, made.views, made.most, made.foreign = parent, how, [], _FEW, False
-        view._links = made
-        links.views.append(ref(view))
-        if len(links.views) > links.most:
+        view._links = parent, how
+        views = links.views
+        views.append(ref(view))
+        if len(views) > links.most:
             self._forget(links)
+
+    @staticmethod
+    def _rooted(array: Any) -> Links:
+        """Returns the links of an array, which it gets if it has none."""
+        with LOCK:
+            found: Links | None = links_of(array)
+            if found is None:
+                found = array._links = alone()
+        return found
 
     @staticmethod
     def _forget(links: Links) -> None:
@@ -168,8 +189,9 @@ class Memory:
 
     def snapshot(self, array: Any, parent: Any) -> None:
         """Keeps an array, which lies in the memory of another, as it is when the other is written to."""
-        root = next(each for each in _family(parent) if each._links is None or each._links.parent is None)
-        self.link(array, root, SNAPSHOT)
+        if parent._links.__class__ is tuple or (parent._links is not None and parent._links.parent is not None):
+            *_, parent = _family(parent)
+        self.link(array, parent, SNAPSHOT)
 
     def _parted(self, array: Any) -> Links:
         """Gives a snapshot memory of its own."""
@@ -198,9 +220,10 @@ class Memory:
 
     def write(self, array: Any, key: Any, given: Any) -> None:
         """Writes into an array; the caller holds the lock."""
-        if array._links is not None and array._links.how is SNAPSHOT:
-            self._parted(array)
-        links, old = array._links, value(array)
+        links = links_of(array)
+        if links is not None and links.how is SNAPSHOT:
+            links = self._parted(array)
+        old = value(array)
         new = self._fitting(given, old)
         if self.shares and self._is_plain(array, old, new):
             if links is not None:
@@ -231,7 +254,8 @@ class Memory:
         if tuple(new.shape) != tuple(old.shape):
             raise ValueError(f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old.shape)}")
         new = self._cast(self._fitting(new, old), old)
-        if array._links is None or array._links.how is SNAPSHOT:
+        links = links_of(array)
+        if links is None or links.how is SNAPSHOT:
             array._v, array._links = new, None
         elif self.shares and self._is_plain(array, old, new):
             self._detach(array)
@@ -242,21 +266,21 @@ class Memory:
     def _is_plain(self, array: Any, old: Any, new: Any) -> bool:
         """Returns whether a write may go into memory: if that is the array's own, and nothing records it."""
         tensors = [old] if new.__class__ in _NUMBERS else [old, new]
-        links = array._links
+        links = links_of(array)
         while links is not None:
             if links.foreign:
                 return False
             if links.parent is None:
                 break
             tensors.append(links.parent._v)
-            links = links.parent._links
+            links = links_of(links.parent)
         return not any(map(self.kit.traced, tensors)) and self.backend.may_write(*tensors)
 
     def _detach(self, array: Any) -> None:
         """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
         *_, root = _family(array)
         for each in _living(root):
-            if each._links.how is SNAPSHOT:
+            if links_of(each).how is SNAPSHOT:
                 each._v, each._links = self.ops.copy(value(each)), None
 
     def _update(self, array: Any, new: Any) -> None:
@@ -264,16 +288,16 @@ class Memory:
         array._v = new
         fresh = list(_family(array))
         for view, parent in itertools.pairwise(fresh):
-            parent._v = self._restored(value(parent), view._links.how, view._v)
+            parent._v = self._restored(value(parent), links_of(view).how, view._v)
         root = fresh[-1]
         if self.shares:  # the views have to lie in the new memory, which later writes go into
             fresh = [root]
         if root._links is not None:
-            root._links.foreign = False
+            links_of(root).foreign = False
             waiting = [root]
             while waiting:
                 for each in _living(waiting.pop()):
-                    if each._v.__class__ is Stale or each._links.how is SNAPSHOT:
+                    if each._v.__class__ is Stale or links_of(each).how is SNAPSHOT:
                         continue
                     if all(each is not kept for kept in fresh):
                         each._v = Stale(self, each)

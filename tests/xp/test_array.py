@@ -235,4 +235,4 @@ def test_a_number_is_not_taken_out_of_a_differentiated_function(xp: Any) -> None
 
 
 def test_the_repr_names_dtype_and_backend(xp: Any, backend: str) -> None:
-    assert repr(xp.ones(2)) == f"Array([1., 1.], dtype=float32, backend={backend!r})"
+    assert repr(xp.ones(2, dtype=xp.float32)) == f"Array([1., 1.], dtype=float32, backend={backend!r})"

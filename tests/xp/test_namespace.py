@@ -13,7 +13,7 @@ import pytest
 from emberharmony import ops
 from emberharmony import xp as package
 from emberharmony.core.dtypes import ALL
-from emberharmony.errors import BackendNotFoundError
+from emberharmony.errors import BackendNotFoundError, DTypeError
 
 
 def test_a_namespace_is_a_module_that_is_imported_and_pickled(xp: Any, backend: str) -> None:
@@ -77,7 +77,7 @@ def test_functions_on_dtypes(xp: Any) -> None:
 def test_the_inspection_of_the_standard(xp: Any) -> None:
     info = xp.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"] is True
-    assert info.default_dtypes()["real floating"] is xp.float32
+    assert info.default_dtypes()["real floating"] is xp.asarray(1.0).dtype
     assert info.dtypes(kind="bool") == {"bool": xp.bool}
     devices = info.devices()
     assert isinstance(devices, tuple)
@@ -114,3 +114,30 @@ def test_what_is_given_without_a_copy_is_the_memory(xp: Any, backend: str) -> No
     assert xp.asarray(x) is x
     assert xp.asarray(x, copy=True) is not x
     assert xp.asarray([1, x[0]]).tolist() == [1.0, 2.0]
+
+
+def test_each_namespace_has_a_default_float(xp: Any, backend: str) -> None:
+    usual = xp.default_float()
+    assert usual is (xp.float64 if backend == "numpy" else xp.float32)
+    try:
+        for dtype in (xp.float64, xp.float32):
+            xp.set_default_float(dtype)
+            made = (
+                xp.zeros(2),
+                xp.zeros(2, dtype=None),
+                xp.asarray([1.0, 2]),
+                xp.full((2,), 0.5),
+                xp.linspace(0, 1, 3),
+                xp.arange(0.0, 1.0, 0.3),
+            )
+            assert {x.dtype for x in made} == {dtype}
+            assert xp.linspace(0, 1, 4)[1] == 1 / 3 or dtype is xp.float32
+            assert xp.asarray([1, 2]).dtype is xp.arange(3).dtype is xp.full((2,), 1).dtype is xp.int64
+            assert xp.asarray(np.float32(1.0)).dtype is xp.full((1,), xp.ones((), dtype=xp.float32)).dtype is xp.float32
+            assert xp.default_dtypes()["real floating"] is dtype
+            assert xp.asarray(1j).dtype is xp.default_complex()
+        assert ops.default_float() == "float32"
+        with pytest.raises(DTypeError):
+            xp.set_default_float(xp.int8)
+    finally:
+        xp.set_default_float(usual)

@@ -129,6 +129,7 @@ class MLXBackend(
         """The version of MLX."""
         return str(mx.__version__)  # type: ignore[attr-defined]
 
+    native_index = "c is slice and key.step is None"
     join_thread = staticmethod(join_thread)
 
     def may_write(self, *tensors: mx.array) -> bool:

@@ -150,6 +150,8 @@ class NumpyBackend(
         return indices if isinstance(indices, np.ndarray) else None
 
     shares_memory = True
+    usual_float = "float64"
+    native_index = "c is slice"
     view_test = "{0}.base is not None"
 
     @staticmethod

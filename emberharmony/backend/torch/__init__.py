@@ -195,6 +195,7 @@ class TorchBackend(
         return converted
 
     shares_memory = scalars_share_memory = True
+    native_index = "True"
     view_test = "{0}._is_view()"
 
     @staticmethod

@@ -1,0 +1,77 @@
+"""SciPy's special functions for arrays of the namespaces: computed by the ops, on the device, and differentiable.
+
+Without this SciPy computes them by NumPy in float64 and on the host, and refuses arrays that are differentiated. SciPy
+(1.17) asks a namespace for `special`, in anticipation of an extension of the standard.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
+from emberharmony.xp.array import ArrayBase
+from emberharmony.xp.namespace import Namespace, extend
+
+_NAMES = {"expit": "sigmoid", "psi": "digamma"}
+"""The ops by SciPy's names for them, where these differ."""
+_NEEDS = {"betainc": "stdtr"}
+"""Ops that SciPy builds others of, in a way that is imprecise in float32, unless there is an op for these too."""
+_LEFT = frozenset(("polygamma",))
+"""Ops that lose digits where SciPy does not: high orders at negative arguments."""
+_DISPATCH = "scipy.special._support_alternative_backends"
+
+
+class Special(ModuleType):
+    """The special functions of one namespace by SciPy's names; missing ones are computed by SciPy itself."""
+
+    def __init__(self, space: Namespace) -> None:
+        super().__init__(f"{space.__name__}.special", __doc__)
+        self._space = space
+        self.__dict__["__getattr__"] = self._first_use
+
+    def _first_use(self, name: str) -> Any:
+        spec = op_of(name)
+        if spec is None:
+            raise AttributeError(f"{self.__name__} has no {name!r}: SciPy computes it by NumPy", name=name)
+        return self.__dict__.setdefault(name, _function(self._space, name, spec))
+
+
+def op_of(name: str) -> OpSpec | None:
+    """Returns the op that computes a special function, or None."""
+    complete()
+    name = _NAMES.get(name, name)
+    spec = OPS.get(ALIASES.get(name, name))
+    elementwise = spec is not None and all(p.is_tensor and not p.keyword_only for p in spec.parameters)
+    return spec if elementwise and name not in _LEFT and _NEEDS.get(name, name) in OPS else None
+
+
+def _function(space: Namespace, name: str, spec: OpSpec) -> Callable[..., Any]:
+    function = getattr(space, spec.name)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        arrays = [x if isinstance(x, ArrayBase) else space.asarray(x) for x in args]
+        dtype = space.result_type(*arrays, 1.0)
+        return function(*(space.astype(x, dtype, copy=False) for x in arrays))
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def enable_scipy(enabled: bool = True) -> None:
+    """Lets the functions of `scipy.special` compute arrays of the namespaces by ops; False ends it.
+
+    SciPy dispatches on arrays only if the environment variable SCIPY_ARRAY_API is 1 before it is imported. The results
+    have the dtype of the arguments, where those that NumPy computes are rounded from float64.
+
+    Raises:
+        ImportError: if SciPy is missing, or no longer dispatches as version 1.17 does.
+    """
+    dispatch = importlib.import_module(_DISPATCH)
+    cached = getattr(getattr(dispatch, "_FuncInfo", None), "_wrapper_for", None)
+    if cached is None or not hasattr(cached, "cache_clear"):
+        raise ImportError("this version of SciPy finds special functions in another way: report it to EmberHarmony")
+    extend("special", Special if enabled else None)
+    cached.cache_clear()
