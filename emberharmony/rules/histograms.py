@@ -1,4 +1,7 @@
-"""Rules of `ops/histograms.py`."""
+"""Rules of `ops/histograms.py`.
+
+The bodies compute on the host, where the tape cannot follow.
+"""
 
 import math
 from typing import Any

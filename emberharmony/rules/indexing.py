@@ -1,4 +1,7 @@
-"""Rules of `ops/indexing.py`."""
+"""Rules of `ops/indexing.py`.
+
+The gradients of the bodies take 1.5 to 4.3 times as long, for few elements.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,8 @@
-"""Rules of `ops/math.py`."""
+"""Rules of `ops/math.py`.
+
+The gradients of the bodies take 1.1 to 4.2 times as long, for few elements. The second derivative of that of `hypot` is
+wrong.
+"""
 
 from collections.abc import Callable
 from typing import Any

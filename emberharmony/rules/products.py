@@ -1,4 +1,7 @@
-"""Rules of `ops/products.py`."""
+"""Rules of `ops/products.py`.
+
+The gradient of the body of `einsum` takes 1.1 to 3 times as long, for few elements.
+"""
 
 import math
 from typing import Any

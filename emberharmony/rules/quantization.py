@@ -1,7 +1,7 @@
 """Rules of `ops/quantization.py`.
 
-The product is a composite, which needs no rule. It has one because the tape would otherwise keep the values of each
-matrix until the gradients are computed.
+The product is a composite, which needs no rule. It has one because with the body alone the tape would keep the values
+of each matrix until the gradients are computed.
 """
 
 import math

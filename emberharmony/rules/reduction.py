@@ -1,4 +1,8 @@
-"""Rules of `ops/reduction.py`."""
+"""Rules of `ops/reduction.py`.
+
+The gradients of the bodies take 1.5 to 80 times as long, for few elements. That of `std` is NaN where all elements are
+equal.
+"""
 
 import math
 from typing import Any

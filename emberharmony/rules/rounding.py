@@ -1,4 +1,7 @@
-"""Rules of `ops/rounding.py`."""
+"""Rules of `ops/rounding.py`.
+
+The gradients of the bodies take 1.3 to 4.5 times as long, for few elements; the body of `nextafter` reads values.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Rules of `ops/segments.py`."""
+"""Rules of `ops/segments.py`.
+
+The gradients of the bodies take 1.4 to 4.3 times as long, for few elements.
+"""
 
 from typing import Any
 

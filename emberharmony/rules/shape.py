@@ -1,4 +1,7 @@
-"""Rules of `ops/shape.py`."""
+"""Rules of `ops/shape.py`.
+
+The gradients of the bodies take 1.1 to 14 times as long, for few elements.
+"""
 
 import math
 from itertools import accumulate, pairwise

@@ -1,4 +1,7 @@
-"""Rules of `ops/sorting.py`."""
+"""Rules of `ops/sorting.py`.
+
+The gradients of the bodies take 1.3 to 1.8 times as long, for few elements.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""Rules of `ops/special.py`."""
+"""Rules of `ops/special.py`.
+
+The gradients of the bodies take 2 to 37 times as long, for few elements, and keep up to 37 times the memory; those of
+`betainc` and `erfcx` are NaN at some places.
+"""
 
 import functools
 import types

@@ -1,12 +1,15 @@
 """Backends say what their own definitions have over the bodies of ops."""
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emberharmony import rules
 from emberharmony.backend import base
 from emberharmony.core.registry import OPS, complete
 
@@ -97,6 +100,26 @@ def test_each_definition_of_an_op_with_a_body_says_why() -> None:
     found = {str(path.relative_to(FOLDER)): list(Source(path).without_reason()) for path in sources()}
     missing = [f"{path}: {', '.join(names)}" for path, names in found.items() if names]
     assert not missing, "\n".join([WAY_OUT, *missing])
+
+
+def ruled(path: Path) -> set[str]:
+    """Returns the ops that a module of `rules` has gradient rules, or batching rules, of."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if path.parent.name == "batching":
+        called = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "batches"]
+        return {argument.value for call in called for argument in call.args if isinstance(argument, ast.Constant)}
+    own: dict[str, Any] = getattr(importlib.import_module(f"emberharmony.rules.{path.stem}"), "RULES", {})
+    return set() if own is rules.RULES else set(own)
+
+
+def test_the_rules_of_ops_with_bodies_say_why() -> None:
+    complete()
+    found: dict[str, set[str]] = {}
+    for path in Path(rules.__file__).parent.rglob("[a-z]*.py"):
+        composites = {op for op in ruled(path) if OPS[op].composite}
+        if composites and not REASON.search(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""):
+            found[path.name] = composites
+    assert not found, f"say in the docstring of the module what the rules have over the bodies, or delete them: {found}"
 
 
 @pytest.mark.parametrize(

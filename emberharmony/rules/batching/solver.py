@@ -1,4 +1,7 @@
-"""Batching rules of `ops/solver.py`."""
+"""Batching rules of `ops/solver.py`.
+
+The bodies take 1.2 to 24 times as long under `vmap`, for few elements.
+"""
 
 from typing import Any
 
