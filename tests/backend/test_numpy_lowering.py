@@ -207,17 +207,6 @@ def shared(results: Any) -> list[bool]:
     return [np.may_share_memory(x, y) for i, x in enumerate(leaves) for y in leaves[:i]]
 
 
-def test_the_dtype_of_a_constant_is_the_default_of_each_call() -> None:
-    compiled, x = ops.compile(lambda x: ops.concatenate([x, ops.zeros(2)])), f(3)
-    assert [compiled(x).dtype for _ in range(3)] == [np.float32] * 3
-    ops.set_default_float("float64")
-    try:
-        assert [compiled(x).dtype for _ in range(3)] == [np.float64] * 3
-    finally:
-        ops.set_default_float("float32")
-    assert compiled(x).dtype == np.float32
-
-
 @pytest.mark.parametrize(
     "chosen",
     [

@@ -158,6 +158,18 @@ def test_a_long_function_is_compiled_or_runs_as_it_is(quick: str, monkeypatch: p
     assert [lists(compiled(ops.asarray(1.0))) for _ in range(3)] == [436.0] * 3
 
 
+def test_a_constant_of_a_compiled_function_has_the_default_dtype_of_each_call(quick: str) -> None:
+    compiled, x = ops.compile(lambda x: (ops.add(x, 1.0), ops.zeros(2))), ops.ones(2)
+    wide = "float16" if quick == "mlx" else "float64"
+    for default in ("float32", wide, "float32"):
+        ops.set_default_float(default)
+        try:
+            found = [ops.dtype(compiled(x)[1]).name for _ in range(3)]
+        finally:
+            ops.set_default_float("float32")
+        assert found == [default] * 3
+
+
 @pytest.mark.parametrize("values", [{"a": 1, "b": [2, 3]}, [1, {2: 3}], {4, 5}])
 def test_a_compiled_function_takes_unhashable_constants(values: Any, quick: str) -> None:
     class Options:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from emberharmony.core.cells.blocks import ReadFromOutside, differentiated
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.dtypes import default_float
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
@@ -62,7 +63,7 @@ class Compiled:
             return self._fn(*args, **kwargs)
         array = self.compiler.array
         try:
-            key = hashable(structure), *(_kind(leaf, array) for leaf in leaves)
+            key = default_float(), hashable(structure), *(_kind(leaf, array) for leaf in leaves)
             if key not in self._made:
                 self._made[key] = _Graph(self._fn, leaves, structure, self.compiler)
         except TypeError:  # a leaf or static value that is not hashable cannot be part of the key

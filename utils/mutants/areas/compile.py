@@ -23,7 +23,7 @@ MUTANTS = [
         function="_Program.fits",
         original="self._float is default_float() and self._fits(leaves)",
         replacement="self._fits(leaves)",
-        tests=(f"{LOWERED} -k default_of", COMPILED),
+        tests=(f"tests/transforms/test_rare_uses.py -k default {NUMPY}",),
         why="a program keeps the default dtype with which it was recorded",
     ),
     Mutant(
@@ -169,6 +169,15 @@ MUTANTS = [
         replacement="leaf",
         tests=(f"{OPS} -k zeros {NUMPY}", f"{OPS} -k zeros {MLX}", COMPILED),
         why="a function that was compiled for 0.0 runs for -0.0",
+    ),
+    Mutant(
+        name="default-dtype-of-a-graph",
+        module="emberharmony/backend/shared/compilation.py",
+        function="Compiled.__call__",
+        original="(default_float(), hashable(structure), *(_kind(leaf, array) for leaf in leaves))",
+        replacement="(hashable(structure), *(_kind(leaf, array) for leaf in leaves))",
+        tests=(f"tests/transforms/test_rare_uses.py -k default {MLX}",),
+        why="a function that MLX or JAX has compiled keeps the default dtype of its first call",
     ),
     Mutant(
         name="cells-that-changed",
