@@ -11,7 +11,7 @@ from emberharmony.core.namespace import VERSIONS
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, lost, require_untraced
-from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.dtypes import Dtype, dtype_named
 from emberharmony.xp.views import LOCK, alone, called, value
 
 _CPU = 1
@@ -121,6 +121,15 @@ class ArrayBase(SharedMethods, Standing):
     def astype(self, dtype: Any, /, *, copy: bool = True) -> Any:
         """Returns the array in another dtype."""
         return self._kit.namespace.astype(self, dtype, copy=copy)
+
+    def view(self, dtype: Any) -> Any:
+        """Returns the bits of the elements as elements of another dtype; complex numbers become pairs of real ones."""
+        wanted, space = dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype), self._kit.namespace
+        if wanted == self.dtype:
+            return self[...]
+        if wanted.itemsize * 2 == self.itemsize and (wanted.kind, self.dtype.kind) == ("f", "c"):
+            return space.reshape(space.view_as_real(self), (*self.shape[:-1], -1))  # has a derivative
+        return space.view(self, wanted)
 
     def copy(self) -> Any:
         """Returns an array of the same values with memory of its own."""
@@ -240,17 +249,13 @@ class ArrayBase(SharedMethods, Standing):
     ) -> Any:
         """Returns the array for a library that imports it by DLPack.
 
-        Tensors that must not change are copied for a library on the host, which may write into what it gets.
-
-        Raises:
-            BufferError: if `copy` is False and a copy is necessary.
+        Tensors that must not change are copied for a library on the host, which may write into what it gets, unless
+        `copy` is False.
         """
         self._read("DLPack")
         kit, tensor = self._kit, value(self)
         given = {"max_version": max_version, "dl_device": dl_device}
-        if not kit.memory.shares and tensor.__dlpack_device__()[0] == _CPU:
-            if copy is False:
-                raise BufferError("the memory of a tensor that must not change is given to nobody else")
+        if not kit.memory.shares and copy is not False and tensor.__dlpack_device__()[0] == _CPU:
             tensor = kit.ops.to_numpy(tensor).copy()
         else:
             given["stream"] = stream

@@ -231,6 +231,10 @@ class Kit:
     def picked(self, array: Any, key: Any) -> Any:
         """Returns the elements of an array at a key of any form: a view if the key has only integers and slices."""
         key = self.low(key)
+        if self.is_tensor(key) and 0 in key.shape and self.backend.kinds[key.dtype] == "bool":
+            rest = array.shape[len(key.shape) :]
+            if all(k in (n, 0) for k, n in zip(key.shape, array.shape, strict=False)):
+                return self.lift(self.ops.zeros((0, *rest), dtype=value(array).dtype))
         made = self.lift(self.ops.get_item(value(array), key))
         parts = key if key.__class__ is tuple else (key,)
         if all(part.__class__ in _BASIC for part in parts):

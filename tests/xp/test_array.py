@@ -104,6 +104,10 @@ def test_methods_that_other_arrays_have(xp: Any) -> None:
     assert x.astype(xp.int32).dtype == xp.int32
     assert x.ravel().shape == x.flatten().shape == (6,)
     assert x.copy() is not x
+    assert x.view(xp.uint32).dtype is xp.uint32
+    pairs = xp.asarray([1 + 2j, 3 + 4j], dtype=xp.complex64)
+    assert pairs.view(xp.float32).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert pairs.view(np.complex64).dtype is xp.complex64
 
 
 def test_an_array_of_one_element_becomes_a_number(xp: Any) -> None:
@@ -154,6 +158,7 @@ def test_masks_and_arrays_of_indices(xp: Any) -> None:
     assert x[x > 2.5].tolist() == A[A > 2.5].tolist()
     assert x[xp.asarray([1, 0])].tolist() == A[[1, 0]].tolist()
     assert x[np.int64(1)].tolist() == A[1].tolist()
+    assert x[xp.zeros((0,), dtype=xp.bool)].shape == A[np.zeros(0, bool)].shape == (0, 3)
     x[x > 2.5] = 0.0
     assert x.tolist() == np.where(A > 2.5, 0, A).tolist()
     x[xp.asarray([1, 0]), 0] = xp.asarray([7.0, 8.0])
