@@ -80,11 +80,12 @@ def array_api_type(
     native = {each: getattr(xp, each) for each in ALL if hasattr(xp, each)} if dtypes is None else dict(dtypes)
     table = NativeDTypes(name, {as_dtype(each): dtype for each, dtype in native.items()})
     library = Library(name, xp, table)
-    attributes: dict[str, Any] = {}
-    for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
-        attributes |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
-    attributes |= _bind_tensors(library, tensor_type) | _bind_shapes(library)
-    attributes |= {"name": name, "tensor_type": tensor_type, "dtypes": table, "library": library}
+    attributes = standard_ops(library, tensor_type) | {
+        "name": name,
+        "tensor_type": tensor_type,
+        "dtypes": table,
+        "library": library,
+    }
     attributes |= {"promotion": library.promotion}
     extras = extras or {}
     if {"standard_uniform", "standard_normal"} & extras.keys():
@@ -103,6 +104,14 @@ def array_api_type(
         missing.__set_name__(made, op)
         setattr(made, op, missing)
     return made
+
+
+def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
+    """Returns the ops that a namespace has functions for, as attributes of a class."""
+    found: dict[str, Any] = {}
+    for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
+        found |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
+    return found | _bind_tensors(library, tensor_type) | _bind_shapes(library)
 
 
 def reading() -> set[str]:

@@ -22,6 +22,7 @@ class StandardBackend(Backend):
     library: ClassVar[Library]
     promotion: ClassVar[Promotion]
     boolean_keys = False
+    wraps = True
     errors = (
         (Exception, "singular|positive.definite", LinAlgError),
         (Exception, "(must|should) match|expanded size", ShapeError),
@@ -49,6 +50,15 @@ class StandardBackend(Backend):
             DTypeError: if the library does not have the dtype.
         """
         return self.library.from_host(array)
+
+    def wrap(self, result: Any) -> Any:
+        """Returns NumPy scalars as tensors, in tuples too; some libraries give them in place of tensors without axes."""
+        if isinstance(result, np.generic):
+            return self.library.xp.asarray(result)
+        if isinstance(result, (tuple, list)) and any(isinstance(item, np.generic) for item in result):
+            items = [self.wrap(item) for item in result]
+            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.
