@@ -4,12 +4,13 @@ All are functions of tensors of one dtype, see `Promotion.whole`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from emberharmony.backend.arrayapi.library import Definitions, Library
+from emberharmony.backend.arrayapi.library import Definitions, Library, program
 from emberharmony.backend.promote import direct
 from emberharmony.core.registry import OPS, OpSpec
 
+F = TypeVar("F", bound=Callable[..., Any])
 Function = Callable[..., Any]
 _FLOATING = ("float", "complex")
 _PLAIN = (
@@ -25,11 +26,20 @@ What other functions of the name of an op do is not specified: NumPy's `deg2rad`
 """
 
 
+def for_floats(definition: F) -> F:
+    """Marks a definition that gives, for floats, what the function of the namespace gives."""
+    definition.for_floats = True  # type: ignore[attr-defined]
+    return definition
+
+
 def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
     takes, gives = spec.facts.takes, spec.facts.gives
+    unary = spec.declared.__code__.co_argcount == 1
+    if library.takes_all:
+        return native if unary and spec.facts.refuses and gives != "float" else direct(native)
     if gives == "float":
-        return direct(native) if spec.declared.__code__.co_argcount == 1 else native
+        return direct(native) if unary else native
     if takes == "real numeric":
         return _dividing(library, native)
     return _ordering(library, native) if takes == "real" else native
@@ -64,20 +74,82 @@ def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     natives = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
     found = {op: _for_all(library, native, OPS[op]) for op, native in natives.items()}
-    return found | _Elementwise(library).bound()
+    wider = _Wider(library).bound()
+    if library.takes_all:
+        wider = {op: direct(library.function(op)) for op in wider}
+    return found | wider | _Elementwise(library).bound()
 
 
-class _Elementwise(Definitions):
-    """The ops that need more than a cast.
+class _Bound(Definitions):
+    """Definitions of which dispatch calls the namespace's function itself for floats, where they say so."""
 
-    A function of the standard is one call of the library; the bodies need several.
-    """
+    def bound(self) -> dict[str, Function]:
+        """Returns the definitions of the ops that the namespace has functions for."""
+        found = super().bound()
+        plain = [op for op, own in found.items() if hasattr(own, "for_floats")]
+        whole = {op: direct(self._library.function(op), found[op], when=self._library.floating) for op in plain}
+        return found | whole
+
+
+class _Wider(_Bound):
+    """The ops whose functions the standard leaves open for booleans or integers."""
 
     def add(self, a: Any, b: Any) -> Any:
         return self._xp.logical_or(a, b) if self._library.kind(a) == "bool" else self._xp.add(a, b)
 
     def multiply(self, a: Any, b: Any) -> Any:
         return self._xp.logical_and(a, b) if self._library.kind(a) == "bool" else self._xp.multiply(a, b)
+
+    @for_floats
+    def absolute(self, x: Any) -> Any:
+        return x if self._library.kind(x) == "bool" else self._xp.abs(x)
+
+    @for_floats
+    def sign(self, x: Any) -> Any:
+        return x if self._library.kind(x) == "bool" else self._xp.sign(x)
+
+    @for_floats
+    def square(self, x: Any) -> Any:
+        return x if self._library.kind(x) == "bool" else self._xp.square(x)
+
+    def _tested(self, x: Any, native: Function, otherwise: bool) -> Any:
+        if self._library.kind(x) in _FLOATING:
+            return native(x)
+        return self._xp.full(tuple(x.shape), otherwise, dtype=self._library.dtypes["bool"])
+
+    @for_floats
+    def isnan(self, x: Any) -> Any:
+        return self._tested(x, self._xp.isnan, False)
+
+    @for_floats
+    def isinf(self, x: Any) -> Any:
+        return self._tested(x, self._xp.isinf, False)
+
+    @for_floats
+    def isfinite(self, x: Any) -> Any:
+        return self._tested(x, self._xp.isfinite, True)
+
+    def _truths(self, native: Function, *operands: Any) -> Any:
+        return native(*(self._library.cast(x, self._library.dtypes["bool"]) for x in operands))
+
+    def logical_and(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_and, x1, x2)
+
+    def logical_or(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_or, x1, x2)
+
+    def logical_xor(self, x1: Any, x2: Any) -> Any:
+        return self._truths(self._xp.logical_xor, x1, x2)
+
+    def logical_not(self, x: Any) -> Any:
+        return self._truths(self._xp.logical_not, x)
+
+
+class _Elementwise(_Bound):
+    """The other ops that need more than a cast.
+
+    A function of the standard is one call of the library; the bodies need several.
+    """
 
     def power(self, a: Any, b: Any) -> Any:
         xp, library = self._xp, self._library
@@ -101,44 +173,7 @@ class _Elementwise(Definitions):
         infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
         return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
 
-    def absolute(self, x: Any) -> Any:
-        return x if self._library.kind(x) == "bool" else self._xp.abs(x)
-
-    def sign(self, x: Any) -> Any:
-        return x if self._library.kind(x) == "bool" else self._xp.sign(x)
-
-    def square(self, x: Any) -> Any:
-        return x if self._library.kind(x) == "bool" else self._xp.square(x)
-
-    def _tested(self, x: Any, native: Function, otherwise: bool) -> Any:
-        if self._library.kind(x) in _FLOATING:
-            return native(x)
-        return self._xp.full(tuple(x.shape), otherwise, dtype=self._library.dtypes["bool"])
-
-    def isnan(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isnan, False)
-
-    def isinf(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isinf, False)
-
-    def isfinite(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isfinite, True)
-
-    def _truths(self, native: Function, *operands: Any) -> Any:
-        return native(*(self._library.cast(x, self._library.dtypes["bool"]) for x in operands))
-
-    def logical_and(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_and, x1, x2)
-
-    def logical_or(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_or, x1, x2)
-
-    def logical_xor(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_xor, x1, x2)
-
-    def logical_not(self, x: Any) -> Any:
-        return self._truths(self._xp.logical_not, x)
-
+    @program("native", "left")
     def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
@@ -159,15 +194,19 @@ class _Elementwise(Definitions):
     def _kept(self, x: Any, native: Function) -> Any:
         return native(x) if self._library.kind(x) in _FLOATING else x
 
+    @for_floats
     def floor(self, x: Any) -> Any:
         return self._kept(x, self._xp.floor)
 
+    @for_floats
     def ceil(self, x: Any) -> Any:
         return self._kept(x, self._xp.ceil)
 
+    @for_floats
     def trunc(self, x: Any) -> Any:
         return self._kept(x, self._xp.trunc)
 
+    @for_floats
     def signbit(self, x: Any) -> Any:
         kind = self._library.kind(x)
         if kind == "float":
@@ -185,6 +224,7 @@ class _Elementwise(Definitions):
     def conj(self, x: Any) -> Any:
         return self._library.function("conj")(x) if self._library.kind(x) == "complex" else x
 
+    @for_floats
     def expm1(self, x: Any) -> Any:
         xp = self._xp
         near = xp.expm1(x)
@@ -194,6 +234,7 @@ class _Elementwise(Definitions):
         zero = self._library.number(0, x)
         return xp.add(xp.where(xp.isfinite(x), near, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
 
+    @for_floats
     def log1p(self, x: Any) -> Any:
         xp = self._xp
         if self._library.kind(x) != "complex":

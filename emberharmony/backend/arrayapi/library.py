@@ -1,7 +1,7 @@
 """A namespace of the array API standard with what all definitions over it need: casts, promotion, and its functions."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,16 @@ from emberharmony.core.dtypes import NativeDTypes, bfloat16
 from emberharmony.core.registry import OPS
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def program(*static: str) -> Callable[[F], F]:
+    """Returns a decorator of a method of `Definitions` that computes with tensors alone; see `Library.program`."""
+
+    def decorated(definition: F) -> F:
+        definition.static = static  # type: ignore[attr-defined]
+        return definition
+
+    return decorated
 
 
 def needing(function: str) -> Callable[[F], F]:
@@ -30,12 +40,18 @@ class Library:
         name: of the backend.
         xp: the namespace.
         dtypes: its dtypes.
+        promotion: the promotion rules of the backend; by default those that hold for any namespace.
     """
 
-    def __init__(self, name: str, xp: Any, dtypes: NativeDTypes) -> None:
+    takes_all: ClassVar[bool] = False
+    """Whether functions take each dtype that the ops take, and not only those that the standard names."""
+    floating: ClassVar[str] = "{0}.dtype == native_float32"
+    """The condition under which dispatch may call a function that is defined for floats."""
+
+    def __init__(self, name: str, xp: Any, dtypes: NativeDTypes, promotion: Promotion | None = None) -> None:
         self.name, self.xp, self.dtypes = name, xp, dtypes
         self.title = getattr(xp, "__name__", name)
-        self.promotion = Promotion(
+        self.promotion = promotion or Promotion(
             dtypes,
             self.cast,
             lambda number, dtype: self.xp.asarray(number, dtype=dtype),
@@ -44,6 +60,15 @@ class Library:
             inexact="{0}.dtype == native_float32",
             weak_inexact="",
         )
+
+    def program(self, function: F, *static: str) -> F:
+        """Returns a function of tensors as the library runs it best, here as it is; others compile it.
+
+        Args:
+            function: the function.
+            static: the names of its arguments that are no tensors.
+        """
+        return function
 
     def function(self, op: str) -> Any:
         """Returns the function of the namespace that computes an op; None if it has none.
@@ -111,6 +136,10 @@ class Library:
         """Returns half precision as float32; other tensors unchanged."""
         return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
 
+    def adding(self, x: Any, count: int) -> Any:
+        """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits that others keep."""
+        return self.widened(x)
+
     def double(self, x: Any) -> Any:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
         kind = self.kind(x)
@@ -128,6 +157,9 @@ class Definitions:
 
     def __init__(self, library: Library) -> None:
         self._library, self._xp = library, library.xp
+        for name, method in vars(type(self)).items():
+            if hasattr(method, "static"):
+                setattr(self, name, library.program(getattr(self, name), *method.static))
 
     def bound(self) -> dict[str, Callable[..., Any]]:
         """Returns the definitions of the ops that the namespace has functions for."""

@@ -1,9 +1,10 @@
 """Reductions, products and sorting, over a namespace of the standard."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, needing
+from emberharmony.backend.arrayapi.library import Definitions, Library, needing, program
 from emberharmony.backend.promote import nonempty, normalized, remaining, single
 from emberharmony.backend.shared.products import check_factors
 from emberharmony.core.options import without_axes
@@ -27,38 +28,42 @@ class _Reductions(Definitions):
         super().__init__(library)
         self._promotion = library.promotion
 
-    def _summable(self, x: Any, dtype: Any) -> tuple[Any, Any]:
-        """Returns a tensor in the dtype that its sum is computed in, and the dtype of the sum."""
+    def _summable(self, x: Any, dtype: Any) -> Any:
+        """Returns a tensor in the dtype of its sum."""
         library = self._library
-        if dtype is not None:
-            return library.cast(x, dtype), dtype
         kind = library.kind(x)
-        if kind in ("float", "complex"):
-            return x, x.dtype
-        wanted = library.dtypes["uint64" if kind == "unsigned" else "int64"]
-        return library.astype(x, wanted), wanted
+        if dtype is None and kind not in ("float", "complex"):
+            dtype = library.dtypes["uint64" if kind == "unsigned" else "int64"]
+        return x if dtype is None else library.cast(x, dtype)
 
     def _axes(self, x: Any, axis: Any) -> Any:
         return normalized(axis, len(x.shape))
 
     def _truth(self, x: Any) -> Any:
         """Returns booleans as small integers, which the standard adds up and orders; other tensors unchanged."""
-        return self._library.astype(x, self._library.dtypes["uint8"]) if self._library.kind(x) == "bool" else x
+        library = self._library
+        open_to = library.takes_all or library.kind(x) != "bool"
+        return x if open_to else library.astype(x, library.dtypes["uint8"])
 
-    def _folded(self, native: Function, wide: Function, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
-        x, wanted = self._summable(x, dtype)
-        axes = self._axes(x, axis)
+    @program("axes", "keepdims")
+    def _added(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         if self._library.kind(x) == "bool":  # asked for by its dtype
-            extreme = self._xp.any if native is self._xp.sum else self._xp.all
-            return extreme(x, axis=axes, keepdims=keepdims)
-        x = wide(x)
-        return self._library.cast(native(x, axis=axes, keepdims=keepdims, dtype=x.dtype), wanted)
+            return self._xp.any(x, axis=axes, keepdims=keepdims)
+        wide = self._library.adding(x, math.prod(x.shape[a] for a in axes))
+        return self._library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
+
+    @program("axes", "keepdims")
+    def _multiplied(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+        if self._library.kind(x) == "bool":
+            return self._xp.all(x, axis=axes, keepdims=keepdims)
+        wide = self._library.double(x)
+        return self._library.cast(self._xp.prod(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._folded(self._xp.sum, self._library.widened, x, axis, keepdims, dtype)
+        return self._added(self._summable(x, dtype), axes=self._axes(x, axis), keepdims=bool(keepdims))
 
     def prod(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._folded(self._xp.prod, self._library.double, x, axis, keepdims, dtype)
+        return self._multiplied(self._summable(x, dtype), axes=self._axes(x, axis), keepdims=bool(keepdims))
 
     def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
         library, xp = self._library, self._xp
@@ -81,13 +86,14 @@ class _Reductions(Definitions):
     def min(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
         return self._extreme("min", x, axis, keepdims, initial)
 
+    def _tested(self, x: Any) -> Any:
+        return x if self._library.takes_all else self._library.cast(x, self._library.dtypes["bool"])
+
     def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        truth = self._library.cast(x, self._library.dtypes["bool"])
-        return self._xp.any(truth, axis=self._axes(x, axis), keepdims=keepdims)
+        return self._xp.any(self._tested(x), axis=self._axes(x, axis), keepdims=keepdims)
 
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        truth = self._library.cast(x, self._library.dtypes["bool"])
-        return self._xp.all(truth, axis=self._axes(x, axis), keepdims=keepdims)
+        return self._xp.all(self._tested(x), axis=self._axes(x, axis), keepdims=keepdims)
 
     def _place(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
@@ -105,11 +111,13 @@ class _Reductions(Definitions):
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        axis = single(axis, len(x.shape))
-        x, wanted = self._summable(x, dtype)
+        return self._running(self._summable(x, dtype), native=native, axis=single(axis, len(x.shape)))
+
+    @program("native", "axis")
+    def _running(self, x: Any, native: Function, axis: int) -> Any:
         library = self._library
-        x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
-        return library.cast(native(x, axis=axis, dtype=x.dtype), wanted)
+        wide = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
+        return library.cast(native(wide, axis=axis, dtype=wide.dtype), x.dtype)
 
     @needing("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
@@ -125,14 +133,18 @@ class _Reductions(Definitions):
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         axis = single(axis, max(len(x.shape), 1))
-        integer = library.dtypes["int64"]
-        if not x.shape:
-            return xp.zeros((), dtype=integer)
+        if not math.prod(x.shape) or not x.shape:
+            return xp.zeros(tuple(x.shape), dtype=library.dtypes["int64"])
+        return self._ordered(x, axis=axis, descending=bool(descending))
+
+    @program("axis", "descending")
+    def _ordered(self, x: Any, axis: int, descending: bool) -> Any:
+        xp, library = self._xp, self._library
         x = self._truth(x)
         if descending:
             # The standard leaves the place of NaN open; the order of these numbers has it last.
             x = xp.negative(x) if library.kind(x) == "float" else xp.bitwise_invert(x)
-        return library.astype(xp.argsort(x, axis=axis, stable=True), integer)
+        return library.astype(xp.argsort(x, axis=axis, stable=True), library.dtypes["int64"])
 
     def matmul(self, x1: Any, x2: Any) -> Any:
         library = self._library

@@ -52,7 +52,7 @@ class StandardBackend(Backend):
         return self.library.from_host(array)
 
     def wrap(self, result: Any) -> Any:
-        """Returns NumPy scalars as tensors, in tuples too; some libraries give them in place of tensors without axes."""
+        """Returns NumPy scalars, which some libraries give for tensors without axes, as tensors; in tuples too."""
         if isinstance(result, np.generic):
             return self.library.xp.asarray(result)
         if isinstance(result, (tuple, list)) and any(isinstance(item, np.generic) for item in result):

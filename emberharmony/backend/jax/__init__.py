@@ -11,7 +11,6 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
 from emberharmony.backend.jax import programs
 from emberharmony.backend.jax.activation_ops import JAXActivationOps
-from emberharmony.backend.jax.bitwise_ops import JAXBitwiseOps
 from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
 from emberharmony.backend.jax.creation_ops import JAXCreationOps
@@ -34,6 +33,7 @@ from emberharmony.backend.jax.shape_ops import JAXShapeOps
 from emberharmony.backend.jax.solver_ops import JAXSolverOps
 from emberharmony.backend.jax.sorting_ops import JAXSortingOps
 from emberharmony.backend.jax.special_ops import JAXSpecialOps
+from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
 from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
@@ -58,7 +58,6 @@ class JAXBackend(
     JAXReductionOps,
     JAXHistogramsOps,
     JAXComparisonOps,
-    JAXBitwiseOps,
     JAXCreationOps,
     JAXShapeOps,
     JAXTensorOps,
@@ -75,6 +74,7 @@ class JAXBackend(
     JAXTransformsOps,
     JAXFusedOps,
     JAXProbes,
+    JAXStandardOps,  # type: ignore[misc]
     Backend,
 ):
     """JAX: tensors are `jax.Array`, also the tracers inside of its transforms; a program is compiled for each shape."""

@@ -1,11 +1,10 @@
-"""Comparisons and logic, on JAX."""
+"""Comparisons of whole tensors, on JAX."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program, promotion
-from emberharmony.backend.promote import direct
 
 
 @program("equal_nan")
@@ -26,19 +25,6 @@ class JAXComparisonOps:
     The body of `isclose` takes 6 times as long, for few elements, because each of its steps is a program of XLA.
     """
 
-    equal = direct(jnp.equal)
-    not_equal = direct(jnp.not_equal)
-    less = direct(jnp.less)
-    less_equal = direct(jnp.less_equal)
-    greater = direct(jnp.greater)
-    greater_equal = direct(jnp.greater_equal)
-    logical_and = direct(jnp.logical_and)
-    logical_or = direct(jnp.logical_or)
-    logical_xor = direct(jnp.logical_xor)
-    logical_not = direct(jnp.logical_not)
-    isnan = direct(jnp.isnan)
-    isinf = direct(jnp.isinf)
-    isfinite = direct(jnp.isfinite)
     isclose = staticmethod(_close)
 
     @staticmethod

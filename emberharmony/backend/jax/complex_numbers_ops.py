@@ -36,18 +36,6 @@ class JAXComplexNumbersOps:
     """
 
     @staticmethod
-    def real(x: jax.Array) -> jax.Array:
-        return jnp.real(x) if is_complex(x) else x
-
-    @staticmethod
-    def imag(x: jax.Array) -> jax.Array:
-        return jnp.imag(x) if is_complex(x) else jnp.zeros_like(x)
-
-    @staticmethod
-    def conj(x: jax.Array) -> jax.Array:
-        return jnp.conjugate(x) if is_complex(x) else x
-
-    @staticmethod
     def view_as_complex(x: jax.Array) -> jax.Array:
         promotion.refuse(x, ("complex",))
         check_parts(x.shape)

@@ -15,6 +15,8 @@ from emberharmony.core.dtypes import NativeDTypes
 from emberharmony.core.errors import BackendUnavailableError, DTypeError
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FEW = 64
+"""Up to this number of terms float32 adds accurately in any order; XLA adds one term after the other on the CPU."""
 
 
 def program(*static: str) -> Callable[[F], F]:
@@ -113,6 +115,13 @@ def is_complex(x: Any) -> bool:
 def widened(x: jax.Array) -> jax.Array:
     """Returns half precision as float32, other tensors unchanged."""
     return lax.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize == 2 and is_float(x) else x
+
+
+def adding(x: jax.Array, count: int) -> jax.Array:
+    """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits."""
+    if is_float(x) and x.dtype.itemsize <= 4:
+        return x.astype(jnp.float64 if count > _FEW else jnp.float32)
+    return x.astype(jnp.complex128) if is_complex(x) and count > _FEW else x
 
 
 def in_single(native: Native) -> Native:

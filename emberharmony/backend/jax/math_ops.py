@@ -226,10 +226,6 @@ class JAXMathOps:
 
     convert: Any
 
-    add = direct(jnp.add)
-    subtract = direct(jnp.subtract)
-    multiply = direct(jnp.multiply)
-    divide = direct(jnp.true_divide)
     divide_no_nan = staticmethod(_divide_no_nan)
     floor_divide = staticmethod(_floor_divide)
     mod = staticmethod(_mod)
@@ -240,7 +236,6 @@ class JAXMathOps:
     minimum = direct(_chosen(jnp.minimum, jnp.less), guard=_REAL)
     heaviside = staticmethod(_heaviside)
     gcd = staticmethod(_gcd)
-    reciprocal = direct(jnp.reciprocal)
     sqrt = direct(jnp.sqrt, jax.jit(_sqrt), when=_REAL)
     rsqrt = direct(jax.jit(lambda x: jnp.reciprocal(_sqrt(x))))
     square = direct(jnp.square, _square, when=_REAL)

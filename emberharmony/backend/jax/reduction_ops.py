@@ -1,7 +1,6 @@
 """Reductions and cumulative ops, on JAX; half precision is combined in float32."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,56 +8,26 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import cast, is_complex, is_float, kind_of, program, promotion, widened
-from emberharmony.backend.promote import along, nonempty, normalized, remaining
+from emberharmony.backend.jax.dtypes import adding, is_complex, is_float, program, promotion, widened
+from emberharmony.backend.promote import along, normalized
 from emberharmony.core.options import is_number, without_axes
 
 _COMPLEX = ("complex",)
-_WIDE = {"bool": np.dtype(np.int64), "signed": np.dtype(np.int64), "unsigned": np.dtype(np.uint64)}
-_FEW = 64
-"""Up to this number of terms float32 adds accurately in any order; XLA adds one term after the other on the CPU."""
-
-
-def _summable(x: jax.Array, dtype: Any) -> jax.Array:
-    """Returns a tensor in the dtype of its sum or product; as in the array API, a given dtype is cast to first."""
-    return cast(x, _WIDE.get(kind_of(x), x.dtype) if dtype is None else dtype)
 
 
 def _count(x: jax.Array, axes: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axes)
 
 
-def _adding(x: jax.Array, count: int) -> jax.Array:
-    """Returns a tensor in a dtype in which a sum of so many terms loses no digits."""
-    if is_float(x) and x.dtype.itemsize <= 4:
-        return x.astype(jnp.float64 if count > _FEW else jnp.float32)
-    return x.astype(jnp.complex128) if is_complex(x) and count > _FEW else x
-
-
-@program("axes", "keepdims")
-def _added(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    return jnp.sum(_adding(x, _count(x, axes)), axes, keepdims=keepdims).astype(x.dtype)
-
-
 @program("axes", "keepdims")
 def _averaged(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
     count = _count(x, axes)
-    total = jnp.sum(_adding(x, count), axes, keepdims=keepdims)
+    total = jnp.sum(adding(x, count), axes, keepdims=keepdims)
     return (total / count if count else total * math.nan).astype(x.dtype)
-
-
-def _sum(x: jax.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> jax.Array:
-    x, axes = _summable(x, dtype), normalized(axis, x.ndim)
-    return _added(x, axes, bool(keepdims)) if axes else x
 
 
 def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
     return _averaged(promotion.floats(x), normalized(axis, x.ndim), bool(keepdims))
-
-
-@program("axes", "keepdims")
-def _product(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    return jnp.prod(widened(x), axes, keepdims=keepdims).astype(x.dtype)
 
 
 @program("axes", "keepdims")
@@ -92,52 +61,6 @@ def _real_dtype(x: jax.Array) -> Any:
     return np.dtype(f"float{x.dtype.itemsize * 4}") if is_complex(x) else x.dtype
 
 
-def _extreme(native: Callable[..., jax.Array], pair: Callable[..., jax.Array]) -> Any:
-    def extreme(x: jax.Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> jax.Array:
-        promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
-        bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
-        if not x.size:
-            if bound is None:
-                nonempty(x.shape, axes)
-            left = remaining(x.shape, axes, keepdims)
-            return jnp.broadcast_to(jnp.zeros((), x.dtype) if bound is None else bound, left)
-        result = native(x, axes, keepdims=bool(keepdims)) if axes else x
-        return result if bound is None else pair(result, bound)
-
-    return extreme
-
-
-def _arg(native: Callable[..., jax.Array]) -> Any:
-    def arg(x: jax.Array, axis: int | None = None, keepdims: bool = False) -> jax.Array:
-        promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
-        nonempty(x.shape, axes)
-        if not x.size or x.ndim == 0:
-            left = remaining(x.shape, axes, keepdims)
-            return jnp.zeros(left, np.int64)
-        return native(x, None if axis is None else axes[0], keepdims=bool(keepdims))
-
-    return arg
-
-
-def _cumulative(native: Any, of_booleans: Any) -> Any:
-    @program("axis")
-    def run(x: jax.Array, axis: int) -> jax.Array:
-        if x.dtype.kind == "b":  # asked for by its dtype
-            return of_booleans(x.astype(np.uint8), axis).astype(x.dtype)
-        wide = x
-        if is_float(x):
-            wide = x.astype(jnp.float64)
-        return native(wide, axis).astype(x.dtype)
-
-    def cumulative(x: jax.Array, axis: int | None = None, dtype: Any = None) -> jax.Array:
-        x, axis = along(_summable(x, dtype), axis)
-        return run(x, axis) if x.size else x
-
-    return cumulative
-
-
 def _running(native: Any) -> Any:
     @program("axis")
     def run(x: jax.Array, axis: int) -> jax.Array:
@@ -162,7 +85,7 @@ def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Arra
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     top = jnp.max(lax.stop_gradient(wide), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(_adding(jnp.exp(wide - shift), _count(x, axes)), axes, keepdims=True)
+    total = jnp.sum(adding(jnp.exp(wide - shift), _count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     none = total == 0
     total = jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1, total))).astype(wide.dtype) + shift
@@ -175,21 +98,9 @@ class JAXReductionOps:
     Each is one program of XLA; the bodies take 2.6 to 110 times as long, for few elements.
     """
 
-    sum = staticmethod(_sum)
     mean = staticmethod(_mean)
-    max = staticmethod(_extreme(jnp.max, jnp.maximum))
-    min = staticmethod(_extreme(jnp.min, jnp.minimum))
-    argmax = staticmethod(_arg(jnp.argmax))
-    argmin = staticmethod(_arg(jnp.argmin))
-    cumsum = staticmethod(_cumulative(lax.cumsum, lax.cummax))
-    cumprod = staticmethod(_cumulative(lax.cumprod, lax.cummin))
     cummax = staticmethod(_running(lax.cummax))
     cummin = staticmethod(_running(lax.cummin))
-
-    @staticmethod
-    def prod(x: jax.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> jax.Array:
-        x, axes = _summable(x, dtype), normalized(axis, x.ndim)
-        return _product(x, axes, bool(keepdims)) if axes else x
 
     @staticmethod
     def var(x: jax.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> jax.Array:
@@ -200,14 +111,6 @@ class JAXReductionOps:
     def std(x: jax.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> jax.Array:
         x = promotion.floats(x)
         return _root(_var(x, axis, keepdims, correction), _real_dtype(x))
-
-    @staticmethod
-    def any(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
-        return jnp.any(x, normalized(axis, x.ndim), keepdims=bool(keepdims))
-
-    @staticmethod
-    def all(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
-        return jnp.all(x, normalized(axis, x.ndim), keepdims=bool(keepdims))
 
     @staticmethod
     def logsumexp(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:

@@ -10,21 +10,11 @@ from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, program, promotion
-from emberharmony.backend.promote import FLOAT, Native, direct
 from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 
 _REACH = {"float16": 15, "bfloat16": 100, "float32": 100, "float64": 1000}
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
-
-
-def _kept(native: Native) -> Any:
-    """Returns a rounding op that returns integers and booleans unchanged."""
-    return direct(native, lambda x: native(x) if is_float(x) else x, when=FLOAT)
-
-
-def _signbit(x: jax.Array) -> jax.Array:
-    return jnp.signbit(x) if is_float(x) else x < 0 if x.dtype.kind == "i" else jnp.zeros(x.shape, bool)
 
 
 def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
@@ -99,12 +89,8 @@ class JAXRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., jax.Array]]
 
-    floor = _kept(jnp.floor)
-    ceil = _kept(jnp.ceil)
-    trunc = _kept(jnp.trunc)
     copysign = staticmethod(jax.jit(_copysign))
     nextafter = staticmethod(jax.jit(_next))
-    signbit = staticmethod(_signbit)
 
     _nearest = staticmethod(jnp.round)
 

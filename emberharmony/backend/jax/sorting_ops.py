@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widened
+from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import along
 from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
@@ -21,19 +22,8 @@ def _reversed(x: jax.Array) -> jax.Array:
 
 
 @program("axis", "descending")
-def _argsorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
-    return jnp.argsort(_reversed(x) if descending else x, axis, stable=True)
-
-
-@program("axis", "descending")
 def _sorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
     return _reversed(jnp.sort(_reversed(x), axis, stable=True)) if descending else jnp.sort(x, axis, stable=True)
-
-
-def _argsort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
-    promotion.refuse(x, _COMPLEX)
-    x, axis = along(x, axis, least=1)
-    return _argsorted(x, axis, bool(descending)) if x.ndim and x.size else jnp.zeros(x.shape, np.int64)
 
 
 @program("side")
@@ -48,8 +38,6 @@ class JAXSortingOps(WithUnique):
     elements.
     """
 
-    argsort = staticmethod(_argsort)
-
     @staticmethod
     def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
@@ -60,7 +48,7 @@ class JAXSortingOps(WithUnique):
     def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
         promotion.refuse(x, _COMPLEX)
         top(x.shape, k)
-        order = _argsort(x, -1, True)[..., :k]
+        order = JAXStandardOps.argsort(x, -1, True)[..., :k]
         return (jnp.take_along_axis(x, order, -1, mode="clip") if x.size else x[..., :k]), order
 
     @staticmethod
