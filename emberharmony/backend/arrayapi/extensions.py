@@ -1,5 +1,7 @@
 """Linear algebra and Fourier transforms, over the extensions `linalg` and `fft` of the standard."""
 
+# ruff: noqa: D102  (the declarations have the docstrings)
+
 from collections.abc import Callable
 from typing import Any
 
@@ -17,29 +19,33 @@ _FFT = ("fft", "ifft", "rfft", "irfft")
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the extensions of the namespace have functions for."""
-    linalg, fft = (getattr(library.xp, name, None) for name in ("linalg", "fft"))
-    transforms = {name: _transform(library, fft, name) for name in _FFT if hasattr(fft, name)}
-    return _Linalg(library, linalg).bound() | transforms
+    transforms = {name: _transform(library, name) for name in _FFT if hasattr(library.fft, name)}
+    return Factors(library).bound() | transforms
 
 
-def _transform(library: Library, fft: Any, name: str) -> Function:
+def _transform(library: Library, name: str) -> Function:
     real, halved = name == "rfft", name == "irfft"
-    native = getattr(fft, name)
+    native = getattr(library.fft, name)
+
+    def run(x: Any, length: int, place: int, norm: str) -> Any:
+        if not real and library.kind(x) == "float":
+            x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
+        return native(x, n=length, axis=place, norm=norm)
+
+    run = library.program(run, "length", "place", "norm")
 
     def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         if real:
             library.promotion.refuse(x, ("complex",))
         place, length = along(tuple(x.shape), n, axis, norm, halved)
         x = library.widened(library.promotion.floats(x))
-        if not real and library.kind(x) == "float":
-            x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
         if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
         if not all(x.shape):
             return _empty(
                 library, x, (*x.shape[:place], length // 2 + 1 if real else length, *x.shape[place + 1 :]), halved
             )
-        return native(x, n=length, axis=place, norm=norm)
+        return run(x, length=length, place=place, norm=norm)
 
     return named_by_keras(transform) if real or halved else transform
 
@@ -51,15 +57,15 @@ def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
     return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if double else 1]])
 
 
-class _Linalg(Definitions):
+class Factors(Definitions):
     """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents.
 
     The library's own extension stays on its device, and may be differentiated by it; the bodies compute on the host.
     """
 
-    def __init__(self, library: Library, linalg: Any) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__(library)
-        self._linalg = linalg
+        self._linalg = library.linalg
 
     def has(self, op: str) -> bool:
         """Returns whether the extension has the function of an op."""
@@ -141,14 +147,18 @@ class _Linalg(Definitions):
     def qr(self, x: Any, mode: str = "reduced") -> QRResult:
         (x,), back = self._given(x)
         check_qr_mode(mode)
+        return QRResult(*map(back, self.qr_factors(matrices(x), mode)))
+
+    def qr_factors(self, x: Any, mode: str) -> tuple[Any, Any]:
+        """Returns Q and R of matrices, with the signs, or phases, that make the diagonal of R positive."""
         xp = self._xp
-        q, r = self._linalg.qr(matrices(x), mode=mode)
+        q, r = self._linalg.qr(x, mode=mode)
         signs = self._signs(self._linalg.diagonal(r))
         rows = self._spread(signs, r.shape[-2])
         turned = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
         q = xp.multiply(q, xp.expand_dims(self._spread(signs, q.shape[-1]), axis=-2))
         # A negative sign makes -0.0 of the zeros below the diagonal.
-        return QRResult(back(q), back(xp.triu(xp.multiply(r, xp.expand_dims(turned, axis=-1)))))
+        return q, xp.triu(xp.multiply(r, xp.expand_dims(turned, axis=-1)))
 
     def _spread(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""
@@ -163,24 +173,35 @@ class _Linalg(Definitions):
         x = self._finite(matrices(x))
         if not compute_uv:
             return back(self._linalg.svdvals(x))
+        return SVDResult(*map(back, self.svd_factors(x, full_matrices)))
+
+    def svd_factors(self, x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+        """Returns the factors of the singular value decomposition, with the phases on which the backends agree."""
         u, s, vh = self._linalg.svd(x, full_matrices=full_matrices)
         k = s.shape[-1]
         phases = self._phases(u[..., :k])[..., 0, :]
         u = self._xp.multiply(u, self._xp.expand_dims(self._spread(phases, u.shape[-1]), axis=-2))
         turned = self._library.function("conj")(phases) if self._library.kind(phases) == "complex" else phases
-        vh = self._xp.multiply(vh, self._xp.expand_dims(self._spread(turned, vh.shape[-2]), axis=-1))
-        return SVDResult(back(u), back(s), back(vh))
+        return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(turned, vh.shape[-2]), axis=-1))
 
     def eigh(self, x: Any) -> EigResult:
         (x,), back = self._given(x)
         self._finite(self._xp.tril(square(x)))
+        return EigResult(*map(back, self.eigh_factors(x)))
+
+    def eigh_factors(self, x: Any) -> tuple[Any, Any]:
+        """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
         values, vectors = self._linalg.eigh(x)
-        return EigResult(back(values), back(self._xp.multiply(vectors, self._phases(vectors))))
+        return values, self._xp.multiply(vectors, self._phases(vectors))
 
     def eig(self, x: Any) -> EigResult:
         (x,), _ = self._given(x)
-        values, vectors = self._linalg.eig(self._finite(square(x)))
+        return EigResult(*self.eig_factors(self._finite(square(x))))
+
+    def eig_factors(self, x: Any) -> tuple[Any, Any]:
+        """Returns the eigenvalues and eigenvectors of any square matrices."""
+        values, vectors = self._linalg.eig(x)
         double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
         kind = self._library.dtypes["complex128" if double else "complex64"]
         vectors = self._library.astype(vectors, kind)
-        return EigResult(self._library.astype(values, kind), self._xp.multiply(vectors, self._phases(vectors)))
+        return self._library.astype(values, kind), self._xp.multiply(vectors, self._phases(vectors))

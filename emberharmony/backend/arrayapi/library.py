@@ -1,12 +1,13 @@
 """A namespace of the array API standard with what all definitions over it need: casts, promotion, and its functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Promotion
+from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.dtypes import NativeDTypes, bfloat16
 from emberharmony.core.registry import OPS
 
@@ -51,6 +52,9 @@ class Library:
     def __init__(self, name: str, xp: Any, dtypes: NativeDTypes, promotion: Promotion | None = None) -> None:
         self.name, self.xp, self.dtypes = name, xp, dtypes
         self.title = getattr(xp, "__name__", name)
+        self.linalg: Any = getattr(xp, "linalg", None)
+        self.fft: Any = getattr(xp, "fft", None)
+        self._functions: dict[str, Any] = {}
         self.promotion = promotion or Promotion(
             dtypes,
             self.cast,
@@ -76,7 +80,10 @@ class Library:
         Where the standard has another name than NumPy, it is an alias of the op, and comes first: what the name of the
         op stands for in an extended namespace may be something else, such as `torch.transpose`.
         """
-        return next((found for name in (*OPS[op].aliases, op) if (found := getattr(self.xp, name, None))), None)
+        if op not in self._functions:
+            names = (*OPS[op].aliases, op)
+            self._functions[op] = next((found for name in names if (found := getattr(self.xp, name, None))), None)
+        return self._functions[op]
 
     def kind(self, x: Any) -> str:
         """Returns the kind of a tensor's dtype, such as "float"."""
@@ -123,6 +130,14 @@ class Library:
         if self.dtypes.neutral[x.dtype] is not bfloat16:
             return np.asarray(x)
         return np.asarray(self.astype(x, self.dtypes["float32"])).astype(bfloat16_of_numpy())
+
+    def check_memory(self, shape: Sequence[int], dtype: Any) -> None:
+        """Checks that a tensor is not larger than the memory.
+
+        Raises:
+            OutOfMemoryError: if it is.
+        """
+        check_memory(shape, max(self.bits(dtype) // 8, 1), memory_limit)
 
     def bits(self, dtype: Any) -> int:
         """Returns the number of bits of an element."""

@@ -48,14 +48,14 @@ class _Reductions(Definitions):
     @program("axes", "keepdims")
     def _added(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         if self._library.kind(x) == "bool":  # asked for by its dtype
-            return self._xp.any(x, axis=axes, keepdims=keepdims)
+            return self._some(x, axes=axes, keepdims=keepdims)
         wide = self._library.adding(x, math.prod(x.shape[a] for a in axes))
         return self._library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
 
     @program("axes", "keepdims")
     def _multiplied(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         if self._library.kind(x) == "bool":
-            return self._xp.all(x, axis=axes, keepdims=keepdims)
+            return self._every(x, axes=axes, keepdims=keepdims)
         wide = self._library.double(x)
         return self._library.cast(self._xp.prod(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
 
@@ -86,14 +86,20 @@ class _Reductions(Definitions):
     def min(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
         return self._extreme("min", x, axis, keepdims, initial)
 
-    def _tested(self, x: Any) -> Any:
-        return x if self._library.takes_all else self._library.cast(x, self._library.dtypes["bool"])
+    @program("axes", "keepdims")
+    def _some(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+        # The cast is our own, since `jax.numpy.any` (JAX 0.10) takes a complex number for its real part.
+        return self._xp.any(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
+
+    @program("axes", "keepdims")
+    def _every(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+        return self._xp.all(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._xp.any(self._tested(x), axis=self._axes(x, axis), keepdims=keepdims)
+        return self._some(x, axes=self._axes(x, axis), keepdims=bool(keepdims))
 
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._xp.all(self._tested(x), axis=self._axes(x, axis), keepdims=keepdims)
+        return self._every(x, axes=self._axes(x, axis), keepdims=bool(keepdims))
 
     def _place(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)

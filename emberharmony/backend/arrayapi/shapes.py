@@ -6,7 +6,6 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import normalized, single
-from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import as_shape, held, joinable, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -24,7 +23,7 @@ def _fill(library: Library, name: str) -> Callable[..., Any]:
     def fill(backend: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:
         lengths = as_shape(shape)
         kind = library.dtypes[default_float()] if dtype is None else dtype
-        check_memory(lengths, max(library.bits(kind) // 8, 1), memory_limit)
+        library.check_memory(lengths, kind)
         tensor = native(lengths, dtype=kind)
         return tensor if device is None else backend.bound.to_device(tensor, device)
 
@@ -54,9 +53,8 @@ class _Shapes(Definitions):
         given = axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = tuple(single(a, len(x.shape)) for a in given)
         shifts, axes = shifts_of(shift, axes)
-        for n, a in zip(shifts, axes, strict=True):
-            x = self._xp.roll(x, n % max(x.shape[a], 1), axis=a)
-        return x
+        shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
+        return self._xp.roll(x, shifts, axis=axes) if axes else x
 
     def stack(self, x: list[Any], axis: int = 0) -> Any:
         tensors = joinable(x, self._library.promotion)
@@ -67,7 +65,7 @@ class _Shapes(Definitions):
 
     def tile(self, x: Any, repeats: Any) -> Any:
         counts = as_shape(repeats)
-        check_memory((math.prod(counts), *x.shape), max(self._library.bits(x.dtype) // 8, 1), memory_limit)
+        self._library.check_memory((math.prod(counts), *x.shape), x.dtype)
         return self._xp.tile(x, counts)
 
     def nonzero(self, x: Any) -> tuple[Any, ...]:

@@ -18,7 +18,6 @@ from emberharmony.backend.jax.device_ops import JAXDeviceOps, place
 from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
 from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
-from emberharmony.backend.jax.fft_ops import JAXFftOps
 from emberharmony.backend.jax.fusion import JAXFusedOps, fuse
 from emberharmony.backend.jax.histograms_ops import JAXHistogramsOps
 from emberharmony.backend.jax.indexing_ops import JAXIndexingOps
@@ -67,7 +66,6 @@ class JAXBackend(
     JAXSortingOps,
     JAXProductsOps,
     JAXSolverOps,
-    JAXFftOps,
     JAXRandomOps,
     JAXDTypeOps,
     JAXDeviceOps,

@@ -10,7 +10,7 @@ from emberharmony.backend.jax.device_ops import check_memory, memory, place
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer
 from emberharmony.backend.shared.creation import HostMade, with_number
-from emberharmony.backend.shared.shape import as_shape, held, matrices
+from emberharmony.backend.shared.shape import as_shape, held
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -91,14 +91,6 @@ class JAXCreationOps(HostMade):
         kind = DTYPES[default_float()] if dtype is None else dtype
         check_memory((rows, columns), kind.itemsize)
         return of_host(np.eye(rows, columns, held(k, rows, columns), kind), None, where)
-
-    @staticmethod
-    def tril(x: jax.Array, k: int = 0) -> jax.Array:
-        return jnp.tril(matrices(x), held(k, *x.shape[-2:]))
-
-    @staticmethod
-    def triu(x: jax.Array, k: int = 0) -> jax.Array:
-        return jnp.triu(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: jax.Array, k: int = 0) -> jax.Array:

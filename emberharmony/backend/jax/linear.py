@@ -1,6 +1,6 @@
 """Decompositions with derivatives, on JAX, whose own lack some: of wide QR, full SVD and general eigenvectors.
 
-Factors that are unique only up to phases get the phases that `shared.lapack` chooses.
+Factors that are unique only up to phases get them in `backend/arrayapi`.
 """
 
 import functools
@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from emberharmony.backend.arrayapi.extensions import Factors
 from emberharmony.backend.jax.derivatives import Arrays, differentiated
 from emberharmony.backend.jax.dtypes import is_complex
+from emberharmony.backend.jax.standard_ops import STANDARD
 from emberharmony.backend.shared.solver_derivatives import Differentials
 
 
@@ -39,17 +41,7 @@ _RULES = Differentials(
     similar=lambda vectors, x: jnp.linalg.solve(vectors, x @ vectors),
 )
 adjoint = _RULES.adjoint
-
-
-def _signs(x: jax.Array) -> jax.Array:
-    """Returns the sign or phase of numbers, a factor of magnitude 1; 1 for zero."""
-    signs = jnp.sign(x)
-    return jnp.where(signs == 0, jnp.ones_like(signs), signs)
-
-
-def _phases(columns: jax.Array) -> jax.Array:
-    """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
-    return jnp.conj(_signs(jnp.take_along_axis(columns, _RULES.first_largest(columns), -2)))
+_FACTORS = Factors(STANDARD)
 
 
 def _cholesky(x: jax.Array) -> jax.Array:
@@ -60,17 +52,10 @@ def _cholesky(x: jax.Array) -> jax.Array:
 cholesky = jax.jit(differentiated(_cholesky, _RULES.cholesky))
 
 
-def _qr(mode: str, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    q, r = jnp.linalg.qr(x, mode=mode)
-    # QR is unique only up to signs, or phases; choose those that make the diagonal of R positive.
-    signs = _signs(_RULES.diagonal(r))
-    extra = jnp.ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]), signs.dtype)
-    signs = jnp.concatenate([signs, extra], -1)
-    # A negative sign makes -0.0 of the zeros below the diagonal.
-    return q * signs[..., None, :], jnp.triu(r * jnp.conj(signs)[..., :, None])
-
-
-_BY_MODE = {mode: jax.jit(differentiated(functools.partial(_qr, mode), _RULES.qr)) for mode in ("reduced", "complete")}
+_BY_MODE = {
+    mode: jax.jit(differentiated(functools.partial(_FACTORS.qr_factors, mode=mode), _RULES.qr))
+    for mode in ("reduced", "complete")
+}
 
 
 def qr(x: jax.Array, mode: str) -> Any:
@@ -78,16 +63,10 @@ def qr(x: jax.Array, mode: str) -> Any:
     return _BY_MODE[mode](x)
 
 
-def _svd(full: bool, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    u, s, vh = jnp.linalg.svd(x, full_matrices=full)
-    k = s.shape[-1]
-    # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
-    phases = _phases(u[..., :k])
-    u = jnp.concatenate([u[..., :k] * phases, u[..., k:]], -1)
-    return u, s, jnp.concatenate([vh[..., :k, :] * adjoint(phases), vh[..., k:, :]], -2)
-
-
-_SVD = {full: jax.jit(differentiated(functools.partial(_svd, full), _RULES.svd)) for full in (False, True)}
+_SVD = {
+    full: jax.jit(differentiated(functools.partial(_FACTORS.svd_factors, full_matrices=full), _RULES.svd))
+    for full in (False, True)
+}
 
 
 def svd(x: jax.Array, full_matrices: bool) -> Any:
@@ -102,17 +81,7 @@ def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
 svdvals = jax.jit(differentiated(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_moved))
 
 
-def _eigh(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    values, vectors = jnp.linalg.eigh(x, "L", symmetrize_input=False)
-    return values, vectors * _phases(vectors)
+eigh = jax.jit(differentiated(_FACTORS.eigh_factors, _RULES.eigh))
 
 
-eigh = jax.jit(differentiated(_eigh, _RULES.eigh))
-
-
-def _eig(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    values, vectors = jnp.linalg.eig(x)
-    return values, vectors * _phases(vectors)
-
-
-eig = jax.jit(differentiated(_eig, _RULES.eig))
+eig = jax.jit(differentiated(_FACTORS.eig_factors, _RULES.eig))

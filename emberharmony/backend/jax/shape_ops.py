@@ -1,7 +1,6 @@
 """Changes of shape, on JAX."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,24 +14,18 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
-    check_copy,
     check_pad,
     counted,
     cuts,
     expanded,
-    joinable,
     matrices,
     moved,
     pad_indices,
     pad_pairs,
-    permuted,
-    shifts_of,
     squeezed,
     total,
     unstacked,
 )
-from emberharmony.core.axes import as_length
-from emberharmony.core.errors import ShapeError
 
 
 class JAXShapeOps:
@@ -42,21 +35,6 @@ class JAXShapeOps:
     """
 
     composed: Callable[[str], Callable[..., jax.Array]]
-
-    @staticmethod
-    def reshape(x: jax.Array, shape: Any, copy: bool | None = None) -> jax.Array:
-        # Arrays are immutable, so it makes no difference whether they share memory.
-        check_copy(copy)
-        for n in shape if isinstance(shape, (tuple, list)) else (shape,):
-            if n.__class__ is bool:
-                as_length(n)  # raises
-            if n.__class__ is int and n < -1:
-                raise ShapeError(f"shape {shape} has a negative length")
-        return jnp.reshape(x, shape)
-
-    @staticmethod
-    def transpose(x: jax.Array, axes: Sequence[int] | None = None) -> jax.Array:
-        return jnp.transpose(x, None if axes is None else permuted(axes, x.ndim))
 
     @staticmethod
     def matrix_transpose(x: jax.Array) -> jax.Array:
@@ -92,19 +70,6 @@ class JAXShapeOps:
         return tuple(jnp.broadcast_to(x, shape) for x in arrays)
 
     @staticmethod
-    def concatenate(xs: list[jax.Array], axis: int | None = 0) -> jax.Array:
-        tensors = joinable(xs, promotion)
-        if axis is None:
-            return jnp.concatenate([x.reshape(-1) for x in tensors])
-        if tensors[0].ndim == 0:
-            raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
-        return jnp.concatenate(tensors, normalized(axis, tensors[0].ndim)[0])
-
-    @staticmethod
-    def stack(x: list[jax.Array], axis: int = 0) -> jax.Array:
-        return jnp.stack(joinable(x, promotion), axis)
-
-    @staticmethod
     def split(x: jax.Array, indices_or_sections: Any, axis: int = 0) -> list[jax.Array]:
         (axis,) = normalized(axis, x.ndim)
         head = (slice(None),) * axis
@@ -116,12 +81,6 @@ class JAXShapeOps:
         return tuple(jnp.unstack(x, axis=axis))
 
     @staticmethod
-    def tile(x: jax.Array, repeats: int | Sequence[int]) -> jax.Array:
-        counts = as_shape(repeats)
-        check_memory((math.prod(counts), *x.shape), x.dtype.itemsize)
-        return jnp.tile(x, counts)
-
-    @staticmethod
     def repeat(x: jax.Array, repeats: Any, axis: int | None = None) -> jax.Array:
         if axis is None:
             x, axis = x.reshape(-1), 0
@@ -130,20 +89,6 @@ class JAXShapeOps:
         counts = counted(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
         check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
         return jnp.take(x, np.repeat(np.arange(length), counts), axis, mode="clip")
-
-    @staticmethod
-    def flip(x: jax.Array, axis: Any = None) -> jax.Array:
-        return jnp.flip(x, normalized(axis, x.ndim))
-
-    @staticmethod
-    def roll(x: jax.Array, shift: Any, axis: Any = None) -> jax.Array:
-        if not x.size:
-            return x
-        if axis is None:
-            return jnp.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
-        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-        shifts, axes = shifts_of(shift, axes)
-        return jnp.roll(x, tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True)), axes) if axes else x
 
     def pad(self, x: jax.Array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> jax.Array:
         if check_pad(mode, constant_values):

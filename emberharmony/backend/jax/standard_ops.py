@@ -1,6 +1,8 @@
 """The ops that JAX takes over from `backend/arrayapi`, with `jax.numpy` as the namespace; other mixins correct some."""
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import jax
@@ -8,6 +10,7 @@ import jax.numpy as jnp
 
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, adding, cast, of_host, program, promotion
 from emberharmony.backend.promote import FLOAT
 
@@ -23,13 +26,26 @@ class _JAXLibrary(Library):
     adding = staticmethod(adding)
     from_host = staticmethod(of_host)
 
+    def __init__(self) -> None:
+        super().__init__("jax", jnp, DTYPES, promotion)
+        eigh = partial(jnp.linalg.eigh, UPLO="L", symmetrize_input=False)
+        self.linalg = types.SimpleNamespace(**vars(jnp.linalg) | {"eigh": eigh})
+
+    def check_memory(self, shape: Sequence[int], dtype: Any) -> None:
+        """Checks that a tensor is not larger than the memory of the devices.
+
+        Raises:
+            OutOfMemoryError: if it is.
+        """
+        check_memory(shape, dtype.itemsize)
+
     def program(self, function: F, *static: str) -> F:
         """Returns a function of tensors, compiled."""
         compiled: F = program(*static)(function)
         return compiled
 
 
-STANDARD = _JAXLibrary("jax", jnp, DTYPES, promotion)
+STANDARD = _JAXLibrary()
 """What the definitions over the standard call."""
 JAXStandardOps: Any = type("JAXStandardOps", (), standard_ops(STANDARD, jax.Array))
 """The mixin that holds these ops."""

@@ -45,10 +45,6 @@ class JAXTensorOps:
     from_numpy: Any
 
     @staticmethod
-    def copy(x: jax.Array) -> jax.Array:
-        return jnp.array(x, copy=True)
-
-    @staticmethod
     def convert_to_tensor(
         x: jax.Array,
         dtype: Any = None,
