@@ -389,6 +389,13 @@ def test_decompositions_of_half_precision_give_half_precision() -> None:
 def test_results_without_axes_are_tensors_also_where_the_library_gives_scalars() -> None:
     with ops.use_backend(from_array_api("scalars", np, tensor_type=np.ndarray)):
         x = ops.asarray([3.0, 4.0])
-        results = [ops.sum(x), ops.add(ops.sum(x), 1.0), ops.matmul(x, x), ops.sqrt(ops.max(x)), ops.get_item(x, 0), ops.norm(x)]
+        results = [
+            ops.sum(x),
+            ops.add(ops.sum(x), 1.0),
+            ops.matmul(x, x),
+            ops.sqrt(ops.max(x)),
+            ops.get_item(x, 0),
+            ops.norm(x),
+        ]
         results += [*ops.slogdet(ops.eye(2)), ops.grad(lambda t: ops.exp(ops.sum(t)))(ops.asarray(1.0))]
     assert {type(result) for result in results} == {np.ndarray}

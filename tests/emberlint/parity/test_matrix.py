@@ -281,3 +281,11 @@ def test_a_class_in_a_module_does_not_hide_its_functions() -> None:
     assert layout is not None
     found = matrix(project, layout)
     assert {cell.status for row in found.rows for cell in row.cells.values()} == {Status.OK}
+
+
+def test_a_class_that_a_call_makes_may_hold_what_is_not_defined_elsewhere(tmp_path: Path) -> None:
+    made = 'NumpyMathOps: Any = type("NumpyMathOps", (), made(np))\n'
+    other = "TorchNames = made(torch)\n\nclass TorchMathOps:\n    pass\n"
+    found = read(FILES | {"lib/backend/numpy/math_ops.py": made, "lib/backend/torch/math_ops.py": other}, tmp_path)
+    assert (found.missing("numpy"), found.coverage("numpy")) == ([], 1.0)
+    assert "arcsin" in found.missing("torch")

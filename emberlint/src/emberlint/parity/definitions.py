@@ -51,6 +51,21 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
     return found
 
 
+def has_made_class(project: Project, paths: list[str]) -> bool:
+    """Returns whether a backend makes a class of ops by a call, as in `MathOps = type("MathOps", (), found)`.
+
+    Which ops it has is then not to be read.
+    """
+    pairs = (assigned(node) for path in paths for node in flat(parsed(project, path).body))
+    return any(
+        pair is not None
+        and pair[0].endswith(CLASSES)
+        and isinstance(pair[1], ast.Call)
+        and last_name(pair[1]) == "type"
+        for pair in pairs
+    )
+
+
 def _is_in_ops(path: str) -> bool:
     """Returns whether a file is in a folder named ops of its backend: `backend/torch/tensor/ops/casting.py`."""
     return path.rpartition("/")[0].endswith("/ops")

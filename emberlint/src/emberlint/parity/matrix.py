@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from emberlint.parity.declarations import Declaration, declarations, exported
-from emberlint.parity.definitions import Definition, definitions
+from emberlint.parity.definitions import Definition, definitions, has_made_class
 from emberlint.parity.layout import Layout, relevant
 from emberlint.parity.signature import difference, shown
 from emberlint.source.project import Project
@@ -97,6 +97,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     declared = declarations(project, layout)
     defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
     misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
+    made = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
     known = {name for found in (*defined.values(), *misplaced.values()) for name in found}
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
     declared = {name: one for name, one in declared.items() if one.signature is not None or name in known}
@@ -105,7 +106,9 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     offered = exported(project, layout)
     rows = []
     for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
-        cells = {name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name)) for name in names}
+        cells = {
+            name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name), name in made) for name in names
+        }
         rows.append(Row(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
     return Matrix(layout, names, tuple(rows))
 
@@ -116,9 +119,12 @@ def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
     return op.name in offered or f"{op.category}.*" in offered
 
 
-def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | None) -> Cell:
+def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False) -> Cell:
+    """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
     wanted = "" if op.signature is None else shown(op.signature)
     if defined is None:
+        if is_made and not op.composite:
+            return Cell(Status.OK, "in a class that a call makes", wanted)
         if misplaced is not None:
             return Cell(Status.MISPLACED, misplaced.place.path, wanted, definition=misplaced)
         return Cell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
