@@ -151,6 +151,10 @@ class _Elementwise(_Bound):
     A function of the standard is one call of the library; the bodies need several.
     """
 
+    def __init__(self, library: Library) -> None:
+        super().__init__(library)
+        self._conj = library.function("conj")
+
     def power(self, a: Any, b: Any) -> Any:
         xp, library = self._xp, self._library
         power = library.function("power")
@@ -173,7 +177,6 @@ class _Elementwise(_Bound):
         infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
         return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
 
-    @program("native", "left")
     def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
@@ -185,9 +188,11 @@ class _Elementwise(_Bound):
             return xp.where(far, zero, found)
         return xp.where(far, xp.where(xp.less(a, zero), library.number(-1, a), zero), found)
 
+    @program()
     def bitwise_left_shift(self, x: Any, y: Any) -> Any:
         return self._shifted(x, y, self._library.function("bitwise_left_shift"), True)
 
+    @program()
     def bitwise_right_shift(self, x: Any, y: Any) -> Any:
         return self._shifted(x, y, self._library.function("bitwise_right_shift"), False)
 
@@ -222,7 +227,7 @@ class _Elementwise(_Bound):
         return self._xp.imag(x) if self._library.kind(x) == "complex" else self._xp.zeros_like(x)
 
     def conj(self, x: Any) -> Any:
-        return self._library.function("conj")(x) if self._library.kind(x) == "complex" else x
+        return self._conj(x) if self._library.kind(x) == "complex" else x
 
     @for_floats
     def expm1(self, x: Any) -> Any:

@@ -45,7 +45,7 @@ def _transform(library: Library, name: str) -> Function:
             return _empty(
                 library, x, (*x.shape[:place], length // 2 + 1 if real else length, *x.shape[place + 1 :]), halved
             )
-        return run(x, length=length, place=place, norm=norm)
+        return run(x, length, place, norm)
 
     return named_by_keras(transform) if real or halved else transform
 

@@ -155,6 +155,10 @@ class Library:
         """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits that others keep."""
         return self.widened(x)
 
+    def multiplying(self, x: Any) -> Any:
+        """Returns a tensor in the dtype in which its elements are multiplied."""
+        return self.double(x)
+
     def double(self, x: Any) -> Any:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
         kind = self.kind(x)

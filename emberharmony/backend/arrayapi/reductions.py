@@ -28,13 +28,14 @@ class _Reductions(Definitions):
         super().__init__(library)
         self._promotion = library.promotion
 
-    def _summable(self, x: Any, dtype: Any) -> Any:
-        """Returns a tensor in the dtype of its sum."""
-        library = self._library
-        kind = library.kind(x)
-        if dtype is None and kind not in ("float", "complex"):
-            dtype = library.dtypes["uint64" if kind == "unsigned" else "int64"]
-        return x if dtype is None else library.cast(x, dtype)
+    def _summed(self, x: Any, dtype: Any) -> Any:
+        """Returns the dtype of the sum of a tensor."""
+        if dtype is not None:
+            return dtype
+        kind = self._library.kind(x)
+        if kind in ("float", "complex"):
+            return x.dtype
+        return self._library.dtypes["uint64" if kind == "unsigned" else "int64"]
 
     def _axes(self, x: Any, axis: Any) -> Any:
         return normalized(axis, len(x.shape))
@@ -45,40 +46,43 @@ class _Reductions(Definitions):
         open_to = library.takes_all or library.kind(x) != "bool"
         return x if open_to else library.astype(x, library.dtypes["uint8"])
 
-    @program("axes", "keepdims")
-    def _added(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        if self._library.kind(x) == "bool":  # asked for by its dtype
-            return self._some(x, axes=axes, keepdims=keepdims)
-        wide = self._library.adding(x, math.prod(x.shape[a] for a in axes))
-        return self._library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
+    @program("axes", "keepdims", "dtype")
+    def _added(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+        library = self._library
+        if library.promotion.kinds[dtype] == "bool":
+            return self._some(x, axes, keepdims)
+        wide = library.adding(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
+        return library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), dtype)
 
-    @program("axes", "keepdims")
-    def _multiplied(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        if self._library.kind(x) == "bool":
-            return self._every(x, axes=axes, keepdims=keepdims)
-        wide = self._library.double(x)
-        return self._library.cast(self._xp.prod(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), x.dtype)
+    @program("axes", "keepdims", "dtype")
+    def _multiplied(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+        library = self._library
+        if library.promotion.kinds[dtype] == "bool":
+            return self._every(x, axes, keepdims)
+        wide = library.multiplying(library.cast(x, dtype))
+        return library.cast(self._xp.prod(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._added(self._summable(x, dtype), axes=self._axes(x, axis), keepdims=bool(keepdims))
+        return self._added(x, self._axes(x, axis), bool(keepdims), self._summed(x, dtype))
 
     def prod(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._multiplied(self._summable(x, dtype), axes=self._axes(x, axis), keepdims=bool(keepdims))
+        return self._multiplied(x, self._axes(x, axis), bool(keepdims), self._summed(x, dtype))
 
     def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
-        library, xp = self._library, self._xp
         self._promotion.refuse(x, _COMPLEX)
-        axes = self._axes(x, axis)
+        axes, native = self._axes(x, axis), getattr(self._xp, name)
         if initial is None:
-            nonempty(x.shape, axes)
-            return library.astype(getattr(xp, name)(self._truth(x), axis=axes, keepdims=keepdims), x.dtype)
-        start = library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
+            if 0 in x.shape:
+                nonempty(x.shape, axes)
+            found = native(self._truth(x), axis=axes, keepdims=keepdims)
+            return found if found.dtype == x.dtype else self._library.astype(found, x.dtype)
+        start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
-            found = getattr(xp, name)(self._truth(x), axis=axes, keepdims=keepdims)
-            larger = getattr(xp, f"{name}imum")
-            return library.astype(larger(found, self._truth(start)), x.dtype)
+            found = native(self._truth(x), axis=axes, keepdims=keepdims)
+            larger = getattr(self._xp, f"{name}imum")
+            return self._library.astype(larger(found, self._truth(start)), x.dtype)
         kept = remaining(x.shape, axes, keepdims)
-        return xp.broadcast_to(start, tuple(kept))
+        return self._xp.broadcast_to(start, tuple(kept))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
         return self._extreme("max", x, axis, keepdims, initial)
@@ -96,10 +100,10 @@ class _Reductions(Definitions):
         return self._xp.all(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._some(x, axes=self._axes(x, axis), keepdims=bool(keepdims))
+        return self._some(x, self._axes(x, axis), bool(keepdims))
 
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._every(x, axes=self._axes(x, axis), keepdims=bool(keepdims))
+        return self._every(x, self._axes(x, axis), bool(keepdims))
 
     def _place(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
@@ -117,13 +121,14 @@ class _Reductions(Definitions):
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        return self._running(self._summable(x, dtype), native=native, axis=single(axis, len(x.shape)))
+        return self._running(x, native, single(axis, len(x.shape)), self._summed(x, dtype))
 
-    @program("native", "axis")
-    def _running(self, x: Any, native: Function, axis: int) -> Any:
+    @program("native", "axis", "dtype")
+    def _running(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
         library = self._library
+        x = library.cast(x, dtype)
         wide = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
-        return library.cast(native(wide, axis=axis, dtype=wide.dtype), x.dtype)
+        return library.cast(native(wide, axis=axis, dtype=wide.dtype), dtype)
 
     @needing("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
@@ -134,14 +139,14 @@ class _Reductions(Definitions):
         return self._cumulative(self._xp.cumulative_prod, x, axis, dtype)
 
     def argsort(self, x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
-        xp, library = self._xp, self._library
+        xp = self._xp
         self._promotion.refuse(x, _COMPLEX)
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         axis = single(axis, max(len(x.shape), 1))
         if not math.prod(x.shape) or not x.shape:
-            return xp.zeros(tuple(x.shape), dtype=library.dtypes["int64"])
-        return self._ordered(x, axis=axis, descending=bool(descending))
+            return xp.zeros(tuple(x.shape), dtype=self._library.dtypes["int64"])
+        return self._ordered(x, axis, bool(descending))
 
     @program("axis", "descending")
     def _ordered(self, x: Any, axis: int, descending: bool) -> Any:
@@ -150,7 +155,7 @@ class _Reductions(Definitions):
         if descending:
             # The standard leaves the place of NaN open; the order of these numbers has it last.
             x = xp.negative(x) if library.kind(x) == "float" else xp.bitwise_invert(x)
-        return library.astype(xp.argsort(x, axis=axis, stable=True), library.dtypes["int64"])
+        return library.astype(xp.argsort(x, axis=axis, stable=True), self._library.dtypes["int64"])
 
     def matmul(self, x1: Any, x2: Any) -> Any:
         library = self._library

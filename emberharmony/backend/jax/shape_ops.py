@@ -14,6 +14,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
+    check_copy,
     check_pad,
     counted,
     cuts,
@@ -26,6 +27,8 @@ from emberharmony.backend.shared.shape import (
     total,
     unstacked,
 )
+from emberharmony.core.axes import as_length
+from emberharmony.core.errors import ShapeError
 
 
 class JAXShapeOps:
@@ -35,6 +38,18 @@ class JAXShapeOps:
     """
 
     composed: Callable[[str], Callable[..., jax.Array]]
+
+    @staticmethod
+    def reshape(x: jax.Array, shape: Any, copy: bool | None = None) -> jax.Array:
+        # Checked by JAX but for these, because the check in `backend/arrayapi` takes a third of the time of the call.
+        # Arrays are immutable, so it makes no difference whether they share memory.
+        check_copy(copy)
+        for n in shape if isinstance(shape, (tuple, list)) else (shape,):
+            if n.__class__ is bool:
+                as_length(n)  # raises
+            if n.__class__ is int and n < -1:
+                raise ShapeError(f"shape {shape} has a negative length")
+        return jnp.reshape(x, shape)
 
     @staticmethod
     def matrix_transpose(x: jax.Array) -> jax.Array:
