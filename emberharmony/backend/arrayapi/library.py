@@ -45,7 +45,10 @@ class Library:
     """
 
     takes_all: ClassVar[bool] = False
-    """Whether functions take each dtype that the ops take, and not only those that the standard names."""
+    """Whether functions are NumPy's: they have its names, and take each dtype that the ops take.
+
+    Those of the standard take the dtypes that it names.
+    """
     floating: ClassVar[str] = "{0}.dtype == native_float32"
     """The condition under which dispatch may call a function that is defined for floats."""
 
@@ -81,7 +84,7 @@ class Library:
         op stands for in an extended namespace may be something else, such as `torch.transpose`.
         """
         if op not in self._functions:
-            names = (*OPS[op].aliases, op)
+            names = (op, *OPS[op].aliases) if self.takes_all else (*OPS[op].aliases, op)
             self._functions[op] = next((found for name in names if (found := getattr(self.xp, name, None))), None)
         return self._functions[op]
 

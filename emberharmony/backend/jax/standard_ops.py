@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
@@ -24,7 +25,7 @@ class _JAXLibrary(Library):
     floating: ClassVar[str] = FLOAT
     cast = staticmethod(cast)
     adding = staticmethod(adding)
-    multiplying = staticmethod(widened)
+    multiplying = widened = staticmethod(widened)
     from_host = staticmethod(of_host)
 
     def __init__(self) -> None:
@@ -39,6 +40,10 @@ class _JAXLibrary(Library):
             OutOfMemoryError: if it is.
         """
         check_memory(shape, dtype.itemsize)
+
+    def number(self, value: Any, like: Any) -> Any:
+        """Returns a number as a NumPy array, which a program holds; a tensor would be handed on at each call."""
+        return np.asarray(value, like.dtype)
 
     def program(self, function: F, *static: str) -> F:
         """Returns a function of tensors, compiled."""
