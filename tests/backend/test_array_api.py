@@ -399,3 +399,8 @@ def test_results_without_axes_are_tensors_also_where_the_library_gives_scalars()
         ]
         results += [*ops.slogdet(ops.eye(2)), ops.grad(lambda t: ops.exp(ops.sum(t)))(ops.asarray(1.0))]
     assert {type(result) for result in results} == {np.ndarray}
+
+
+def test_scalars_are_stacked_not_concatenated(strict: Backend) -> None:
+    with ops.use_backend(strict), pytest.raises(ShapeError, match=r"use ops\.stack"):
+        ops.concatenate([1.0, 2.0])

@@ -58,6 +58,8 @@ class _Tensors(Definitions):
     def concatenate(self, xs: list[Any], axis: int | None = 0) -> Any:
         tensors = joinable(xs, self._promotion)
         if axis is not None:
+            if not tensors[0].shape:
+                raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
             (axis,) = normalized(axis, len(tensors[0].shape))
         return self._library.function("concatenate")(tensors, axis=axis)
 
