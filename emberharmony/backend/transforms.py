@@ -27,6 +27,11 @@ class Transforms:
     kind_of: Callable[[Any], str]
     may_keep_all: Callable[[Sequence[Any]], bool]
     unwatched: Any
+    uncompiled: Any = None
+    """Calls a function that a compiler does not trace, because it would have to compile it in each call.
+
+    None if no compiler traces the code around it.
+    """
 
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[Any, Any] | None:
         """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
@@ -135,7 +140,3 @@ class Transforms:
         It is called with the kind of ops that is active now, such as those of an `autocast` block.
         """
         return fn
-
-    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Calls a function that a compiler does not trace, because it would have to compile it in each call."""
-        return function(*args)

@@ -1,6 +1,8 @@
 """What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from emberharmony import Buffer, Parameter, ops
@@ -24,6 +26,7 @@ State: TypeAlias = dict[str, Any]
 
 
 T = TypeVar("T")
+_PARAMS = itemgetter("params")
 
 
 class _Unrecorded(Generic[T]):
@@ -228,7 +231,7 @@ class ParameterGroups:
 
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
-        return [parameter for group in self._param_groups for parameter in group["params"]]
+        return list(chain.from_iterable(map(_PARAMS, self._param_groups)))
 
 
 def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 from emberharmony import Parameter, ops
-from emberharmony.core.cells.cell import Cell, without_grads
-from emberharmony.core.cells.effects import gradients_of, perform
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.effects import gradients_of, perform, without_grads
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.draws import OPEN

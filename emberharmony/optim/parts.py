@@ -130,12 +130,13 @@ class Part:
         if not (self.likeness.programs and step.backend.runs_programs):
             return None
         found = step.updates.planned(state, step.hyper)
-        return found if found is None or self.likeness.kernels else found.without_kernel()
+        if found is not None and not self.likeness.kernels:
+            found.kernel = ""
+        return found
 
     def noting(self, name: str, number: Any) -> Iterable[Step]:
         """Returns the steps that put a number into the states."""
-        yield operator.setitem, self.state, name, number
-        yield from zip(repeat(operator.setitem), self.entries or (), repeat(name), repeat(number))
+        return zip(repeat(operator.setitem), (self.state, *(self.entries or ())), repeat(name), repeat(number))
 
 
 class Rows(Part):
@@ -248,7 +249,7 @@ class Rows(Part):
             # Nobody has looked at the tensors before, and another thread may just have assigned some.
             if not (self.likeness.holds(*gradients, *tensors) and backend.owns(tensors)):
                 return None
-            return backend.overwriting(update, [gradients, *[tensors[i : i + count] for i in starts]])
+            return backend.overwriting(update, [gradients, *map(list, zip(*repeat(iter(tensors), count), strict=True))])
 
         cells: list[Any] = list(self.cells)
         for name, x in self.state.items():
@@ -256,7 +257,6 @@ class Rows(Part):
                 cells += x
             else:
                 step.plan.steps += self.noting(name, update.after[name])
-        starts = range(0, len(cells), count)
         assert step.plan.overwritten is not None, "only a plan with a list for it is written over tensors"
         step.plan.overwritten.append((cells, calls))
 
@@ -291,7 +291,7 @@ class Joined(Part):
                 name: x if numbers.is_python(x) else joined([found[name] for found in states if found])
                 for name, x in first.items()
             }
-        columns = [self.own(step.gradients), values, *_single(state)]
+        columns = [self.own(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
         self.fits(step.backend, columns)
         return self.update(step, state), state, columns
 
@@ -303,26 +303,31 @@ class Joined(Part):
         if not are_same(list(map(_HELD, self._shares)), self._held):
             return None
         state = {**self.state, **vectors.tensors}
-        columns = [self.own(step.gradients), values_of(self.cells), *_single(vectors.tensors)]
+        columns = [
+            self.own(step.gradients),
+            values_of(self.cells),
+            *map(list, zip(vectors.tensors.values(), strict=True)),
+        ]
         return (self.update(step, state), state, columns) if self.fits(step.backend, columns) else None
 
     def add(self, step: Stepping, work: Work) -> None:
         """Adds a step of the parameters to a plan."""
         update, state, columns = work
         assert columns is not None, "vectors are not written over"
-        backend, likes = step.backend, columns[1]
-        vectors = [*([backend.joined(column)] for column in columns[:2]), *columns[2:]]
+        backend, (gradients, likes, *tensors) = step.backend, columns
+        vectors = [[backend.joined(gradients)], [backend.joined(likes)], *tensors]
         made = None if update is None else backend.computed(update, vectors)
         if made is not None and update is not None:
             ((after,), *tensors), new = made, dict(update.after)
             for name, (x,) in zip(update.tensors, tensors, strict=True):
                 new[name] = x
+                step.plan.tensors.append(x)
         else:
             (after,), (new,) = step.applied(state, vectors)
+            step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
         parts = backend.parted(after, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
         step.plan.tensors += parts
-        step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
         step.plan.steps += replacing(self.cells, parts)
         if self.entries is not None and new.keys() == self.state.keys():
             step.plan.steps += self._exchanging(new, backend.home)
@@ -332,11 +337,12 @@ class Joined(Part):
     def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
         """Returns the steps that make `state` the state of the vector, after `work` has found that of before."""
         steps: list[Step] = []
-        for name, x in state.items():
+        tensors = dict(state)
+        for name in state:
             if name not in self.vectors.tensors:
-                steps += self.noting(name, x)
+                steps += self.noting(name, tensors.pop(name))
         if self._shares:
-            vectors = Vectors({name: state[name] for name in self.vectors.tensors}, self.shapes, home)
+            vectors = Vectors(tensors, self.shapes, home)
             held = list(zip(self._places, repeat(vectors)))
             steps += zip(repeat(setattr), self._shares, repeat("_held"), held)
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", held)]
@@ -404,10 +410,6 @@ def _kinds(state: State) -> dict[str, bool]:
 
 def _tensors(after: Any, state: State) -> list[Any]:
     return [after, *(x for x in state.values() if not numbers.is_python(x))]
-
-
-def _single(state: Mapping[str, Any]) -> list[list[Any]]:
-    return [[x] for x in state.values() if not numbers.is_python(x)]
 
 
 def _is_kept(x: Any) -> bool:

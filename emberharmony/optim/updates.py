@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -53,6 +54,7 @@ class _Known(NamedTuple):
         chosen: returns the options that are constants of the program, in a tuple.
         number: how many options there are.
         options: these options.
+        names: the names of the numbers in the state.
         given: the numbers that were given when it was made.
         recording: None if the rule has no program.
         tensors: the names of the tensors in the state that it makes.
@@ -61,6 +63,7 @@ class _Known(NamedTuple):
     chosen: Callable[[Mapping[str, Any]], Any]
     number: int
     options: Any
+    names: list[str]
     given: list[Any]
     recording: "RuleProgram | None"
     tensors: list[str]
@@ -93,15 +96,15 @@ class Updates:
         rate = hyper["lr"]
         if self._kernel is None or not isinstance(rate, _PYTHON):
             return None
-        numbers = {name: x for name, x in state.items() if isinstance(x, _PYTHON)}
-        given = [*numbers.values(), rate]
-        key = *state, len(given)
+        key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
         known = self._known.get(key)
+        names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if known is None else known.names
+        given = [*map(state.__getitem__, names), rate]
         if known is None or not known.fits(hyper, given):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             found = recorder.recorded(self.rule, state, hyper)
             tensors = [] if found is None else [name for name, x in found.made.items() if x is None]
-            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), given, found, tensors)
+            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), names, given, found, tensors)
         found = known.recording
         if found is None:
             return None
@@ -109,5 +112,8 @@ class Updates:
             made = found.numbers(given)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
-        after = {name: made[x] if x.__class__ is Number else x for name, x in found.made.items()}
-        return Update(found.program, made, self._kernel, hyper, numbers, after, known.tensors)
+        after = dict(found.made)
+        for name, x in found.made.items():
+            if x.__class__ is Number:
+                after[name] = made[x]
+        return Update(found.program, made, self._kernel, hyper, state, after, known.tensors)

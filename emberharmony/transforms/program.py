@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 UNARY = ("negative", "absolute", "square", "sqrt", "sign")
@@ -350,27 +351,30 @@ class Program:
         return found
 
 
-class Update(NamedTuple):
+class Update:
     """A program with its numbers for one run.
 
-    Attributes:
+    Args:
         program: the program.
-        numbers: the numbers that its steps name, and others.
+        numbers: the numbers that its calls name, and others.
         kernel: the name of the function that it computes, which a library may have a kernel for; "" if it has no name.
         options: the options of that function.
-        state: the numbers in its state before, by name.
+        state: its state before; anything but a number stands for tensors.
         after: the numbers in its state after it by name, and None for the tensors.
         tensors: the names of the tensors in its state after it.
     """
 
-    program: Program
-    numbers: list[Any]
-    kernel: str = ""
-    options: Mapping[str, Any] = {}
-    state: Mapping[str, Any] = {}
-    after: Mapping[str, Any] = {}
-    tensors: Sequence[str] = ()
+    __slots__ = ("after", "kernel", "numbers", "options", "program", "state", "tensors")
 
-    def without_kernel(self) -> "Update":
-        """Returns the update for tensors that no kernel takes."""
-        return self._replace(kernel="") if self.kernel else self
+    def __init__(
+        self,
+        program: Program,
+        numbers: list[Any],
+        kernel: str = "",
+        options: Mapping[str, Any] = MappingProxyType({}),
+        state: Mapping[str, Any] = MappingProxyType({}),
+        after: Mapping[str, Any] = MappingProxyType({}),
+        tensors: Sequence[str] = (),
+    ) -> None:
+        self.program, self.numbers, self.kernel, self.options = program, numbers, kernel, options
+        self.state, self.after, self.tensors = state, after, tensors

@@ -54,7 +54,8 @@ from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.transforms.program import Update
 
-_DTYPE, _LOOKS = attrgetter("dtype"), attrgetter("shape", "dtype")
+_SHAPE, _DTYPE, _SIZE = map(attrgetter, ("shape", "dtype", "size"))
+_LOOKS = attrgetter("shape", "dtype")
 
 
 class MLXBackend(
@@ -180,13 +181,13 @@ class MLXBackend(
 
     def joined(self, tensors: Sequence[mx.array]) -> mx.array:
         """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""
-        return mx.concatenate([tensor.reshape(-1) for tensor in tensors])
+        return mx.concatenate(list(map(mx.flatten, tensors)))
 
     def parted(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(accumulate(like.size for like in likes))
-        parts = zip(mx.split(vector, ends[:-1]), likes, strict=True)
-        return [mx.contiguous(part).reshape(like.shape) for part, like in parts]
+        ends = list(accumulate(map(_SIZE, likes)))
+        parts = map(mx.contiguous, mx.split(vector, ends[:-1]))
+        return list(map(mx.reshape, parts, map(_SHAPE, likes)))
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
@@ -197,13 +198,11 @@ class MLXBackend(
         return len(update.program.calls) <= 2
 
     def computed(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors; None while MLX differentiates."""
-        if is_nested():
-            return None
+        """Returns what a program computes from lists of tensors."""
         made = programs.computed(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
-        large = len(update.program.calls) > 2 and sum(x.size for x in columns[0]) > programs.CHUNK
-        if large and (place(None) or mx.default_device()).type == mx.cpu:
+        large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > programs.CHUNK
+        if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
             # The gradients first: they end the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
             programs.evaluated_in_parts(made, self.bound.eval)

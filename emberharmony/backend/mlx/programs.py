@@ -26,10 +26,11 @@ def computed(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequ
     MLX finds for itself which memory it may reuse.
     """
     program = update.program
-    registers: list[Any] = [*columns, *program.calls, *(repeat(update.numbers[i]) for i in program.numbers)]
+    numbers = map(repeat, map(update.numbers.__getitem__, program.numbers))
+    registers: list[Any] = [*columns, *program.calls, *numbers]
     for op, operands, result in program.moves:
-        registers[result] = list(map(_NATIVES[op], *[registers[x] for x in operands]))
-    return [registers[register] for register in program.outputs]
+        registers[result] = list(map(_NATIVES[op], *map(registers.__getitem__, operands)))
+    return list(map(registers.__getitem__, program.outputs))
 
 
 def evaluated_in_parts(columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]) -> None:

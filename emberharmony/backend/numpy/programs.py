@@ -39,8 +39,9 @@ def computed(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Se
     program, dtype = update.program, columns[0][0].dtype
     # AdamW for 102,400 elements takes 350 µs whole and 450 in blocks, for 250,000 it takes 1,030 and 960 (NumPy 2.4).
     if max(map(_SIZE, columns[0])) <= 2 * BLOCK and min(map(_NDIM, columns[0])):
-        run, numbers = _whole(program), [np.asarray(update.numbers[i], dtype) for i in program.numbers]
-        return list(zip(*[run(row, numbers) for row in zip(*columns, strict=True)], strict=True))
+        numbers = list(map(np.asarray, map(update.numbers.__getitem__, program.numbers), repeat(dtype)))
+        rows = map(_whole(program), zip(*columns, strict=True), repeat(numbers))
+        return list(zip(*rows, strict=True))
     made = {x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs}
     deque(_rows(update, columns, made), 0)
     return [columns[x] if x < program.inputs else made[x] for x in program.outputs]

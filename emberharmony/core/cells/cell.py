@@ -10,6 +10,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from emberharmony.core import op_globals, selection
@@ -27,6 +28,8 @@ from emberharmony.core.state.checked_mode import moves_allowed
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.tracing import Substitute, TensorProxy
+
+_HELD, _TENSOR, _HOME = attrgetter("_held"), itemgetter(0), itemgetter(1)
 
 C = TypeVar("C", bound="Cell")
 Held = tuple[Any, Any]
@@ -349,18 +352,12 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     """Returns the current tensor of each cell, as one of the active backend."""
     if _WATCHES:
         return [cell.value for cell in cells]
-    home = selection.active().backend.home
-    found = [held[0] if (held := cell._held)[1] is home else cell.value for cell in cells]
+    home, found = selection.active().backend.home, list(map(_HELD, cells))
     if OVERWRITINGS:
         await_end(cells)
-    return found
-
-
-def without_grads(cells: "Iterable[Cell]") -> list[Step]:
-    """Returns the steps that set the gradient of each cell to None."""
-    if _WATCHES:
-        return [cell.exchanging_grad(None) for cell in cells]
-    return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))
+    if list(map(_HOME, found)).count(home) == len(found):
+        return list(map(_TENSOR, found))
+    return [cell.value for cell in cells]
 
 
 def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:

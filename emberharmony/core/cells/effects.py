@@ -5,13 +5,18 @@ they happen after everything is computed, in each call, by the same code as in t
 is recorded, the cells keep the gradients that they have; the function sees the ones that it would have given them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, Held
+from emberharmony.core.cells.overwriting import WATCHES
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import NotNowError, recording
+
+_GRAD, _TENSOR, _HOME = attrgetter("_grad"), itemgetter(0), itemgetter(1)
 
 C = TypeVar("C", bound=Cell)
 Made = Callable[[dict[Any, Any], bool], None]
@@ -142,24 +147,27 @@ def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[
         cells: returns the cells that it may change.
         clear: whether these lose their gradients.
     """
-    block = recording()
+    block = recording() if WATCHES else None
     if block is not None:
         block.effects.postpone(_Step(make, gradients, clear), cells())
     else:
-        selection.current().uncompiled(make, gradients, clear)
+        uncompiled = selection.active().backend.uncompiled
+        make(gradients, clear) if uncompiled is None else uncompiled(make, gradients, clear)
 
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     """Returns the gradient of each cell that has one, as a tensor of the active backend."""
-    if (block := recording()) is not None:
+    if WATCHES and (block := recording()) is not None:
         return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
-    home = selection.active().backend.home
+    home, found = selection.active().backend.home, list(map(_GRAD, cells))
+    if None not in found and list(map(_HOME, found)).count(home) == len(found):
+        return dict(zip(cells, map(_TENSOR, found), strict=True))
     return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
 
 
 def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
-    if (block := recording()) is not None:
+    if WATCHES and (block := recording()) is not None:
         return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
     bound = selection.active()
     home = bound.backend.home
@@ -170,3 +178,10 @@ def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
             gradient = bound.add(before, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home)))
     return steps
+
+
+def without_grads(cells: Iterable[Cell]) -> list[Step]:
+    """Returns the steps that set the gradient of each cell to None."""
+    if WATCHES:
+        return [cell.exchanging_grad(None) for cell in cells]
+    return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))

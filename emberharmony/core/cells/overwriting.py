@@ -57,7 +57,7 @@ class Overwriting:
                 somebody else can see their memory, or there are no such steps.
             steps: what to do after them.
         """
-        backend = selection.current()
+        backend = selection.active().backend
         with self._lock:
             commit([(WATCHES.append, self), (OVERWRITINGS.append, self)])
             try:
