@@ -63,8 +63,8 @@ def _logcumsumexp(x, axis=None, reverse=False):
     rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
     if not rows.size:
         return np.moveaxis(rows, -1, axis)
-    found = np.stack([special.logsumexp(rows[..., : k + 1], -1) for k in range(rows.shape[-1])], -1)
-    found = np.moveaxis(found, -1, axis)
+    summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
+    found = np.moveaxis(special.logsumexp(np.where(summed, rows[..., None, :], -np.inf), -1), -1, axis)
     return np.flip(found, axis) if reverse else found
 
 
