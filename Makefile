@@ -19,8 +19,9 @@ help:  ## Show this list
 $(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up $(VENV) (it takes some minutes the first time)"
+# Python compiles what it imports; to compile all 16,000 files of the packages takes pip a minute.
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dask,dev,bench]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dask,dev,bench]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## Train a network on handwritten digits, switching the backend during training
