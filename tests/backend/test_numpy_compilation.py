@@ -456,12 +456,20 @@ class Runs:
         return ops.sum(ops.multiply(ops.add(centred, 1.0), ops.sin(y)), axis=0), ops.sqrt(ops.absolute(centred))
 
     @staticmethod
+    def square(x: Any, y: Any) -> Any:
+        """Returns what is computed of rows and columns of one length, of which one is an outer difference."""
+        x, row = x[:, :45], ops.exp(x[0, :45])
+        outer = ops.subtract(ops.expand_dims(row, 0), ops.expand_dims(row, 1))
+        centred = ops.multiply(ops.subtract(ops.add(x, 0.0), row), ops.expand_dims(row, 1))
+        return ops.sum(ops.square(ops.multiply(outer, 0.5))), ops.negative(ops.square(centred))
+
+    @staticmethod
     def gradient(x: Any, y: Any) -> Any:
         """Returns a value and gradients."""
         return ops.value_and_grad(lambda x, y: ops.sum(ops.multiply(ops.sigmoid(x), ops.tanh(y))), (0, 1))(x, y)
 
 
-@pytest.mark.parametrize("name", ["between", "rows", "gradient"])
+@pytest.mark.parametrize("name", ["between", "rows", "square", "gradient"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_runs_of_calls_on_large_arrays_give_the_same_bits(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
