@@ -75,7 +75,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the mark of the tests that run in part, and gives hypothesis the seed."""
     config.addinivalue_line(
-        "markers", "sampled(n): outside of the profiles whole and deep, an n-th of the cases on other backends"
+        "markers",
+        "sampled(n): outside of the profiles whole and deep, an n-th of the cases on other backends than NumPy; a test "
+        "without `backend` is such a case",
     )
     if SEED and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
@@ -89,7 +91,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(trylast=True)  # so that nothing sorts the tests afterwards
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out most cases on backends other than NumPy of the tests that run in part, and shuffles the tests.
+    """Leaves out most cases of the tests that run in part, but for those on NumPy, and shuffles the tests.
 
     These are the tests marked as `sampled`; those that start processes, each of which imports the library again; and
     those of functions that PyTorch traces, which takes it a second for each.
@@ -145,7 +147,9 @@ def pytest_runtest_makereport(
 def _is_left_out(item: pytest.Item) -> bool:
     mark = item.get_closest_marker("sampled")
     backend = getattr(item, "callspec", None) and item.callspec.params.get("ember_backend")  # type: ignore[attr-defined]
-    if backend in (None, "numpy"):
+    if backend is None:
+        return mark is not None and not is_tried(item.name, int(mark.args[0]))
+    if backend == "numpy":
         return False
     if mark:
         share = int(mark.args[0])

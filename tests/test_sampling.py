@@ -88,6 +88,15 @@ def test_a_worker_sends_the_reports_that_are_printed(given: dict[str, Any], prin
     assert conftest.is_printed(pytest.TestReport("test", ("test.py", 1, "test"), {}, **fields)) is printed
 
 
+def test_a_sampled_test_without_a_backend_runs_in_some_runs(rotated: Any) -> None:
+    item: Any = SimpleNamespace(name="test", get_closest_marker=lambda name: SimpleNamespace(args=(3,)))
+    left_out = []
+    for seed in range(3):
+        rotated(seed)
+        left_out.append(conftest._is_left_out(item))
+    assert sorted(left_out) == [False, True, True]
+
+
 @pytest.mark.parametrize(("why", "share"), [("sampled", 4), ("fresh_process", 3), ("quick", 2)])
 def test_some_tests_run_in_part_on_backends_other_than_numpy(why: str, share: int, rotated: Any) -> None:
     found = []

@@ -67,6 +67,7 @@ def test_settings_are_written_and_read(environment: dict[str, str], tmp_path: Pa
     assert "numpy" in run("-m", "emberharmony", "info", environment=environment)
 
 
+@pytest.mark.sampled(2)
 def test_the_fuzzer_ends_a_call_that_hangs(environment: dict[str, str], tmp_path: Path) -> None:
     package = tmp_path / "site"
     (package / "hanging_backend.py").write_text(

@@ -10,6 +10,7 @@ import pytest
 
 from emberharmony import ops
 from tests.backend.mlx_outcomes import assert_as_numpy, drawn
+from tests.sampling import portion
 
 mx = pytest.importorskip("mlx.core")
 SHAPES = [(), (1,), (0,), (3,), (64,), (65,), (3, 0), (2, 65), (65, 2), (130, 65), (3, 4096), (4, 3, 800)]
@@ -100,9 +101,8 @@ def test_losses() -> None:
 
 
 def test_normalizations() -> None:
-    for shape, axis, epsilon in product(
-        [(), (0,), (3,), (5, 64), (5, 65), (3, 1024), (3, 1025), (4, 3, 4), (2, 0)], (-1, 0, (0, 1)), (None, 0.5)
-    ):
+    shapes = [(), (0,), (3,), (5, 64), (5, 65), (3, 1024), (3, 1025), (4, 3, 4), (2, 0)]
+    for shape, axis, epsilon in portion([*product(shapes, (-1, 0, (0, 1)), (None, 0.5))], 2):
         x = drawn(*shape)
         if not shape or (axis == (0, 1) and len(shape) < 2):
             continue
@@ -134,9 +134,8 @@ def test_attention() -> None:
             drawn(2, keys, heads, size) + np.float32(0.5),
         )
         bias, mask = drawn(1, heads, queries, keys), np.arange(queries * keys).reshape(1, 1, queries, keys) % 3 < 2
-        for scale, causal, extra in product(
-            (None, 0.7, 1), (False, True), ({}, {"dropout_rate": 0.0}, {"attn_logits_soft_cap": 2.0})
-        ):
+        extras: list[Any] = [{}, {"dropout_rate": 0.0}, {"attn_logits_soft_cap": 2.0}]
+        for scale, causal, extra in portion([*product((None, 0.7, 1), (False, True), extras)], 2):
             call = partial(ops.dot_product_attention, scale=scale, is_causal=causal, **extra)
             checked(call, [(q, k, v)], 32.0)
             checked(lambda q, k, v, b, c=call: c(q, k, v, b), [(q, k, v, bias)], 32.0)
@@ -354,11 +353,9 @@ def test_writing(mode: str) -> None:
                 if x.size > 1000 and value.size < 2:
                     continue
                 checked(lambda x, v, k=key: ops.set_item(x, given_key(k), v, mode), [(x, value)], gradients=smooth)
-    for shape, at, axis in product(
-        [(5,), (5, 3), (3, 5, 2), (40, 4100), (3, 0)],
-        [(2,), (2, 3), (5, 2), (2, 5, 2), (3, 4, 2), (1, 4100), (40, 3), (3, 0)],
-        (0, 1, -1, None),
-    ):
+    shapes = [(5,), (5, 3), (3, 5, 2), (40, 4100), (3, 0)]
+    places = [(2,), (2, 3), (5, 2), (2, 5, 2), (3, 4, 2), (1, 4100), (40, 3), (3, 0)]
+    for shape, at, axis in portion([*product(shapes, places, (0, 1, -1, None))], 2):
         x, where = drawn(*shape, low=0.5), np.arange(np.prod(at)).reshape(at) % 2 - (len(at) > 1)
         if not x.size or (axis is None and 4100 in at):
             continue  # the indices are out of bounds, which NumPy looks at

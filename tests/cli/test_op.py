@@ -37,6 +37,7 @@ def instructions(code: CodeType) -> list[tuple[str, object]]:
     return [(step.opname, None if step.opcode in JUMPS else step.argval) for step in found]
 
 
+@pytest.mark.sampled(3)
 def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
     ops.set_backend(backend)
     active = current()

@@ -132,6 +132,7 @@ def test_the_code_of_an_op_has_no_locals_besides_its_parameters(name: str, backe
     assert code.co_varnames == tuple(inspect.signature(getattr(ops, name)).parameters)
 
 
+@pytest.mark.sampled(2)
 def test_torch_compile_traces_ops_without_a_graph_break() -> None:
     """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
@@ -183,6 +184,7 @@ def test_the_globals_of_each_backend_have_its_prefix(backend: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(2)
 def test_torch_compile_accepts_a_function_that_calls_ops_of_numpy() -> None:
     """Constants of the code that are not literals would make torch.compile raise an AssertionError here."""
     pytest.importorskip("torch")

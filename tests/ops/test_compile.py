@@ -135,6 +135,7 @@ def test_parameters_may_change_between_calls(quick: str) -> None:
         ops.zero_grad(weight)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 def test_torch_compile_traces_transforms_without_a_graph_break() -> None:
     pytest.importorskip("torch")

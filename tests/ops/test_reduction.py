@@ -42,6 +42,7 @@ LAYOUTS: list[Any] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_reductions_of_any_memory_layout_over_any_axes_agree_with_numpy(layout: Any, backend: str) -> None:
     x = layout(np.random.default_rng(1).random((5000, 20), np.float32))

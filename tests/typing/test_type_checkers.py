@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import portion
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 WRONG, RIGHT = HERE / "wrong_calls.py", HERE / "right_calls.py"
@@ -31,7 +33,7 @@ def reported(checker: str) -> dict[Path, dict[int, str]]:
     return found
 
 
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", portion(["mypy", "pyright"], 2))
 def test_wrong_calls_are_reported_and_right_ones_are_not(checker: str) -> None:
     lines = WRONG.read_text(encoding="utf-8").split("\n")
     planted = {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}

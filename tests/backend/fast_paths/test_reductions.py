@@ -65,6 +65,7 @@ def failures(op: str, dtype: str, eps: float, oracle: Callable[..., Any], x: Any
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("op", ORACLES)
 def test_a_reduction_has_the_digits_of_float64(op: str, dtype: str, backend: str) -> None:
