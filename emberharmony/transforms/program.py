@@ -196,15 +196,17 @@ class Memory:
         return call.function not in APART
 
 
-def reused(calls: Sequence[Call], inputs: int, held: Collection[int], memory: Memory) -> dict[int, int]:
+def reused(program: "Program", memory: Memory) -> dict[int, int]:
     """Returns by the place of a call the register whose memory its result can take, because no later call reads it.
 
+    Inputs and outputs stay as they are.
+
     Args:
-        calls: the calls.
-        inputs: how many registers are inputs, which stay as they are.
-        held: further registers that do.
+        program: the program.
         memory: tells who owns which memory.
     """
+    calls, inputs = program.calls, program.inputs
+    held = {root for x in program.outputs if x.__class__ is Register for root in memory.roots(x)}
     ends: dict[int, int] = {}
     for i, call in enumerate(calls):
         for register in (*call.operands, *call.results):
@@ -330,12 +332,12 @@ class Program:
     @cached_property
     def targets(self) -> dict[int, int]:
         """The earlier results into whose memory calls can write, by the places of the calls."""
-        return reused(self.calls, self.inputs, self.outputs, Memory())
+        return reused(self, Memory())
 
     @cached_property
     def scratch(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
-        targets = reused(self.calls, self.inputs, self.outputs, Memory(self.outputs))
+        targets = reused(self, Memory(self.outputs))
         found: dict[int, int] = {}
         for i, call in enumerate(self.calls):
             if call.results[0] not in self.outputs:

@@ -32,6 +32,8 @@ from emberharmony.transforms.program import (
     Number,
     Program,
     Register,
+    distinct,
+    live,
 )
 from emberharmony.transforms.rules import LEAVING
 from emberharmony.transforms.source import Source
@@ -193,6 +195,17 @@ class Recorder(Tape):
         self.calls.append(Call(draw, (), (place,), draws=True))
         return self.tensor(place)
 
+    def program(self, inputs: int, outputs: Sequence[Any]) -> tuple[Program, list[Register]]:
+        """Returns the program of the calls that outputs need, and the register that has the value of each register.
+
+        Args:
+            inputs: the number of inputs.
+            outputs: registers, or constants.
+        """
+        calls, places = distinct(self.calls, len(self.values))
+        moved = tuple([places[x] if x.__class__ is Register else x for x in outputs])
+        return Program(inputs, tuple(live(calls, moved)), moved), places
+
     def _placed(self, value: Any) -> Register:
         place = self._places[id(value)] = Register(len(self.values))
         self.values.append(value)
@@ -288,8 +301,8 @@ class _Calls:
 
     def compiled(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function of the given numbers that returns all."""
-        found = Source(0, self._scalars, {}).compiled([f"n{i}" for i in range(self.count)], range(self.given))
-        return partial(found, ())
+        source = Source(Program(0, tuple(self._scalars), ()), {})
+        return partial(source.compiled([f"n{i}" for i in range(self.count)], range(self.given)), ())
 
 
 class _Recorded(Substitute):

@@ -1,7 +1,8 @@
 """A pass over programs: runs of elementwise calls become one call each, which a backend makes block by block."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from emberharmony.transforms.program import Call, Number, Program, Register
@@ -11,28 +12,23 @@ Runner = Callable[[Program, list[Any]], Callable[..., list[Any]]]
 
 
 def in_runs(
-    calls: Sequence[Call],
-    outputs: Collection[Any],
-    kind: Callable[[Call], Any],
-    is_scalar: Callable[[Register], bool],
-    runner: Runner,
-) -> list[Call]:
-    """Returns the calls with one in the place of each run; a call that needs nothing of a run is made before it.
+    program: Program, kind: Callable[[Call], Any], is_scalar: Callable[[Register], bool], runner: Runner
+) -> Program:
+    """Returns a program with one call in the place of each run; a call that needs nothing of a run is made before it.
 
     Args:
-        calls: the calls.
-        outputs: registers, or constants.
+        program: the program.
         kind: returns what the calls of a run have in common; None if a call is in none.
         is_scalar: returns whether an operand has no axes.
         runner: makes the function of a run.
     """
-    uses = Counter(x for call in calls for x in call.operands)
-    uses.update(x for x in outputs if x.__class__ is Register)
+    uses = Counter(x for call in program.calls for x in call.operands)
+    uses.update(x for x in program.outputs if x.__class__ is Register)
     found: list[Call] = []
     run: list[Call] = []
     made: set[Register] = set()
     common = None
-    for call in calls:
+    for call in program.calls:
         its = kind(call)
         if its is None and made.isdisjoint(call.operands):
             found.append(call)
@@ -45,7 +41,7 @@ def in_runs(
         else:
             run.append(call)
             made.update(call.results)
-    return found + _as_one(run, uses, is_scalar, runner)
+    return replace(program, calls=(*found, *_as_one(run, uses, is_scalar, runner)))
 
 
 def _as_one(

@@ -1,6 +1,7 @@
 """Writes the function of Python that makes the calls of a program, without loops and branches."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -15,17 +16,16 @@ class Source:
     """The source of a function that makes calls one after the other, while it is written.
 
     Args:
-        inputs: the number of inputs.
-        calls: the calls, whose functions are objects of Python.
+        program: the program; the functions of its calls are objects of Python.
         targets: by the place of a call the register into whose memory it writes, as its last operand or by `out`.
     """
 
     by_name: ClassVar[Collection[Any]] = ()
     """The functions that take `out` by name only."""
 
-    def __init__(self, inputs: int, calls: Sequence[Call], targets: Mapping[int, int]) -> None:
-        self.inputs, self.calls = inputs, calls
-        self.names = {i: f"i{i}" for i in range(inputs)}
+    def __init__(self, program: Program, targets: Mapping[int, int]) -> None:
+        self.program, calls = program, program.calls
+        self.names = {i: f"i{i}" for i in range(program.inputs)}
         self.targets = {call.results[0]: targets[i] for i, call in enumerate(calls) if i in targets}
         for x in chain.from_iterable(call.results for call in calls):
             if x.__class__ is Register:
@@ -40,10 +40,10 @@ class Source:
             outputs: the expression of each output.
             numbers: the places of the numbers that it takes.
         """
-        given = [(self.names[i] for i in range(self.inputs)), (f"n{i}" for i in numbers)]
+        given = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
         heads = [(", ".join(names), name) for names, name in zip(given, ("inputs", "numbers"), strict=True)]
         lines = [f"{names}, = {name}" for names, name in heads if names]
-        for i, call in enumerate(self.calls):
+        for i, call in enumerate(self.program.calls):
             lines += self.lines(i, call)
         lines.append(f"return [{', '.join(outputs)}]")
         body = "\n ".join(lines)
@@ -97,5 +97,5 @@ def written(
         kind: the class of its source.
     """
     calls = [x._replace(function=functions(x.function)) if isinstance(x.function, str) else x for x in program.calls]
-    source = kind(program.inputs, calls, targets)
+    source = kind(replace(program, calls=tuple(calls)), targets)
     return source.compiled(map(source.text, program.outputs), program.numbers)

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core import selection
-from emberharmony.transforms.program import Program, Register, distinct, live
+from emberharmony.transforms.program import Program, Register
 from emberharmony.transforms.recorder import Recorder
 from emberharmony.transforms.source import written
 
@@ -26,9 +26,7 @@ def program(function: Callable[..., Any], *tensors: Any) -> tuple[Program, Any]:
     """Returns the program of a function of tensors with one result, and that result."""
     recorder = Recorder(selection.current(), [ops.copy(x) for x in tensors])
     found = function(*map(recorder.tensor, range(len(tensors))))
-    calls, places = distinct(recorder.calls, len(recorder.values))
-    output = places[found.key]
-    return Program(len(tensors), tuple(live(calls, [output])), (output,)), found.value
+    return recorder.program(len(tensors), [found.key])[0], found.value
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

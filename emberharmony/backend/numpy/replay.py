@@ -6,7 +6,7 @@ order in which a later sum adds depends on it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
 from emberharmony.backend.numpy.programs import Blocks, NumpySource
-from emberharmony.transforms.program import Call, Memory, Register, distinct, live, reused
+from emberharmony.transforms.program import Call, Memory, Program, Register, reused
 from emberharmony.transforms.recorder import Recorder
 from emberharmony.transforms.runs import in_runs
 
@@ -53,16 +53,12 @@ def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callab
         inputs: the number of inputs.
         outputs: registers, or arrays that are the same for all inputs, of which the function returns copies.
     """
-    calls, places = distinct(recorder.calls, len(recorder.values))
-    moved = [places[x] if x.__class__ is Register else x for x in outputs]
-    calls = live(calls, moved)
+    program, places = recorder.program(inputs, outputs)
     values = recorder.values
-    calls = in_runs(calls, moved, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
-    memory = _Arrays(recorder, inputs, calls, places)
-    kept = {x for x in moved if x.__class__ is Register}
-    held = {root for x in kept for root in memory.roots(x)}
-    source = _Recorded(inputs, calls, reused(calls, inputs, held, memory), memory, kept)
-    return source.compiled(source.copied(outputs, moved, places))
+    program = in_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
+    memory = _Arrays(recorder, program, places)
+    source = _Recorded(program, reused(program, memory), memory)
+    return source.compiled(source.copied(outputs, places))
 
 
 def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
@@ -116,17 +112,16 @@ class _Arrays(Memory):
 
     Args:
         recorder: the record of the calls.
-        inputs: the number of inputs.
-        calls: the calls that are made.
+        program: the calls that are made.
         places: the register that has the value of each recorded register.
     """
 
-    def __init__(self, recorder: Recorder, inputs: int, calls: Sequence[Call], places: Sequence[Register]) -> None:
+    def __init__(self, recorder: Recorder, program: Program, places: Sequence[Register]) -> None:
         super().__init__()
-        self.values, self.inputs, self.wrap = recorder.values, inputs, recorder.backend.wrap
+        self.values, self._inputs, self.wrap = recorder.values, program.inputs, recorder.backend.wrap
         shared = {result: found for call in recorder.calls for result, found in self._shared(call)}
         self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
-        self._owners = self._roots(calls, shared, places)
+        self._owners = self._roots(program.calls, shared, places)
 
     def _shared(self, call: Call) -> Iterator[tuple[Register, list[Register]]]:
         """Yields each result with the operands with which it may share memory, in the record as it was."""
@@ -142,7 +137,7 @@ class _Arrays(Memory):
         self, calls: Sequence[Call], shared: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
         """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
-        roots = {i: frozenset((i,)) for i in range(self.inputs)}
+        roots = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
                 own = is_known(call) and call.function not in METHODS and self.values[result].base is None
@@ -182,46 +177,36 @@ class _Recorded(NumpySource):
     """The source of the function that repeats recorded calls.
 
     Args:
-        inputs: the number of inputs.
-        calls: the calls.
+        program: the program.
         targets: by the place of a call the register into whose memory it writes.
         memory: that of the recorded arrays.
-        kept: the registers that are outputs.
     """
 
-    def __init__(
-        self,
-        inputs: int,
-        calls: Sequence[Call],
-        targets: Mapping[int, int],
-        memory: _Arrays,
-        kept: Collection[int],
-    ) -> None:
-        super().__init__(inputs, calls, targets)
+    def __init__(self, program: Program, targets: Mapping[int, int], memory: _Arrays) -> None:
+        super().__init__(program, targets)
         self.memory, self.values = memory, memory.values
         self.scope |= {"Changed": ShapeChangedError, "wrap": memory.wrap}
         self._arrays: dict[tuple[str, Any], np.ndarray] = {}
         last: dict[int, int] = {}
-        for i, call in enumerate(calls):
+        for i, call in enumerate(program.calls):
             last.update(dict.fromkeys((*call.operands, *call.results), i))
-        taken = {*targets.values()}
+        kept = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
         self._gone: dict[int, list[str]] = {}
         for x, i in last.items():
-            if x >= inputs and x not in kept and x not in taken and memory.is_large(x):
+            if x >= program.inputs and x not in kept and memory.is_large(x):
                 self._gone.setdefault(i, []).append(self.names[x])
 
-    def copied(self, outputs: Sequence[Any], moved: Sequence[Any], places: Sequence[Register]) -> list[str]:
+    def copied(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
         """Returns the expression of each output.
 
         Args:
             outputs: the outputs in the record as it was.
-            moved: the outputs without repeated calls.
             places: the register that has the value of each recorded register.
         """
         merged = {int(place) for i, place in enumerate(places) if place != i}
         found: list[str] = []
         earlier: list[tuple[Register, Register]] = []
-        for given, output in zip(outputs, moved, strict=True):
+        for given, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
                 found.append(f"{self.named(output)}.copy()")
                 continue
