@@ -200,7 +200,8 @@ class ArrayBase(SharedMethods, Standing):
         if self.shape:
             raise TypeError(f"bool() takes an array without axes, not one of shape {self.shape}")
         self._kit.join()
-        return bool(value(self))  # a traced tensor knows whether its value may be asked for
+        with LOCK:
+            return bool(value(self))  # a traced tensor knows whether its value may be asked for
 
     def __float__(self) -> float:
         return float(_of_kind(self._number("float()"), float))

@@ -29,6 +29,16 @@ def _remain() -> None:
     """Does nothing, on backends whose threads read what others compute."""
 
 
+def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that runs in one thread at a time."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with LOCK:
+            return function(*args, **kwargs)
+
+    return run
+
+
 class Ops:
     """The ops of a backend by their names and aliases, for native tensors."""
 
@@ -37,7 +47,7 @@ class Ops:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         spec = OPS[ALIASES.get(name, name)]
-        function: Callable[..., Any] = getattr(self._kit.bound, spec.name)
+        function = self._kit.function(spec)
         if not self._kit.backend.defines(spec):  # a composite calls ops, which run on the active backend
             function = source.activated(self._kit, function)
         setattr(self, name, function)
@@ -105,6 +115,14 @@ class Kit:
             "_snapshot": self.memory.snapshot,
             "_thread": threading.get_ident,
         }
+
+    def function(self, spec: OpSpec) -> Callable[..., Any]:
+        """Returns the compiled function of an op.
+
+        Where threads share a stream, only one at a time may compute, which any op may do that is not elementwise.
+        """
+        function: Callable[..., Any] = getattr(self.bound, spec.name)
+        return _alone(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def is_native(self, tensor: Any) -> bool:
         """Returns whether a value is a tensor of the library."""

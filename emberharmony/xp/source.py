@@ -150,7 +150,7 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     name = name or spec.name
     passed = signature_of(part, name) if strict else None
     parameters = _ordered(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
-    scope = dict(kit.scope, _call=getattr(kit.bound, spec.name), _dtype=Dtype)
+    scope = dict(kit.scope, _call=kit.function(spec), _dtype=Dtype)
     scope |= {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
     text = _text(kit, spec, parameters, strict).format(name=name)
     exec(text, scope)

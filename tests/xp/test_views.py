@@ -247,3 +247,14 @@ def test_a_thread_reads_what_another_has_not_computed(xp: Any) -> None:
     thread.join()
     assert read == [[4.0, 4.0, 4.0]]
     assert (other[0] + made).tolist() == [5.0, 5.0, 5.0]
+
+
+def test_threads_read_the_same_arrays_at_once(xp: Any) -> None:
+    made = [xp.exp(xp.ones(3) * 0.0) + float(i) for i in range(100)]
+    read: list[Any] = []
+    threads = [threading.Thread(target=lambda: read.append([x.tolist() for x in made])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read == [[[i + 1.0] * 3 for i in range(100)]] * 4
