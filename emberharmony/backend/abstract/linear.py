@@ -85,7 +85,8 @@ class AbstractLinear:
     eigh = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
     eig = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
     lu_factor = _decomposition(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
-    solve = Rule(_solved)
+    # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
+    solve, solve_triangular = Rule(_solved), Rule(_solved)
     fft, ifft, rfft, irfft = _transform(), _transform(), _transform(halves=True), _transform(halved=True)
 
     abstracted: Any
