@@ -56,7 +56,7 @@ class Copy:
             "PYTHONHASHSEED": "0",
             "DASK_SCHEDULER": "synchronous",
             "XLA_FLAGS": XLA_FLAGS,
-            "HYPOTHESIS_PROFILE": "whole",
+            "HYPOTHESIS_PROFILE": os.environ.get("HYPOTHESIS_PROFILE", "whole"),
         }
         self._process = subprocess.Popen(
             [sys.executable, str(SERVER), *LIBRARIES],
