@@ -89,7 +89,7 @@ class Steps:
         """Returns whether `overwriting` can write the results of a program over its inputs."""
         return False
 
-    def overwriting(self, update: "Update", columns: Sequence[Sequence[Any]]) -> Any:
+    def overwriting(self, update: "Update", columns: Sequence[Sequence[Any]], kept: dict[Any, Any]) -> Any:
         """Returns the calls of C functions that write the results of a program over its inputs.
 
         The first output takes the place of the second input, the next one that of the third, and so on. The results
@@ -98,6 +98,7 @@ class Steps:
         Args:
             update: the program and its numbers.
             columns: the inputs; see `computed`. `owns` has said yes of all but the first.
+            kept: what the backend may keep for the next step over tensors like these.
 
         Returns:
             None if the program has to be computed.

@@ -9,7 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import gradients_of, perform, without_grads
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
-from emberharmony.core.state.draws import OPEN
+from emberharmony.core.state.draws import OPEN, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
@@ -94,8 +94,9 @@ class Optimizer(ParameterGroups):
 
     def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes the step with these gradients."""
-        alone = COUNTED and not (WATCHES or OPEN)
-        if not self._planned(gradients, clear, [] if alone else None).make():
+        if OPEN:
+            refuse_effect("a cell would be assigned")
+        if not self._planned(gradients, clear, [] if COUNTED and not WATCHES else None).make():
             self.planned(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:

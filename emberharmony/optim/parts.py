@@ -148,11 +148,12 @@ class Rows(Part):
         fits: whether a program may compute them: the tensors of the states have the shapes of the parameters.
     """
 
-    __slots__ = ("_fits", "_overwritten")
+    __slots__ = ("_fits", "_kept", "_overwritten")
 
     def __init__(self, cells: list[Parameter], places: list[int], fits: bool) -> None:
         super().__init__(cells, places)
         self._fits = fits
+        self._kept: dict[Any, Any] = {}
         self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
     def begun(self, step: Stepping, states: Sequence[State | None]) -> Work:
@@ -249,7 +250,8 @@ class Rows(Part):
             # Nobody has looked at the tensors before, and another thread may just have assigned some.
             if not (self.likeness.holds(*gradients, *tensors) and backend.owns(tensors)):
                 return None
-            return backend.overwriting(update, [gradients, *map(list, zip(*repeat(iter(tensors), count), strict=True))])
+            columns = map(list, zip(*repeat(iter(tensors), count), strict=True))
+            return backend.overwriting(update, [gradients, *columns], self._kept)
 
         cells: list[Any] = list(self.cells)
         for name, x in self.state.items():

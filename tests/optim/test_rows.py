@@ -36,8 +36,8 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def count(name: str) -> None:
         native = getattr(kind, name)
 
-        def counted(self: Any, update: Any, columns: Any) -> Any:
-            result = native(self, update, columns)
+        def counted(self: Any, *given: Any) -> Any:
+            result = native(self, *given)
             if result is not None:
                 found.append(name)
             return result

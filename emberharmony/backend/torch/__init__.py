@@ -290,7 +290,7 @@ class TorchBackend(
         """Returns whether functions of C can write the results of a program over its inputs."""
         return _COUNTS and (update.kernel in optimizers.KERNELS or programs.overwrites(update.program))
 
-    def overwriting(self, update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> Any:
+    def overwriting(self, update: Update, columns: Sequence[Sequence[torch.Tensor]], kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs; None while anything records it."""
         if not is_unwatched():
             return None

@@ -368,7 +368,9 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
         TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
     """
     home = selection.active().backend.home
-    if _WATCHES or OPEN or not home.backend.may_keep_all(tensors):
+    if OPEN:
+        refuse_effect("a cell would be assigned")
+    if _WATCHES or not home.backend.may_keep_all(tensors):
         return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]
     return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home))))
 
