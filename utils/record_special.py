@@ -12,6 +12,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
+from emberharmony import ops
+
 FILE = Path(__file__).resolve().parent.parent / "tests" / "ops" / "special_values.csv.gz"
 COUNT = 265
 Array = np.ndarray[Any, Any]
@@ -48,6 +50,7 @@ _SIDES = np.where(
 )
 _EI_ROOT = 0.3725074107813666 + np.array([0.0, 1e-15, 1e-9, -1e-6, 0.1, -0.1])
 _LAMBERT = np.concatenate([np.linspace(-0.36, 1, 80), _NEAR - 0.36787944117144228])
+_PROBABILITIES = np.where(np.arange(COUNT) % 3 == 0, np.logspace(-25, -1, COUNT), np.linspace(0.01, 0.99, COUNT))
 
 POINTS: dict[str, tuple[Array, ...]] = {
     **dict.fromkeys(("gammaln", "digamma"), (_GAMMA,)),
@@ -80,6 +83,10 @@ POINTS: dict[str, tuple[Array, ...]] = {
     **dict.fromkeys(
         ("j0", "j1"), (_some(np.linspace(-8, 8, 200), _TINY, np.linspace(8, 300, 60), np.logspace(2, 5, 20)),)
     ),
+    "stdtr": (_powers(-1.5, 3), _RNG.normal(size=COUNT) * _powers(-3, 1.5)),
+    "stdtrit": (_powers(-1, 3), _PROBABILITIES),
+    "gammaincinv": (_powers(-1, 3), _PROBABILITIES),
+    "betaincinv": (_powers(-1, 2.3), _powers(-1, 2.3), _PROBABILITIES),
 }
 
 
@@ -127,6 +134,17 @@ def _ndtri(p: Any) -> Any:
     return y
 
 
+def _stdtr(n: Any, t: Any) -> Any:
+    tail = mp.betainc(n / 2, mp.mpf(0.5), 0, n / (n + t * t), regularized=True) / 2
+    return tail if t < 0 else 1 - tail
+
+
+def _inverse(function: Callable[..., Any], start: Callable[..., Any], y: Any, *parameters: Any) -> Any:
+    """Returns the solution of `function(*parameters, x) = y` by the secant method, from the op's own value."""
+    x = mp.mpf(float(ops.to_numpy(start(*(np.array(float(z)) for z in (*parameters, y))))))
+    return mp.findroot(lambda x: function(*parameters, x) / y - 1, (x, x * (1 + mp.mpf(10) ** -12)), tol=1e-40)
+
+
 VALUES: dict[str, Callable[..., Any]] = {
     "gammaln": lambda x: mp.re(mp.loggamma(x)),
     "digamma": mp.digamma,
@@ -156,6 +174,10 @@ VALUES: dict[str, Callable[..., Any]] = {
     "kl_div": lambda x, y: x * mp.log(x / y) - x + y,
     "j0": lambda x: mp.besselj(0, x),
     "j1": lambda x: mp.besselj(1, x),
+    "stdtr": _stdtr,
+    "stdtrit": lambda n, p: _inverse(_stdtr, ops.stdtrit, p, n),
+    "gammaincinv": lambda a, y: _inverse(lambda a, x: mp.gammainc(a, 0, x, regularized=True), ops.gammaincinv, y, a),
+    "betaincinv": lambda a, b, y: _inverse(_betainc, ops.betaincinv, y, a, b),
 }
 
 

@@ -186,6 +186,10 @@ class TensorBackend(Protocol):
         """Returns the regularized incomplete beta function, the integral of `t**(a-1) (1-t)**(b-1) / beta(a, b)` up to x."""
         ...
 
+    def betaincinv(self, a: Operand, b: Operand, y: Operand) -> Tensor:
+        """Returns the inverse of `betainc` by `x`; NaN outside [0, 1]."""
+        ...
+
     def betaln(self, a: Operand, b: Operand) -> Tensor:
         """Returns the logarithm of the absolute value of the beta function, without overflow."""
         ...
@@ -692,6 +696,10 @@ class TensorBackend(Protocol):
 
     def gammaincc(self, a: Operand, x: Operand) -> Tensor:
         """Returns `1 - gammainc(a, x)`, accurate where the result is small."""
+        ...
+
+    def gammaincinv(self, a: Operand, y: Operand) -> Tensor:
+        """Returns the inverse of `gammainc` by `x`; infinite at 1, NaN outside [0, 1]."""
         ...
 
     def gammaln(self, x: TensorLike) -> Tensor:
@@ -1796,6 +1804,14 @@ class TensorBackend(Protocol):
 
     def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
         """Returns the standard deviation over axes, the square root of `var`."""
+        ...
+
+    def stdtr(self, df: Operand, t: Operand) -> Tensor:
+        """Returns Student's distribution function, the probability of less than `t`."""
+        ...
+
+    def stdtrit(self, df: Operand, p: Operand) -> Tensor:
+        """Returns the inverse of `stdtr` by `t`; infinite at 0 and 1, NaN outside [0, 1]."""
         ...
 
     def step(self, x: TensorLike) -> Tensor:

@@ -1,4 +1,4 @@
-"""More special functions: gamma, exponential integrals, Lambert's function, Bessel functions, relative entropies.
+"""More special functions: gamma, exponential integrals, Lambert's, Bessel functions, entropies, quantiles.
 
 The names, the order of the arguments and the conventions are those of `scipy.special`.
 
@@ -28,10 +28,11 @@ from emberharmony.ops.special import gammaln
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import series, special_bessel, special_exponential
+    from emberharmony.backend.shared import series, special_bessel, special_exponential, special_quantiles
 else:
-    series, special_bessel, special_exponential = (
-        Deferred(f"emberharmony.backend.shared.{name}") for name in ("series", "special_bessel", "special_exponential")
+    series, special_bessel, special_exponential, special_quantiles = (
+        Deferred(f"emberharmony.backend.shared.{name}")
+        for name in ("series", "special_bessel", "special_exponential", "special_quantiles")
     )
 
 
@@ -194,3 +195,87 @@ def j1(x: TensorLike) -> Tensor:
         True
     """
     return series.computed(special_bessel.j1, x)
+
+
+@op(elementwise=True)
+def stdtr(df: Operand, t: Operand) -> Tensor:
+    """Returns Student's distribution function, the probability of less than `t`.
+
+    The relative error is at most `16 + 4 abs(log(y))` units in the last place of the result `y`.
+
+    Args:
+        df: the degrees of freedom, positive; the distribution is normal if they are infinite. There is no second
+            derivative by it.
+        t: the argument.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.stdtr(1.0, 0.5), 0.64758362))
+        True
+    """
+    return series.computed(special_quantiles.stdtr, df, t)
+
+
+@op(elementwise=True)
+def stdtrit(df: Operand, p: Operand) -> Tensor:
+    """Returns the inverse of `stdtr` by `t`; infinite at 0 and 1, NaN outside [0, 1].
+
+    The relative error is at most `16 + 4 abs(log(p))` units in the last place, over `df` if that is less than 1, where
+    `p` is the smaller one of both probabilities.
+
+    Args:
+        df: the degrees of freedom, positive.
+        p: the probability of less than the result.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.stdtrit(1.0, 0.25), -1.0))
+        True
+    """
+    return series.computed(special_quantiles.stdtrit, df, p)
+
+
+@op(elementwise=True)
+def gammaincinv(a: Operand, y: Operand) -> Tensor:
+    """Returns the inverse of `gammainc` by `x`; infinite at 1, NaN outside [0, 1].
+
+    The relative error is at most `16 + 4 abs(log(y))` units in the last place, over `a` if that is less than 1.
+
+    Args:
+        a: the parameter, positive.
+        y: the value of `gammainc`.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.gammaincinv(1.0, 0.5), 0.69314718))
+        True
+    """
+    return series.computed(special_quantiles.gammaincinv, a, y)
+
+
+@op(elementwise=True)
+def betaincinv(a: Operand, b: Operand, y: Operand) -> Tensor:
+    """Returns the inverse of `betainc` by `x`; NaN outside [0, 1].
+
+    The relative error is at most `16 + 4 abs(log(y))` units in the last place, over the smaller parameter if that is
+    less than 1.
+
+    Args:
+        a: the first parameter, positive.
+        b: the second parameter, positive.
+        y: the value of `betainc`.
+
+    Raises:
+        DTypeError: if an argument is complex.
+
+    Example:
+        >>> bool(ops.isclose(ops.betaincinv(2.0, 3.0, 0.6875), 0.5))
+        True
+    """
+    return series.computed(special_quantiles.betaincinv, a, b, y)

@@ -37,7 +37,7 @@ T = Any
 
 
 def _inner(name: str, *arguments: T) -> T:
-    """Returns a function of `INNER`, which is no op, with its derivatives."""
+    """Returns a function of `INNER`, which is not an op, with its derivatives."""
     return _derived(name)(*broadcast_arrays(*arguments))
 
 

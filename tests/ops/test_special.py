@@ -63,6 +63,12 @@ def _betainc(arguments: list[Array], y: Array) -> Any:
     return _in_exponent(arguments, y) * np.where(b < 0.1, 1 / b, 1.0)
 
 
+def _inverse(arguments: list[Array], y: Array) -> Any:
+    """Returns the bound of an inverse, whose relative error is larger where a parameter is below 1."""
+    *parameters, p = arguments
+    return (16.0 + 4.0 * np.abs(np.log(np.minimum(p, 1 - p)))) / np.minimum(1.0, np.min(parameters, 0))
+
+
 def _oscillating(arguments: list[Array], y: Array) -> Any:
     """Returns the bound of a function whose error is relative to its amplitude beyond 8."""
     amplitude = np.minimum(1.0, np.sqrt(2 / (math.pi * np.abs(arguments[0]))))
@@ -81,6 +87,8 @@ BOUNDS: dict[str, Callable[[list[Array], Array], Any]] = dict.fromkeys(VALUES, _
     "betainc": _betainc,
     **dict.fromkeys(("gamma", "expi", "exp1", "lambertw", "rel_entr", "kl_div"), lambda _, y: 8.0),
     **dict.fromkeys(("j0", "j1"), _oscillating),
+    "stdtr": _in_exponent,
+    **dict.fromkeys(("stdtrit", "gammaincinv", "betaincinv"), _inverse),
 }
 """The largest allowed error of each op in float64, in units in the last place."""
 
@@ -211,6 +219,49 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
         (1.0, 1.0, 0.0),
         (NAN, 1.0, NAN),
         (0.0, NAN, NAN),
+    ],
+    "stdtr": [
+        (1.0, INF, 1.0),
+        (1.0, -INF, 0.0),
+        (2.0, 0.0, 0.5),
+        (INF, 0.5, 0.6914624612740131),
+        (INF, -INF, 0.0),
+        (0.0, 0.5, NAN),
+        (-1.0, 0.5, NAN),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
+    ],
+    "stdtrit": [
+        (2.0, 0.0, -INF),
+        (2.0, 1.0, INF),
+        (2.0, 0.5, 0.0),
+        (INF, 0.25, -0.6744897501960817),
+        (2.0, 1.5, NAN),
+        (-1.0, 0.5, NAN),
+        (0.01, 1e-30, -INF),
+        (NAN, 0.5, NAN),
+        (2.0, NAN, NAN),
+    ],
+    "gammaincinv": [
+        (2.0, 0.0, 0.0),
+        (2.0, 1.0, INF),
+        (2.0, 1.5, NAN),
+        (0.0, 0.5, NAN),
+        (-1.0, 0.5, NAN),
+        (0.001, 1e-30, 0.0),
+        (NAN, 0.5, NAN),
+        (2.0, NAN, NAN),
+    ],
+    "betaincinv": [
+        (2.0, 3.0, 0.0, 0.0),
+        (2.0, 3.0, 1.0, 1.0),
+        (2.0, 3.0, -0.5, NAN),
+        (INF, 1.0, 0.5, 1.0),
+        (1.0, INF, 0.5, 0.0),
+        (INF, INF, 0.5, NAN),
+        (-1.0, 1.0, 0.5, NAN),
+        (0.001, 1.0, 1e-30, 0.0),
+        (1.0, 1.0, NAN, NAN),
     ],
     "j0": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (-2.0, 0.22389077914123567), (NAN, NAN)],
     "j1": [(0.0, 0.0), (INF, 0.0), (-INF, 0.0), (-2.0, -0.5767248077568734), (NAN, NAN)],

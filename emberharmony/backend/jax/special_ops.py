@@ -33,7 +33,11 @@ def _namespaces(library: Any) -> list[types.SimpleNamespace]:
     def entries(table: Any, index: Any) -> Any:
         return library.asarray(table, index.dtype)[index.astype(np.int64)]
 
-    return [namespace(library, column, entries, digits) for digits in (SINGLE, DOUBLE)]
+    def loop(count: int, step: Callable[[Any], Any], x: Any) -> Any:
+        return jax.lax.fori_loop(0, count, lambda _, x: step(x), x)
+
+    loops = {"loop": loop} if library is jnp else {}
+    return [namespace(library, column, entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
 
 
 _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
@@ -99,6 +103,10 @@ class JAXSpecialOps:
     kl_div = staticmethod(_op("kl_div"))
     j0 = staticmethod(_op("j0"))
     j1 = staticmethod(_op("j1"))
+    stdtr = staticmethod(_op("stdtr"))
+    stdtrit = staticmethod(_op("stdtrit"))
+    gammaincinv = staticmethod(_op("gammaincinv"))
+    betaincinv = staticmethod(_op("betaincinv"))
 
 
 _DERIVED = smooth_namespace(JAXSpecialOps, jnp, _op, i0=JAXElementaryOps.i0)

@@ -96,6 +96,10 @@ class MLXSpecialOps:
     kl_div = staticmethod(_op("kl_div"))
     j0 = staticmethod(_op("j0"))
     j1 = staticmethod(_op("j1"))
+    stdtr = staticmethod(_op("stdtr"))
+    stdtrit = staticmethod(_op("stdtrit"))
+    gammaincinv = staticmethod(_op("gammaincinv"))
+    betaincinv = staticmethod(_op("betaincinv"))
 
 
 _DERIVED = smooth_namespace(

@@ -128,3 +128,7 @@ class NumpySpecialOps:
     kl_div = _special("kl_div", _TWO)
     j0 = _special("j0")
     j1 = _special("j1")
+    stdtr = _special("stdtr", _TWO)
+    stdtrit = _special("stdtrit", _TWO)
+    gammaincinv = _special("gammaincinv", _TWO)
+    betaincinv = _special("betaincinv", _THREE)

@@ -375,7 +375,7 @@ def positive_beta(xp: Any, a: Any, b: Any) -> Any:
     return xp.where(a == 1.0, 1.0 / b, xp.where(b == 1.0, 1.0 / a, value))
 
 
-def _positive_betaln(xp: Any, a: Any, b: Any) -> Any:
+def positive_betaln(xp: Any, a: Any, b: Any) -> Any:
     """Returns `betaln(a, b)` for a, b > 0."""
     first, second, p, exponent = _beta_factors(xp, a, b)
     value = xp.log(first) - xp.log(p) + (p * xp.log(second) + exponent)
@@ -398,7 +398,7 @@ def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
     pole = (low <= 0.0) & (low == xp.floor(low))
     finite = pole & (high == xp.floor(high)) & (high > 0.0) & (low + high <= 0.0) & (low > -math.inf)
     p = xp.where(right, low, xp.where(finite, 1.0 - low - high, 1.0))
-    value = (_positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
+    value = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
     if not logarithm:
         value = xp.where(right | (high == 2.0 * xp.floor(high / 2.0)), value, -value)
     return xp.where(right | finite, value, xp.picked(~(right | finite), partial(_beta_left, xp, logarithm), low, high))

@@ -13,6 +13,7 @@ from emberharmony.backend.shared import (
     special_exponential,
     special_integrals,
     special_normal,
+    special_quantiles,
 )
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, INNER
 from emberharmony.backend.shared.special_duals import partial_of
@@ -72,7 +73,7 @@ def function(name: str) -> Callable[..., Any]:
     if name in INNER:
         base, places = INNER[name]
         return functools.reduce(partial_of, places, function(base))
-    modules = (special, special_integrals, special_normal, special_exponential, special_bessel)
+    modules = (special, special_integrals, special_normal, special_exponential, special_bessel, special_quantiles)
     found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 

@@ -83,6 +83,19 @@ def _by_beta(s: Any, logarithm: Any, a: Any, total: Any) -> Any:
     return logarithm - s.digamma(a) + s.digamma(total)
 
 
+def _student_density(s: Any, df: Any, t: Any) -> Any:
+    exponent = s.log1p(t * t / df) * (df + 1.0) + s.log(df)
+    return s.exp(exponent * -0.5 - s.betaln(df * 0.5, s.full_like(df, 0.5)))
+
+
+def _student_mixed(s: Any, df: Any, t: Any, y: Any) -> Any:
+    """Returns the derivative of the density of Student's distribution by `df`."""
+    square = t * t / df
+    slope = (df + 1.0) / df * (square / (square + 1.0)) - s.log1p(square) - 1.0 / df
+    slope = slope + s.digamma((df + 1.0) * 0.5) - s.digamma(df * 0.5)
+    return _student_density(s, df, t) * slope * 0.5
+
+
 INNER: dict[str, tuple[str, tuple[int, ...]]] = {
     "gammainc_by_a": ("gammainc", (0,)),
     "gammainc_by_aa": ("gammainc", (0, 0)),
@@ -91,6 +104,7 @@ INNER: dict[str, tuple[str, tuple[int, ...]]] = {
     "betainc_by_aa": ("betainc", (0, 0)),
     "betainc_by_ab": ("betainc", (0, 1)),
     "betainc_by_bb": ("betainc", (1, 1)),
+    "stdtr_by_df": ("stdtr", (0,)),
 }
 """Derivatives without a short formula, which are functions of their own.
 
@@ -134,6 +148,21 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
         lambda s, a, b, x, y: _beta_density(s, a, b, x) * _by_beta(s, s.log1p(-x), b, a + b),
     ),
     **dict.fromkeys(("betainc_by_aa", "betainc_by_ab", "betainc_by_bb"), ("a", "b", "x")),
+    "stdtr": (lambda s, df, t, y: s.stdtr_by_df(df, t), lambda s, df, t, y: _student_density(s, df, t)),
+    "stdtr_by_df": ("df", _student_mixed),
+    "stdtrit": (
+        lambda s, df, p, y: -s.stdtr_by_df(df, y) / _student_density(s, df, y),
+        lambda s, df, p, y: 1.0 / _student_density(s, df, y),
+    ),
+    "gammaincinv": (
+        lambda s, a, y, x: -s.gammainc_by_a(a, x) / _gamma_density(s, a, x),
+        lambda s, a, y, x: 1.0 / _gamma_density(s, a, x),
+    ),
+    "betaincinv": (
+        lambda s, a, b, y, x: -s.betainc_by_a(a, b, x) / _beta_density(s, a, b, x),
+        lambda s, a, b, y, x: -s.betainc_by_b(a, b, x) / _beta_density(s, a, b, x),
+        lambda s, a, b, y, x: 1.0 / _beta_density(s, a, b, x),
+    ),
     "xlogy": (lambda s, x, y, z: _logarithm(s, s.log, x, y, 0.0), lambda s, x, y, z: _quotient(s, x, y)),
     "xlog1py": (lambda s, x, y, z: _logarithm(s, s.log1p, x, y, -1.0), lambda s, x, y, z: _quotient(s, x, y + 1.0)),
     "erfcx": (_erfcx,),

@@ -154,26 +154,27 @@ def _large_density(xp: Any, a: Any, x: Any) -> Any:
     return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(-stirling(a)) * xp.exp(-a * distance)
 
 
-def _density(xp: Any, a: Any, x: Any) -> Any:
+def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
     large = a >= 10.0
     small = xp.picked(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
     return xp.where(large, xp.picked(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
 
 
-def _gamma_near(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
+def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function for x <= 1, or x < a < 6, by power series."""
     term = total = 1.0 / a
     for k in range(1, xp.digits.near):
         term = term * (x / (a + k))
         total = total + term
     lower = density * total
-    if not upper:
+    if upper is False:
         return lower
     far = 1.0 - lower
     flat = (a < 1.0) & (lower > 0.5)
     near = xp.picked(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
-    return xp.where(flat, near, far)
+    whole = xp.where(flat, near, far)
+    return whole if upper is True else xp.where(upper, whole, lower)
 
 
 def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
@@ -186,7 +187,7 @@ def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
     return -xp.expm1(exponent) - a * xp.exp(exponent) * rest
 
 
-def gamma_far(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
+def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function for x > 1, x >= a or a >= 6, from the smaller one of the two.
 
     The density is `x**a * exp(-x) / gamma(a)`. The variable of the integral is `x * exp(z)`, where z > 0 for the upper
@@ -203,7 +204,16 @@ def gamma_far(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
     moderate = xp.where(right, x, a) < xp.digits.moderate
     integral = _either(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
     part = density * xp.abs(integral)
-    return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
+    if upper is True or upper is False:
+        return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
+    return xp.where((right & upper) | (~right & ~upper), part, 1.0 - part)
+
+
+def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function of positive, finite numbers: the upper one where a mask is true."""
+    close = (x <= 1.0) | ((x < a) & (a < 6.0))
+    near = _gamma_near(xp, upper, a, xp.where(close, x, 0.5), density)
+    return xp.where(close, near, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
 
 
 def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
@@ -229,7 +239,7 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     usual = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
-    density, close = _density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
+    density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
     near = xp.picked(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
     far = xp.picked(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
@@ -262,7 +272,7 @@ def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(power)
 
 
-def _beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns `x**a * (1 - x)**b / beta(a, b)` for a, b > 0 and x between 0 and 1."""
     large = (a >= 10.0) & (b >= 10.0)
     a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
@@ -305,12 +315,26 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
 
 
-def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any, rest: Any = None) -> Any:
-    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1.
+def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
+    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1; see `beta_sides`."""
+    left, part = beta_sides(xp, p, q, z, 1.0 - z, density)
+    return xp.where(left, part, 1.0 - part)
 
-    The density is `z**p * (1 - z)**q / beta(p, q)`, and the rest `1 - z`, where it is known with more digits.
+
+def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tuple[Any, Any]:
+    """Returns the regularized incomplete beta function, or the rest of it to 1, whichever is computed.
+
+    Args:
+        xp: the namespace.
+        p: the first parameter.
+        q: the second one.
+        z: the argument, from 0 to 1.
+        rest: `1 - z`, which may be known with more digits.
+        density: `z**p * (1 - z)**q / beta(p, q)`.
+
+    Returns:
+        Whether it is the function itself, and the part.
     """
-    rest = 1.0 - z if rest is None else rest
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
     odds = z / rest
     left = odds * q <= p
@@ -319,8 +343,7 @@ def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any, rest: Any = None)
     left = (left & ~apart) | (~left & left_after_all)
     first, second = xp.where(left, p, q), xp.where(left, q, p)
     x, y = xp.where(left, z, rest), xp.where(left, rest, z)
-    part = _beta_lower(xp, first, second, x, y, density)
-    return xp.where(left, part, 1.0 - part)
+    return left, _beta_lower(xp, first, second, x, y, density)
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -328,7 +351,7 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     usual = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     result = xp.picked(
         usual,
-        lambda p, q, z: beta_within(xp, p, q, z, _beta_density(xp, p, q, z)),
+        lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
         *(xp.where(usual, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)

@@ -273,6 +273,10 @@ class TorchSpecialOps:
     kl_div = staticmethod(partial(_special, "kl_div"))
     j0 = staticmethod(partial(_special, "j0"))
     j1 = staticmethod(partial(_special, "j1"))
+    stdtr = staticmethod(partial(_special, "stdtr"))
+    stdtrit = staticmethod(partial(_special, "stdtrit"))
+    gammaincinv = staticmethod(partial(_special, "gammaincinv"))
+    betaincinv = staticmethod(partial(_special, "betaincinv"))
 
 
 _DERIVED = smooth_namespace(TorchSpecialOps, torch, lambda name: partial(_special, name), i0=TorchElementaryOps.i0)

@@ -36,6 +36,11 @@ def _multigammaln(a: Any, d: int) -> Any:
     return np.where(inside, special.multigammaln(np.where(inside, a, d), d), np.nan)
 
 
+def _stdtrit(df: Any, p: Any) -> Any:
+    """Returns the function of SciPy, which is inf at 0."""
+    return np.where((p == 0) & (df > 0), -np.inf, special.stdtrit(df, p))
+
+
 SAMPLES = [
     unary("gamma", special.gamma, 0.1, 8, tolerance=6, **D),
     Sample(
@@ -67,4 +72,40 @@ SAMPLES = [
     binary("kl_div", special.kl_div, 0.1, 9, (0.2, 12), tolerance=6, **ABSOLUTE, left_out={"extremes": BEYOND_SCIPY}),
     unary("j0", _vanishing(special.j0), -12, 12, tolerance=6, **ABSOLUTE),
     unary("j1", _vanishing(special.j1), -12, 12, tolerance=6, **ABSOLUTE),
+    Sample(
+        "stdtr",
+        special.stdtr,
+        (case(grid(0.4, 20, 24), grid(-4, 4, 24)[::-1].copy()), case(grid(0.4, 9, 6).reshape(6, 1), grid(-4, 4, 4))),
+        fixed=True,
+        tolerance=64,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY},
+    ),
+    Sample(
+        "stdtrit",
+        _stdtrit,
+        (case(grid(0.8, 20, 24), grid(0.03, 0.96, 24)[::-1].copy()),),
+        fixed=True,
+        tolerance=96,
+        **ABSOLUTE,
+        left_out={"extremes": BEYOND_SCIPY},
+    ),
+    Sample(
+        "gammaincinv",
+        special.gammaincinv,
+        (case(grid(0.5, 20, 24), grid(0.05, 0.95, 24)[::-1].copy()),),
+        fixed=True,
+        tolerance=64,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+    ),
+    Sample(
+        "betaincinv",
+        special.betaincinv,
+        (case(grid(0.5, 20, 24), grid(0.6, 15, 24)[::-1].copy(), grid(0.05, 0.95, 24)),),
+        fixed=True,
+        tolerance=64,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+    ),
 ]
