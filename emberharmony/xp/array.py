@@ -139,6 +139,14 @@ class ArrayBase(SharedMethods, Standing):
         """Returns the elements as a vector."""
         return self._kit.namespace.reshape(self, (-1,))
 
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Returns the sum over axes; libraries for NumPy's arrays pass `out=None`, which says nothing."""
+        return self._kit.namespace.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Returns the product over axes."""
+        return self._kit.namespace.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
     def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Any:
         """Returns the standard deviation over axes."""
         return self._kit.namespace.std(self, axis=axis, correction=correction, keepdims=keepdims)

@@ -99,6 +99,7 @@ def test_methods_that_other_arrays_have(xp: Any) -> None:
     x = xp.asarray(A)
     assert np.allclose(float(x.sum()), A.sum())
     assert np.allclose(np.asarray(x.max(axis=0)), A.max(0))
+    assert x.sum(axis=0, dtype=xp.float64, out=None).dtype is x.prod(dtype=xp.float64).dtype is xp.float64
     assert np.allclose(np.asarray(x.std(axis=1)), A.std(1), atol=1e-6)
     assert x.reshape(3, 2).shape == x.reshape((3, 2)).shape == (3, 2)
     assert x.astype(xp.int32).dtype == xp.int32
