@@ -21,6 +21,7 @@ from emberharmony.core.errors import (
     RangeError,
     ShapeError,
 )
+from tests.together import together
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 X = np.ones((2, 3), np.float32)
@@ -419,7 +420,7 @@ BAD: dict[str, list[Row]] = {
 ROWS = [(f"{kind}: {row[0]} {place}", row) for kind, rows in BAD.items() for place, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("row", [row for _, row in ROWS], ids=[label for label, _ in ROWS])
+@together("row", [pytest.param(row, id=label) for label, row in ROWS])
 def test_bad_input_raises_a_typed_error_that_names_what_it_saw(row: Row, backend: str) -> None:
     op, call, typed, seen = row
     with pytest.raises(EmberError) as caught:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from emberharmony.backend.shared.random_streams import start_streams
-from tests.sampling import SEED
+from tests.sampling import SEED, portion
 
 Test = Callable[..., None]
 
 
-def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
+def together(names: str, cases: Iterable[Any], share: int = 1) -> Callable[[Test], Test]:
     """Gives a test all cases in turn, where `pytest.mark.parametrize` would make a test of each.
 
     The test fails after its last case, with the errors of all that failed; a note names the case of each.
@@ -21,29 +21,31 @@ def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
     Args:
         names: the parameters of the test that a case gives, with commas between them.
         cases: a value for each case; for several parameters a tuple of values, or a `pytest.param`.
+        share: a run tries one of so many cases on each backend but NumPy.
     """
     parameters = [name.strip() for name in names.split(",")]
-    listed = [_named(case, len(parameters)) for case in cases]
+    listed = [_named(case, len(parameters), f"case {at}") for at, case in enumerate(cases)]
     assert listed, "there is no case"
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def whole(**fixtures: Any) -> None:
-            errors: list[Exception] = []
+            errors: list[BaseException] = []
             skipped: list[str] = []
-            for label, values in listed:
+            chosen = portion(listed, share) if fixtures.get("backend", "numpy") != "numpy" else listed
+            for label, values in chosen:
                 start_streams(SEED)
                 try:
                     test(**fixtures, **dict(zip(parameters, values, strict=True)))
                 except pytest.skip.Exception as skip:
                     skipped.append(str(skip))
-                except Exception as error:  # noqa: BLE001  (the other cases are tried too)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (the other cases are tried too)
                     error.add_note(f"in the case {label}")
                     errors.append(error)
             if errors:
                 failed = ", ".join(error.__notes__[-1].removeprefix("in the case ") for error in errors)
-                raise ExceptionGroup(f"{len(errors)} of {len(listed)} cases fail: {failed}", errors)
-            if len(skipped) == len(listed):
+                raise BaseExceptionGroup(f"{len(errors)} of {len(chosen)} cases fail: {failed}", errors)
+            if len(skipped) == len(chosen):
                 pytest.skip(skipped[0])
 
         signature = inspect.signature(test)
@@ -54,14 +56,11 @@ def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
     return decorate
 
 
-def _named(case: Any, count: int) -> tuple[str, tuple[Any, ...]]:
+def _named(case: Any, count: int, otherwise: str) -> tuple[str, tuple[Any, ...]]:
     """Returns the name of a case and its values."""
     if isinstance(case, type(pytest.param())):
-        values = tuple(case.values)
-        return case.id or _spelled(values), values
-    values = (case,) if count == 1 else tuple(case)
-    return _spelled(values), values
-
-
-def _spelled(values: tuple[Any, ...]) -> str:
-    return "-".join(value if isinstance(value, str) else f"{value!r:.60}" for value in values)
+        values, name = tuple(case.values), case.id
+    else:
+        values, name = (case,) if count == 1 else tuple(case), ""
+    spelled = "-".join(value if isinstance(value, str) else f"{value!r:.60}" for value in values)
+    return name or (otherwise if " at 0x" in spelled else spelled), values

@@ -9,6 +9,7 @@ from emberharmony import ops
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.core import dtypes
 from emberharmony.core.errors import DTypeError, RangeError, ShapeError
+from tests.together import together
 
 HALFWAY = [2**24 + 1, 2**24 + 3, 2**53 + 1, 2**60 + 2**36 + 1, 2**62 + 2**38 - 1, -(2**62) - 2**38 - 1, 2**63 - 1]
 """Integers that float32 or float64 round, some of them otherwise if they are rounded twice."""
@@ -35,7 +36,7 @@ LISTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("floating", ["float32", "float64"])
-@pytest.mark.parametrize("name", LISTS)
+@together("name", LISTS)
 def test_numbers_have_the_dtype_of_their_kind(backend: str, name: str, floating: str) -> None:
     value, wanted = LISTS[name]
     before = ops.default_float()

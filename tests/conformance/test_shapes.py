@@ -20,6 +20,7 @@ from emberharmony.testing.inputs import made
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
 from tests.sampling import DEEP, portion
+from tests.together import together
 
 SAMPLES = {op: row for op, row in all_samples().items() if row.cases}
 SEGMENTS = ("segment_sum", "segment_prod", "segment_max", "segment_min")
@@ -74,8 +75,7 @@ def floats(args: Any) -> list[int]:
 DIFFERENTIABLE = sorted(op for op, row in SAMPLES.items() if row.differentiable and floats(row.cases[0].args))
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op != "host_call"])
+@together("op", [op for op in DIFFERENTIABLE if op != "host_call"], share=6)
 def test_the_shapes_of_gradients_are_those_of_the_arguments(op: str, backend: str) -> None:
     item = SAMPLES[op].cases[0]
     args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}

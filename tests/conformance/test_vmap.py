@@ -9,6 +9,7 @@ from emberharmony import ops
 from emberharmony.core.registry import OPS
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
+from tests.together import together
 
 SAMPLES = all_samples()
 
@@ -33,10 +34,9 @@ def hosts(result: Any) -> list[Any]:
     return [np.abs(np.asarray(ops.to_numpy(leaf))) for leaf in leaves]
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning")
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-@pytest.mark.parametrize("op", MAPPED)
+@together("op", MAPPED, share=3)
 def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
     args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
@@ -65,9 +65,8 @@ def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> 
                 assert np.allclose(each, want, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-@pytest.mark.parametrize("op", [op for op in MAPPED if SAMPLES[op].differentiable])
+@together("op", [op for op in MAPPED if SAMPLES[op].differentiable], share=3)
 def test_gradients_of_vmap_and_vmap_of_gradients_equal_those_of_slices(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
     args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}

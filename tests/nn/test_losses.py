@@ -12,6 +12,7 @@ import pytest
 from emberharmony import errors, nn, ops
 from emberharmony.backend import create_backend
 from tests.nn.loss_rows import ROWS, Row
+from tests.together import together
 
 LIMITS = {"float64": (1e-12, 1e-12), "float32": (2e-6, 1e-5)}
 """The largest differences of losses and of gradients from torch in float64, as a share of the largest element."""
@@ -309,7 +310,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
 ]
 
 
-@pytest.mark.parametrize(("name", "args", "options", "error", "message"), REFUSED)
+@together("name, args, options, error, message", REFUSED)
 def test_wrong_arguments_are_refused(
     name: str, args: Any, options: dict[str, Any], error: type[Exception], message: str, backend: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 import inspect
 
-import pytest
-
 from emberharmony import nn
 from tests.nn import (
     test_activations,
@@ -24,6 +22,7 @@ from tests.nn.loss_rows import ROWS as LOSSES
 from tests.nn.omissions import CLASSES, EVERYWHERE, OPTIONS
 from tests.nn.oracle import Case
 from tests.nn.signatures import given, require_parameters, torch
+from tests.together import together
 
 CASES: list[Case] = [
     *test_activations.CASES,
@@ -73,7 +72,7 @@ def test_each_class_of_torch_is_there_or_left_out_for_a_reason() -> None:
     assert set(OPTIONS) <= set(COMMON)
 
 
-@pytest.mark.parametrize("name", COMMON)
+@together("name", COMMON)
 def test_the_parameters_are_those_of_torch_and_have_rows(name: str) -> None:
     rows = {each for case in CASES if case.name == name for each in given(name, case.args, case.kwargs)}
     if name.endswith("Loss"):

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from emberharmony import ops
 from emberharmony.errors import EmberError
+from tests.together import together
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 IDS = np.array([2, 0])
@@ -70,6 +70,6 @@ def outcome(call: Callable[[Any], Any], of_shapes: bool) -> Any:
     return [(tuple(x.shape), str(x.dtype if of_shapes else ops.dtype(x))) for x in leaves]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_the_shapes_and_the_errors_are_those_of_a_real_call(name: str, backend: str) -> None:
     assert outcome(CALLS[name], of_shapes=True) == outcome(CALLS[name], of_shapes=False)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emberharmony import ops
 from emberharmony.core import errors
+from tests.together import together
 
 X = np.ones((2, 4), np.float32)
 Z = X.astype(np.complex64)
@@ -48,7 +49,7 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize("call, typed", ERRORS)
+@together("call, typed", ERRORS)
 def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         call()

@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony import errors, ops
 from emberharmony.backend.numpy.losses_ops import cross_entropy_with_slope
+from tests.together import together
 
 F = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 Z = np.array([1 + 2j, -3j, 0.5], np.complex64)
@@ -127,7 +128,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@together("name", REFUSED)
 def test_what_does_not_fit_is_refused_by_name(name: str, backend: str) -> None:
     call, error, message = REFUSED[name]
     with pytest.raises(error, match=message):

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import EmberError
+from tests.together import together
 
 F = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
 V = F[0]
@@ -68,7 +68,7 @@ def _looked_at(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return [(tuple(x.shape), str(x.dtype if isinstance(x, ops.TensorSpec) else ops.dtype(x))) for x in leaves]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_the_shapes_of_a_rare_call_are_those_of_the_call(name: str, backend: str) -> None:
     function, arrays = CALLS[name]
     arguments = tuple(map(ops.convert_to_tensor, arrays))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentTypeError, DTypeError
+from tests.together import together
 
 law = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 FLOATS = ("float16", "float32", "float64")
@@ -102,7 +103,7 @@ def test_nan_to_num_keeps_integers(backend: str) -> None:
     assert ops.nan_to_num([1, 2], nan=9.0).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("source", ["float16", "float32", "float64", "int8", "int64", "uint64"])
+@together("source", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 @pytest.mark.parametrize("target", ["int8", "uint8", "int32", "int64", "uint32", "uint64"])
 def test_saturate_cast_clips_to_the_range_of_the_dtype(backend: str, source: str, target: str) -> None:
     own, limits = (np.finfo if "float" in source else np.iinfo)(source), np.iinfo(target)
@@ -124,7 +125,7 @@ def test_nan_to_num_replaces_real_and_imaginary_parts_separately(backend: str) -
     assert found.tolist() == [3 + 1j, 1 - 1j]
 
 
-@pytest.mark.parametrize("decimals", [4, 10, 38, 39, 40, 60, 300, 309, 330, 10**6, 10**400])
+@together("decimals", [4, 10, 38, 39, 40, 60, 300, 309, 330, 10**6, 10**400])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_rounding_to_more_decimals_than_a_number_has_keeps_it(dtype: str, decimals: int, backend: str) -> None:
     values = [100.0, 7.0, 1.5, -123.5, 3e4, 0.0, -0.0, np.inf, -np.inf, np.nan]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from emberharmony import ops
 from emberharmony.core import errors
+from tests.together import together
 
 Array = np.ndarray[Any, Any]
 RECT = np.ones((2, 3), np.float32)
@@ -58,7 +59,7 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize("call, typed", ERRORS)
+@together("call, typed", ERRORS)
 def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         ops.eval(call())  # Dask raises when a block is computed
@@ -73,9 +74,7 @@ def test_a_matrix_that_is_not_square_is_refused(op: str, backend: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(
-    "op", ["svd", "svdvals", "pinv", "matrix_rank", "lstsq", "eigh", "eigvalsh", "eig", "eigvals", "linalg_cond"]
-)
+@together("op", ["svd", "svdvals", "pinv", "matrix_rank", "lstsq", "eigh", "eigvalsh", "eig", "eigvals", "linalg_cond"])
 def test_a_matrix_with_nan_or_infinity_is_refused(op: str, bad: float, dtype: str, backend: str) -> None:
     x = np.stack([np.eye(3), np.eye(3)]).astype(dtype)
     x[1, 2, 0] = bad

@@ -12,6 +12,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import DTypeError, UnsupportedOpError
 from emberharmony.testing import gradcheck
+from tests.together import together
 
 INF, NAN = math.inf, math.nan
 Array = np.ndarray[Any, Any]
@@ -268,7 +269,7 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("op", sorted(POINTS))
+@together("op", sorted(POINTS))
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_at_special_points_are_those_of_scipy(op: str, dtype: str, backend: str) -> None:
     *arguments, wanted = np.array(POINTS[op]).T
@@ -295,7 +296,7 @@ USUAL: dict[str, list[tuple[float, float]]] = {
 """The arguments that backends may compute by shorter formulas if the result becomes float32."""
 
 
-@pytest.mark.parametrize("op", sorted(USUAL))
+@together("op", sorted(USUAL))
 @pytest.mark.parametrize("count", [20, 300])
 @pytest.mark.parametrize("ends", [(), (-0.5, INF, NAN, 1e30), (0.0, 1.0, 2.0)])
 def test_values_in_float32_are_those_in_float64(op: str, count: int, ends: tuple[float, ...], backend: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter
+from tests.together import together
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((2, 3)), RNG.standard_normal((2, 3))
@@ -265,7 +266,7 @@ def weighted(y: Any) -> Any:
     return ops.sum(ops.multiply(y, weights))
 
 
-@pytest.mark.parametrize("name", DIFFERENTIATED)
+@together("name", DIFFERENTIATED)
 def test_an_option_is_differentiated(name: str, backend: str) -> None:
     call, at, _, step, rounding = CASES[name]
 

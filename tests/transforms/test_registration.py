@@ -14,6 +14,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeErro
 from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.core.types import Operand, TensorLike
 from emberharmony.rules import RULES
+from tests.together import together
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +114,7 @@ def own_names() -> list[str]:
     return sorted(found - set(OPS) - set(ALIASES))
 
 
-@pytest.mark.parametrize("name", own_names())
+@together("name", own_names())
 def test_a_name_that_backends_use_themselves_cannot_be_registered(name: str) -> None:
     def named(x: TensorLike) -> Any:
         """Returns twice x."""

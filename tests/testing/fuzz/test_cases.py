@@ -3,14 +3,13 @@
 import collections
 import re
 
-import pytest
-
 from emberharmony.core.registry import EMPTY, OPS
 from emberharmony.testing.fuzz.cases import case_of, pool
 from emberharmony.testing.fuzz.odd import DTYPES
 from emberharmony.testing.fuzz.program import arguments, namespace, program
 from emberharmony.testing.fuzz.values import is_bounded
 from emberharmony.testing.samples import all_samples
+from tests.together import together
 
 NAMES = sorted(OPS)
 
@@ -76,7 +75,7 @@ def test_the_pool_contains_the_options_of_sample_rows() -> None:
     assert "'linear'" in pool()["method"]
 
 
-@pytest.mark.parametrize("number", range(40))
+@together("number", range(40))
 def test_the_program_of_a_call_names_it_and_compiles(number: int, backend: str) -> None:
     case = case_of(5, number, ["add", "concatenate", "sum", "cond", "take"])
     text = program(case, 5, backend, "what it did")
