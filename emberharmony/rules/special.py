@@ -45,7 +45,7 @@ def _inner(name: str, *arguments: T) -> T:
 def _derived(name: str) -> Callable[..., T]:
     def computed(*arguments: T) -> tuple[T, Callable[..., Any]]:
         backend = op_globals.active().backend
-        own = getattr(backend, "inner_special", None)
+        own = getattr(backend, "_inner_special", None)
         if own is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
             y = own(name, *arguments)
         else:

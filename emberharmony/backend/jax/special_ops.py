@@ -72,7 +72,7 @@ class JAXSpecialOps:
     """
 
     @staticmethod
-    def inner_special(name: str, *tensors: jax.Array) -> jax.Array:
+    def _inner_special(name: str, *tensors: jax.Array) -> jax.Array:
         """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
         result: jax.Array = getattr(_DERIVED, name)(*tensors)
         return result

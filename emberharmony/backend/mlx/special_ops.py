@@ -65,7 +65,7 @@ class MLXSpecialOps:
     """
 
     @staticmethod
-    def inner_special(name: str, *tensors: mx.array) -> mx.array:
+    def _inner_special(name: str, *tensors: mx.array) -> mx.array:
         """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
         result: mx.array = getattr(_DERIVED, name)(*tensors)
         return result

@@ -98,7 +98,7 @@ class NumpySpecialOps:
     """
 
     @staticmethod
-    def inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
+    def _inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
         """Returns a derivative of `special_derivatives.INNER`."""
         return _computed(name, np.broadcast_arrays(*tensors))
 

@@ -242,7 +242,7 @@ class TorchSpecialOps:
     """
 
     @staticmethod
-    def inner_special(name: str, *tensors: torch.Tensor) -> torch.Tensor:
+    def _inner_special(name: str, *tensors: torch.Tensor) -> torch.Tensor:
         """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
         result: torch.Tensor = getattr(_DERIVED, name)(*tensors)
         return result
