@@ -14,7 +14,7 @@ _LOOKS, _DEVICE = attrgetter("__class__", "shape", "dtype"), attrgetter("device"
 
 
 class Likeness(NamedTuple):
-    """What is true of tensors, and of all others like them.
+    """Facts about tensors that hold for all others like them.
 
     Attributes:
         holds: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
@@ -38,7 +38,7 @@ class Steps:
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
 
     def likeness(self, columns: Sequence[Sequence[Any]]) -> Likeness:
-        """Returns what is true of lists of tensors, so that each step of an optimizer asks no more than `holds`."""
+        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `holds`."""
 
         def looks(tensors: Sequence[Any]) -> list[Any]:
             found = list(map(_LOOKS, tensors))

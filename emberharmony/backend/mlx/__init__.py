@@ -209,7 +209,7 @@ class MLXBackend(
         return made
 
     def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
-        """Returns what is true of lists of tensors; programs take one dtype."""
+        """Returns the facts about lists of tensors; programs take one dtype."""
         tensors = [*chain.from_iterable(columns)]
         known, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 

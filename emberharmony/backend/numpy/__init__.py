@@ -220,7 +220,7 @@ class NumpyBackend(
         return programs.computed(update, columns)
 
     def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
-        """Returns what is true of lists of arrays; programs take none that is traced, and one floating dtype."""
+        """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
         known = [*chain.from_iterable(columns)]
         shapes, dtypes, kinds = list(map(_SHAPE, known)), list(map(_DTYPE, known)), {*map(type, known)}
 

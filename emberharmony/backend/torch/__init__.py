@@ -258,7 +258,7 @@ class TorchBackend(
         return optimizers.computed(update, columns) or programs.computed(update, columns)
 
     def likeness(self, columns: Sequence[Sequence[torch.Tensor]]) -> Likeness:
-        """Returns what is true of lists of tensors; programs take no subclasses, several dtypes and graphs."""
+        """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
         tensors = [*chain.from_iterable(columns)]
         plain = {*map(type, tensors)} == {torch.Tensor}
         programs = plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
