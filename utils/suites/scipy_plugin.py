@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 XP = importlib.import_module(os.environ["EMBERHARMONY_SUITE"])
+XP.set_default_float("float64")  # the tests take it for the default of every library
 
 
 @pytest.hookimpl(tryfirst=True)

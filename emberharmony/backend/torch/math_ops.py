@@ -176,7 +176,7 @@ class TorchMathOps:
     sqrt = direct(torch.sqrt)
     rsqrt = direct(torch.rsqrt)
     positive = staticmethod(lambda x: x)
-    negative = staticmethod(_negative)
+    negative = direct(torch.negative, _negative, when="{0}.dtype.is_floating_point")
     absolute = direct(torch.absolute, _absolute, when="{0}.dtype.is_signed")
     sign = direct(sign, _sign_of_any, when="{0}.dtype.is_floating_point")
 
