@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.discovery import load
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, complex64, complex128
-from emberharmony.core.errors import BackendMismatchError
+from emberharmony.core.errors import BackendMismatchError, IndexOutOfBoundsError, ShapeError
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.nodes import register_node
@@ -247,13 +247,18 @@ class Kit:
         return self.lift(op(other, array._v) if reflected else op(array._v, other))
 
     def picked(self, array: Any, key: Any) -> Any:
-        """Returns the elements of an array at a key of any form: a view if the key has only integers and slices."""
+        """Returns the elements of an array at a key of any form: a view if the key has only integers and slices.
+
+        Raises:
+            IndexOutOfBoundsError: if the shape of a mask does not fit, which NumPy and PyTorch call an IndexError too.
+        """
         key = self.low(key)
-        if self.is_tensor(key) and 0 in key.shape and self.backend.kinds[key.dtype] == "bool":
-            rest = array.shape[len(key.shape) :]
-            if all(k in (n, 0) for k, n in zip(key.shape, array.shape, strict=False)):
-                return self.lift(self.ops.zeros((0, *rest), dtype=value(array).dtype))
-        made = self.lift(self.ops.get_item(value(array), key))
+        if self.is_tensor(key) and self._chooses_nothing(key, array.shape):
+            return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=value(array).dtype))
+        try:
+            made = self.lift(self.ops.get_item(value(array), key))
+        except ShapeError as error:
+            raise IndexOutOfBoundsError(str(error)) from error
         parts = key if key.__class__ is tuple else (key,)
         if all(part.__class__ in _BASIC for part in parts):
             if parts and all(part.__class__ is int for part in parts) and not made.ndim:
@@ -262,6 +267,13 @@ class Kit:
             else:
                 self.memory.link(made, array, key)
         return made
+
+    def _chooses_nothing(self, key: Any, shape: tuple[int, ...]) -> bool:
+        """Returns whether a tensor is a mask without elements, whose other axes fit."""
+        axes = tuple(key.shape)
+        if 0 not in axes or len(axes) > len(shape) or self.backend.kinds[key.dtype] != "bool":
+            return False
+        return all(k in (n, 0) for k, n in zip(axes, shape, strict=False))
 
 
 class _Dtypes(dict[Any, Dtype]):

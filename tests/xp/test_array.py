@@ -160,6 +160,9 @@ def test_masks_and_arrays_of_indices(xp: Any) -> None:
     assert x[xp.asarray([1, 0])].tolist() == A[[1, 0]].tolist()
     assert x[np.int64(1)].tolist() == A[1].tolist()
     assert x[xp.zeros((0,), dtype=xp.bool)].shape == A[np.zeros(0, bool)].shape == (0, 3)
+    for shape in ((3,), (2, 3, 1), (0, 4), (2, 3, 0)):
+        with pytest.raises(IndexError):
+            x[xp.zeros(shape, dtype=xp.bool)]
     x[x > 2.5] = 0.0
     assert x.tolist() == np.where(A > 2.5, 0, A).tolist()
     x[xp.asarray([1, 0]), 0] = xp.asarray([7.0, 8.0])
