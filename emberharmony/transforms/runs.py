@@ -22,14 +22,16 @@ def in_runs(
         is_scalar: returns whether an operand has no axes.
         runner: makes the function of a run.
     """
+    kinds = list(map(kind, program.calls))
+    if kinds.count(None) > len(kinds) - 2:  # as for all small arrays
+        return program
     uses = Counter(x for call in program.calls for x in call.operands)
     uses.update(x for x in program.outputs if x.__class__ is Register)
     found: list[Call] = []
     run: list[Call] = []
     made: set[Register] = set()
     common = None
-    for call in program.calls:
-        its = kind(call)
+    for call, its in zip(program.calls, kinds, strict=True):
         if its is None and made.isdisjoint(call.operands):
             found.append(call)
             continue
