@@ -17,6 +17,8 @@ from weakref import ref
 
 import numpy as np
 
+from emberharmony.backend.shared.indexing import is_plain
+from emberharmony.core import op_globals
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import Standing
 
@@ -237,7 +239,27 @@ class Memory:
             # The op takes other keys too, and raises the typed error.
             self.backend.written(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
             return
-        self._update(array, self.ops.set_item(old, key, self._cast(new, old)))
+        new = self._cast(new, old)
+        written = self._in_place(array, old, key, new)
+        self._update(array, self.ops.set_item(old, key, new) if written is None else written)
+
+    def _in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
+        """Returns the tensor of an array after a write into its memory, on a backend that moves that into a new tensor.
+
+        Returns:
+            None if somebody else may hold the tensor, or if only the op knows how to write.
+        """
+        links = links_of(array)
+        if links is not None and (links.foreign or links.parent is not None):
+            return None
+        parts = key if key.__class__ is tuple else (key,)
+        if self.shares or self.kit.traced(old) or None in parts or not is_plain(key, old.shape):
+            return None
+        if new.__class__ not in _NUMBERS and self.kit.traced(new):
+            return None
+        if not vars(op_globals).get("untransformed", False) or not self.backend.may_write(old):
+            return None
+        return self.backend.written(old, key, self.ops.convert_to_tensor(new, old.dtype))
 
     def _is_writable(self, tensor: Any) -> bool:
         flags = getattr(tensor, "flags", None)
