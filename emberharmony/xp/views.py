@@ -253,7 +253,7 @@ class Memory:
         if links is not None and (links.foreign or links.parent is not None):
             return None
         parts = key if key.__class__ is tuple else (key,)
-        if self.shares or self.kit.traced(old) or None in parts or not is_plain(key, old.shape):
+        if self.shares or self.kit.traced(old) or any(part is None for part in parts) or not is_plain(key, old.shape):
             return None
         if new.__class__ not in _NUMBERS and self.kit.traced(new):
             return None
