@@ -5,19 +5,18 @@ override this.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import tape
+else:
+    tape = Deferred("emberharmony.transforms.tape")
 
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
 Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
-
-
-def _tape() -> Any:
-    """Returns the module that differentiates by recording ops."""
-    # Only programs that differentiate pay for importing the tape and its rules.
-    from emberharmony.transforms import tape
-
-    return tape
 
 
 class Transforms:
@@ -52,13 +51,13 @@ class Transforms:
         per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
         Calls may nest, for derivatives of higher order.
         """
-        found: tuple[list[Any], Pullback] = _tape().pullback(self, fn, primals)
+        found: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
         return found
 
     def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
         if type(self).pullback is Transforms.pullback:
-            found: tuple[list[Any], list[Any]] = _tape().gradients(self, fn, primals)
+            found: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
             return found
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from emberharmony.core.cells.effects import accumulating, without_grads
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.commits import commit
-from emberharmony.core.state.draws import Draws, recording, refuse_effect
+from emberharmony.core.state.draws import OPEN, Draws, recording, refuse_effect
 from emberharmony.core.trees.objects import instances_in
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_map, tree_unflatten
 from emberharmony.transforms.trees import (
@@ -24,6 +25,8 @@ from emberharmony.transforms.trees import (
     refilled,
     require_callable,
 )
+
+_TRAINABLE = operator.attrgetter("trainable")
 
 
 def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
@@ -403,10 +406,10 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     require_callable(op, loss_fn)
     result_tree = ResultTree(op)
     parameters = parameters_of(params)
-    trained = [parameter for parameter in parameters if parameter.trainable]
+    trained = list(filter(_TRAINABLE, parameters))
     if not trained:
         raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
-    if recording() is None:
+    if OPEN and recording() is None:
         refuse_effect("gradients would be accumulated")
     values = values_of(trained)
     if {*map(type, values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):

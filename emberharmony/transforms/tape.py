@@ -19,7 +19,9 @@ import importlib
 import itertools
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from types import FunctionType
+from itertools import repeat
+from operator import attrgetter
+from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
 from emberharmony.core.cells.cell import opened
@@ -41,17 +43,13 @@ key of its gradient. A tensor that the rule does not read is replaced by its `_S
 """
 _LEVELS = itertools.count()
 _SCALARS = (int, float, complex)
+_DTYPE = attrgetter("dtype")
 _INEXACT = ("float", "complex")
 _PLAIN = frozenset((float, int, bool, complex, str, type(None)))
 
 
-class _Shape:
-    """What a node keeps of a tensor that no rule reads: its shape and dtype."""
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, tensor: Any) -> None:
-        self.shape, self.dtype = tensor.shape, tensor.dtype
+_Shape = SimpleNamespace
+"""What a node keeps of a tensor that no rule reads: its shape and dtype."""
 
 
 class Tape:
@@ -61,13 +59,14 @@ class Tape:
     arguments, so what no result depends on is freed at once.
     """
 
-    __slots__ = ("backend", "kinds", "level", "numbers", "plans", "tensor_type")
+    __slots__ = ("backend", "kinds", "level", "numbers", "plans", "tensor_type", "watched")
     differentiates = True
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
         self.kinds, self.tensor_type = backend.kinds, backend.tensor_type
+        self.watched = backend.unwatched is not backend
         self.plans = _PLANS.setdefault(self.tensor_type, {})
 
     def read(self, what: str) -> None:
@@ -111,10 +110,15 @@ class Tape:
             parents.append((place, -1, argument.node, argument.key))
         if not usual:
             return self._found(backend, op, rule, arguments)
-        pair = backend.with_slope(op, values) if sloped and backend.unwatched is backend else None
+        pair = backend.with_slope(op, values) if sloped and backend is self.backend and not self.watched else None
         if pair is not None:
             number = next(self.numbers)
-            return TracedTensor(pair[0], self, (number, _BY_SLOPE, [pair[1]], _Shape(pair[0]), parents), number)
+            return TracedTensor(
+                pair[0],
+                self,
+                (number, _BY_SLOPE, [pair[1]], _Shape(shape=pair[0].shape, dtype=pair[0].dtype), parents),
+                number,
+            )
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
         result = call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
@@ -124,9 +128,9 @@ class Tape:
         for place in unread:
             if place < 0:
                 if kept.__class__ is tensor_type:
-                    kept = _Shape(kept)
+                    kept = _Shape(shape=kept.shape, dtype=kept.dtype)
             elif values[place].__class__ is tensor_type:
-                values[place] = _Shape(values[place])
+                values[place] = _Shape(shape=values[place].shape, dtype=values[place].dtype)
         number = next(self.numbers)
         node = (number, rule, values, kept, parents)
         if result.__class__ is not tensor_type:
@@ -391,8 +395,8 @@ def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[An
     if not RULES:
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
-    traced = [TracedTensor(primal, tape, None, -1 - i) for i, primal in enumerate(primals)]
-    if backend.unwatched is not backend:  # it tells watchers
+    traced = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
+    if tape.watched:  # the backend tells watchers
         tape.numbers = backend.numbers()
         return tape, [*backend.taping(fn, traced)]
     return tape, [*fn(*traced)]
@@ -435,10 +439,11 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
             break
         reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
         reached = pulled(found, nodes.pop(-heappop(numbers)))
-    return [
-        active().zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
-        for gradient, primal in zip([found.get(-1 - i) for i in range(len(primals))], primals, strict=True)
-    ]
+    ends = map(found.get, range(-1, -1 - len(primals), -1))
+    made = [active().zeros_like(x) if gradient is None else gradient for gradient, x in zip(ends, primals, strict=True)]
+    if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
+        return [_conjugate(tape, gradient) for gradient in made]
+    return made
 
 
 def _pulled(found: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:

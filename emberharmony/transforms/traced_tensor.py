@@ -1,5 +1,6 @@
 """The tensor that a tape traces: it has the shape and dtype of its value, and its operators and methods are ops."""
 
+from operator import attrgetter
 from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
@@ -23,31 +24,17 @@ class TracedTensor(ExplainedMethods, TensorProxy):
     def __init__(self, value: Any, tape: Any, node: Any, key: Any) -> None:
         self.value, self.tape, self.node, self.key = value, tape, node, key
 
-    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Runs an op on the tape of the innermost traced argument."""
-        return self.tape.run(backend, op, arguments)
-
-    @property
-    def backend(self) -> Any:
-        """The backend of the value."""
-        return self.tape.backend
-
-    runs_on = backend
+    # Attributes of others, which `attrgetter` finds without a frame of Python.
+    run: Any = property(attrgetter("tape.run"), doc="Runs an op on the tape of the innermost traced argument.")
+    backend: Any = property(attrgetter("tape.backend"), doc="The backend of the value.")
+    runs_on: Any = backend
+    shape: Any = property(attrgetter("value.shape"), doc="The shape of the value.")
+    dtype: Any = property(attrgetter("value.dtype"), doc="The native dtype of the value.")
 
     @property
     def differentiated(self) -> bool:
         """Whether its tape or, under `vmap`, that of the whole tensor computes gradients."""
         return self.tape.differentiates or getattr(self.value, "differentiated", False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the value."""
-        return self.value.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> Any:
-        """The native dtype of the value."""
-        return self.value.dtype
 
     @property
     def itemsize(self) -> int:

@@ -23,6 +23,7 @@ from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unfla
 
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
+_DTYPE = operator.attrgetter("dtype")
 _INEXACT = frozenset(("float", "complex"))
 _PROXY = r"(Traced|Abstract)Tensor|emberharmony\.(Parameter|Buffer)"
 """The classes of traced tensors and cells, which a library names in its error if it refuses one."""
@@ -73,7 +74,7 @@ class ResultTree:
     aux_places: Sequence[int] = ()
 
     def __init__(self, op: str, has_aux: bool = False) -> None:
-        self.op, self.backend, self.has_aux = op, selection.current(), has_aux
+        self.op, self.backend, self.has_aux = op, selection.active().backend, has_aux
 
     @property
     def head(self) -> str:
@@ -109,7 +110,7 @@ class ResultTree:
 
     def is_tensor(self, value: Any) -> bool:
         """Returns whether a value is a tensor of the backend, or a proxy for one."""
-        return self.backend.is_tensor(value) or isinstance(value, TensorProxy)
+        return isinstance(value, TensorProxy) or self.backend.is_tensor(value)
 
     def is_inexact(self, tensor: Any) -> bool:
         """Returns whether a tensor is floating or complex."""
@@ -117,8 +118,7 @@ class ResultTree:
 
     def are_inexact(self, tensors: Sequence[Any]) -> bool:
         """Returns whether all of several tensors are floating or complex."""
-        kinds = self.backend.kinds
-        return {kinds[x.dtype] for x in tensors} <= _INEXACT
+        return _INEXACT.issuperset(map(self.backend.kinds.__getitem__, map(_DTYPE, tensors)))
 
     def run(self, transform: Function, *arguments: Any) -> Any:
         """Returns the result of a backend's transform; errors of the user's function pass unchanged.

@@ -5,6 +5,7 @@ the block sees them, and the cells keep their plain tensors.
 """
 
 from collections.abc import Collection, Iterable
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection
@@ -121,7 +122,7 @@ class Assignments(Scope):
         self._watch, self._tensors = None, tensors  # what `Scope` does, without a further call
 
     def __enter__(self) -> "dict[Cell, Held]":
-        home = selection.current().home
+        home = selection.active().backend.home
         outer = THREAD.entry
         values = {} if outer is None else dict(outer[0])
         for cell, tensor in self._tensors.items():
@@ -134,6 +135,8 @@ def newly_held(
     assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own: "Collection[Cell]" = ()
 ) -> "dict[Cell, Any]":
     """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
+    if len(assigned) == len(before) and all(map(is_, assigned.values(), before.values())):
+        return {}
     known = {*own}  # a list would compare the cells, whose `==` compares elements
     return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known}
 
