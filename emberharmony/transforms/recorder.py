@@ -78,6 +78,8 @@ class Recorder(Tape):
 
     def __init__(self, backend: Any, inputs: Sequence[Any]) -> None:
         super().__init__(backend)
+        if inputs:  # the class of JAX's arrays is another one than that by which they are known
+            self.tensor_type = inputs[0].__class__
         self.values: list[Any] = []
         self.calls: list[Call] = []
         self.obstacle, self.closed, self.lost = "", False, False

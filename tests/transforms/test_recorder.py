@@ -46,6 +46,18 @@ def test_a_program_of_ops_runs_on_each_backend(name: str, backend: str) -> None:
         assert np.array_equal(result, function(*given))
 
 
+def test_the_compiler_of_a_backend_takes_a_program_that_another_one_recorded(quick: str) -> None:
+    given = [np.random.default_rng(i).standard_normal((2, 3)).astype(np.float32) for i in range(2)]
+    function = FUNCTIONS["gradient"]
+    with ops.use_backend("numpy"):
+        recorded, wanted = program(function, *given)
+    run = written(recorded, lambda op: getattr(ops, op))
+    compiled = ops.compile(lambda *tensors: run(tensors)[0])
+    tensors = list(map(ops.convert_to_tensor, given))
+    for _ in range(3):
+        np.testing.assert_allclose(ops.to_numpy(compiled(*tensors)), wanted, rtol=2e-6, atol=1e-6)
+
+
 def test_equal_calls_are_made_once_and_dead_ones_not_at_all(backend: str) -> None:
     def function(x: Any) -> Any:
         ops.exp(x)
