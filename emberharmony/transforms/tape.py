@@ -385,9 +385,18 @@ def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[
     """
     tape, outputs = _traced(backend, fn, primals)
     values = _values(tape, outputs)
-    roots = [(outputs[0], backend.bound.ones_like(values[0]))]
+    roots = _roots(tape, outputs[0], values[0])
     outputs.clear()
     return values, _gradients(tape, roots, primals)
+
+
+def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
+    """Returns a traced tensor with its cotangent, from which the gradients of a loss follow."""
+    if loss.__class__ is TracedTensor and loss.tape is tape and loss.node is not None and loss.node[1] is _BY_SLOPE:
+        # That of the loss is 1, by which its rule would multiply the slope.
+        ((_, _, node, key),), (slope,) = loss.node[4], loss.node[2]
+        return [(TracedTensor(None, tape, node, key), slope)]
+    return [(loss, tape.backend.bound.ones_like(value))]
 
 
 def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:

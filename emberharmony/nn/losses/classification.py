@@ -71,7 +71,7 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
-    backend = selection.current()
+    backend = selection.active().backend
     native = backend.tensor_type
     typed = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
     if typed and axis is None and len(input.shape) in (1, 2) and backend.kind_of(target) != "float":
