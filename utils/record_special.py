@@ -50,6 +50,7 @@ _SIDES = np.where(
 )
 _EI_ROOT = 0.3725074107813666 + np.array([0.0, 1e-15, 1e-9, -1e-6, 0.1, -0.1])
 _LAMBERT = np.concatenate([np.linspace(-0.36, 1, 80), _NEAR - 0.36787944117144228])
+_BESSEL_ORDERS = np.where(np.arange(COUNT) % 3 == 0, np.arange(COUNT) % 40, np.logspace(-2, 2, COUNT))
 _PROBABILITIES = np.where(np.arange(COUNT) % 3 == 0, np.logspace(-25, -1, COUNT), np.linspace(0.01, 0.99, COUNT))
 
 POINTS: dict[str, tuple[Array, ...]] = {
@@ -87,6 +88,8 @@ POINTS: dict[str, tuple[Array, ...]] = {
     "stdtrit": (_powers(-1, 3), _PROBABILITIES),
     "gammaincinv": (_powers(-1, 3), _PROBABILITIES),
     "betaincinv": (_powers(-1, 2.3), _powers(-1, 2.3), _PROBABILITIES),
+    "iv": (_BESSEL_ORDERS, _powers(-4, 2.5)),
+    "kv": (_BESSEL_ORDERS, _powers(-4, 2.5)),
 }
 
 
@@ -134,6 +137,12 @@ def _ndtri(p: Any) -> Any:
     return y
 
 
+def _kv(v: Any, x: Any) -> Any:
+    """Returns kv with as many digits as the difference of two functions of the first kind cancels."""
+    with mp.workdps(60 + int(x)):
+        return mp.besselk(v, x, maxprec=20000)
+
+
 def _stdtr(n: Any, t: Any) -> Any:
     tail = mp.betainc(n / 2, mp.mpf(0.5), 0, n / (n + t * t), regularized=True) / 2
     return tail if t < 0 else 1 - tail
@@ -175,6 +184,8 @@ VALUES: dict[str, Callable[..., Any]] = {
     "j0": lambda x: mp.besselj(0, x),
     "j1": lambda x: mp.besselj(1, x),
     "stdtr": _stdtr,
+    "iv": mp.besseli,
+    "kv": _kv,
     "stdtrit": lambda n, p: _inverse(_stdtr, ops.stdtrit, p, n),
     "gammaincinv": lambda a, y: _inverse(lambda a, x: mp.gammainc(a, 0, x, regularized=True), ops.gammaincinv, y, a),
     "betaincinv": lambda a, b, y: _inverse(_betainc, ops.betaincinv, y, a, b),

@@ -954,6 +954,10 @@ class TensorBackend(Protocol):
         """Returns the signal whose `stft` is `x`; if there is none, the best approximation by least squares."""
         ...
 
+    def iv(self, v: Operand, x: Operand) -> Tensor:
+        """Returns the modified Bessel function of the first kind and any real order."""
+        ...
+
     def j0(self, x: TensorLike) -> Tensor:
         """Returns the Bessel function of the first kind and order 0; 0 at infinity."""
         ...
@@ -984,6 +988,10 @@ class TensorBackend(Protocol):
 
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1."""
+        ...
+
+    def kv(self, v: Operand, x: Operand) -> Tensor:
+        """Returns the modified Bessel function of the second kind and any real order; NaN for x < 0, infinite at 0."""
         ...
 
     def lambertw(self, z: Operand, k: Operand = 0) -> Tensor:

@@ -28,11 +28,17 @@ from emberharmony.ops.special import gammaln
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import series, special_bessel, special_exponential, special_quantiles
+    from emberharmony.backend.shared import (
+        series,
+        special_bessel,
+        special_exponential,
+        special_modified,
+        special_quantiles,
+    )
 else:
-    series, special_bessel, special_exponential, special_quantiles = (
+    series, special_bessel, special_exponential, special_modified, special_quantiles = (
         Deferred(f"emberharmony.backend.shared.{name}")
-        for name in ("series", "special_bessel", "special_exponential", "special_quantiles")
+        for name in ("series", "special_bessel", "special_exponential", "special_modified", "special_quantiles")
     )
 
 
@@ -198,14 +204,57 @@ def j1(x: TensorLike) -> Tensor:
 
 
 @op(elementwise=True)
+def iv(v: Operand, x: Operand) -> Tensor:
+    """Returns the modified Bessel function of the first kind and any real order.
+
+    The relative error is at most `16 + 4 (abs(log(y)) + v)` units in the last place of the result `y`, and more close
+    to the roots of functions of negative orders.
+
+    Args:
+        v: the order; there is no gradient with respect to it.
+        x: the argument; NaN if it is negative, unless the order is an integer.
+
+    Raises:
+        DTypeError: if an argument is complex.
+        UnsupportedOpError: if the gradient with respect to `v` is asked for.
+
+    Example:
+        >>> bool(ops.isclose(ops.iv(0.5, 1.0), 0.93767489))
+        True
+    """
+    return series.computed(special_modified.iv, constant("v", v), x)
+
+
+@op(elementwise=True)
+def kv(v: Operand, x: Operand) -> Tensor:
+    """Returns the modified Bessel function of the second kind and any real order; NaN for x < 0, infinite at 0.
+
+    The relative error is at most `16 + 4 (abs(log(y)) + v)` units in the last place of the result `y`.
+
+    Args:
+        v: the order; there is no gradient with respect to it.
+        x: the argument.
+
+    Raises:
+        DTypeError: if an argument is complex.
+        UnsupportedOpError: if the gradient with respect to `v` is asked for.
+
+    Example:
+        >>> bool(ops.isclose(ops.kv(0.5, 1.0), 0.46106850))
+        True
+    """
+    return series.computed(special_modified.kv, constant("v", v), x)
+
+
+@op(elementwise=True)
 def stdtr(df: Operand, t: Operand) -> Tensor:
     """Returns Student's distribution function, the probability of less than `t`.
 
     The relative error is at most `16 + 4 abs(log(y))` units in the last place of the result `y`.
 
     Args:
-        df: the degrees of freedom, positive; the distribution is normal if they are infinite. There is no second
-            derivative by it.
+        df: the degrees of freedom, positive; the distribution is normal if they are infinite. Derivatives by it exist
+            up to the second.
         t: the argument.
 
     Raises:

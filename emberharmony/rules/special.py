@@ -29,7 +29,7 @@ from emberharmony.ops.special import (
     xlogy,
     zeta,
 )
-from emberharmony.ops.transcendental import j0, j1
+from emberharmony.ops.transcendental import iv, j0, j1, kv
 from emberharmony.ops.transforms import custom_gradient
 from emberharmony.rules.math import alone
 
@@ -70,8 +70,10 @@ _OPS = types.SimpleNamespace(
     i0=i0,
     i0e=i0e,
     i1e=i1e,
+    iv=iv,
     j0=j0,
     j1=j1,
+    kv=kv,
     log=log,
     log1p=log1p,
     polygamma=polygamma,

@@ -89,6 +89,7 @@ BOUNDS: dict[str, Callable[[list[Array], Array], Any]] = dict.fromkeys(VALUES, _
     **dict.fromkeys(("gamma", "expi", "exp1", "lambertw", "rel_entr", "kl_div"), lambda _, y: 8.0),
     **dict.fromkeys(("j0", "j1"), _oscillating),
     "stdtr": _in_exponent,
+    **dict.fromkeys(("iv", "kv"), lambda arguments, y: _in_exponent(arguments, y) + 4.0 * np.abs(arguments[0])),
     **dict.fromkeys(("stdtrit", "gammaincinv", "betaincinv"), _inverse),
 }
 """The largest allowed error of each op in float64, in units in the last place."""
@@ -220,6 +221,29 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
         (1.0, 1.0, 0.0),
         (NAN, 1.0, NAN),
         (0.0, NAN, NAN),
+    ],
+    "iv": [
+        (0.0, 0.0, 1.0),
+        (1.0, 0.0, 0.0),
+        (-0.5, 0.0, INF),
+        (-1.0, 1.0, 0.565159103992485),
+        (-0.5, 1.0, 1.2312002142153),
+        (1.0, -1.0, -0.565159103992485),
+        (0.5, -1.0, NAN),
+        (1.0, INF, INF),
+        (3.0, 800.0, INF),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
+    ],
+    "kv": [
+        (0.0, 0.0, INF),
+        (1.0, -1.0, NAN),
+        (-2.0, 1.0, 1.62483888986351),
+        (1.0, INF, 0.0),
+        (1.0, 800.0, 0.0),
+        (200.0, 1e-3, INF),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
     ],
     "stdtr": [
         (1.0, INF, 1.0),
@@ -355,7 +379,7 @@ def test_large_parameters_keep_their_digits(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(ops.betainc(a, b, p)), BETAINC_OF_LARGE, rtol=1e-9)
 
 
-REFUSED = {"polygamma": ("n",), "zeta": ("x",)}
+REFUSED = {"polygamma": ("n",), "zeta": ("x",), "iv": ("v",), "kv": ("v",)}
 CASES = [(op, i, name) for op, names in REFUSED.items() for i, name in enumerate(names)]
 
 

@@ -96,6 +96,8 @@ class MLXSpecialOps:
     kl_div = staticmethod(_op("kl_div"))
     j0 = staticmethod(_op("j0"))
     j1 = staticmethod(_op("j1"))
+    iv = staticmethod(_op("iv"))
+    kv = staticmethod(_op("kv"))
     stdtr = staticmethod(_op("stdtr"))
     stdtrit = staticmethod(_op("stdtrit"))
     gammaincinv = staticmethod(_op("gammaincinv"))

@@ -128,6 +128,8 @@ class NumpySpecialOps:
     kl_div = _special("kl_div", _TWO)
     j0 = _special("j0")
     j1 = _special("j1")
+    iv = _special("iv", _TWO)
+    kv = _special("kv", _TWO)
     stdtr = _special("stdtr", _TWO)
     stdtrit = _special("stdtrit", _TWO)
     gammaincinv = _special("gammaincinv", _TWO)

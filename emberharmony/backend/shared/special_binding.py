@@ -12,6 +12,7 @@ from emberharmony.backend.shared import (
     special_bessel,
     special_exponential,
     special_integrals,
+    special_modified,
     special_normal,
     special_quantiles,
 )
@@ -73,7 +74,15 @@ def function(name: str) -> Callable[..., Any]:
     if name in INNER:
         base, places = INNER[name]
         return functools.reduce(partial_of, places, function(base))
-    modules = (special, special_integrals, special_normal, special_exponential, special_bessel, special_quantiles)
+    modules = (
+        special,
+        special_integrals,
+        special_normal,
+        special_exponential,
+        special_bessel,
+        special_quantiles,
+        special_modified,
+    )
     found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 

@@ -105,6 +105,7 @@ INNER: dict[str, tuple[str, tuple[int, ...]]] = {
     "betainc_by_ab": ("betainc", (0, 1)),
     "betainc_by_bb": ("betainc", (1, 1)),
     "stdtr_by_df": ("stdtr", (0,)),
+    "stdtr_by_df_twice": ("stdtr", (0, 0)),
 }
 """Derivatives without a short formula, which are functions of their own.
 
@@ -149,7 +150,8 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     ),
     **dict.fromkeys(("betainc_by_aa", "betainc_by_ab", "betainc_by_bb"), ("a", "b", "x")),
     "stdtr": (lambda s, df, t, y: s.stdtr_by_df(df, t), lambda s, df, t, y: _student_density(s, df, t)),
-    "stdtr_by_df": ("df", _student_mixed),
+    "stdtr_by_df": (lambda s, df, t, y: s.stdtr_by_df_twice(df, t), _student_mixed),
+    "stdtr_by_df_twice": ("df", "t"),
     "stdtrit": (
         lambda s, df, p, y: -s.stdtr_by_df(df, y) / _student_density(s, df, y),
         lambda s, df, p, y: 1.0 / _student_density(s, df, y),
@@ -180,6 +182,8 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "kl_div": (lambda s, x, y, z: _log_ratio(s, x, y), lambda s, x, y, z: (y - x) / y),
     "j0": (lambda s, x, y: -s.j1(x),),
     "j1": (_j1,),
+    "iv": ("v", lambda s, v, x, y: (s.iv(v - 1.0, x) + s.iv(v + 1.0, x)) * 0.5),
+    "kv": ("v", lambda s, v, x, y: (s.kv(v - 1.0, x) + s.kv(v + 1.0, x)) * -0.5),
 }
 """The partial derivatives of each function; instead of one that has none here, the name of the argument.
 

@@ -273,6 +273,8 @@ class TorchSpecialOps:
     kl_div = staticmethod(partial(_special, "kl_div"))
     j0 = staticmethod(partial(_special, "j0"))
     j1 = staticmethod(partial(_special, "j1"))
+    iv = staticmethod(partial(_special, "iv"))
+    kv = staticmethod(partial(_special, "kv"))
     stdtr = staticmethod(partial(_special, "stdtr"))
     stdtrit = staticmethod(partial(_special, "stdtrit"))
     gammaincinv = staticmethod(partial(_special, "gammaincinv"))

@@ -17,6 +17,7 @@ D: dict[str, Any] = {
     "differentiable": True,
     "floor": 0,
 }
+IMPLICIT = "the derivatives are quotients of those of the distribution function, whose second ones are checked"
 ABSOLUTE = D | {"floor": 1}
 
 
@@ -73,6 +74,26 @@ SAMPLES = [
     unary("j0", _vanishing(special.j0), -12, 12, tolerance=6, **ABSOLUTE),
     unary("j1", _vanishing(special.j1), -12, 12, tolerance=6, **ABSOLUTE),
     Sample(
+        "iv",
+        special.iv,
+        (case(np.array([0.0, 1.0, 2.5, -0.5, 3.0, 0.3] * 2), grid(0.1, 9, 12)),),
+        fixed=True,
+        tolerance=32,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+        gradient=GradientRow(host=(0,)),
+    ),
+    Sample(
+        "kv",
+        special.kv,
+        (case(np.array([0.0, 1.0, 2.5, -0.5, 3.0, 0.3] * 2), grid(0.3, 9, 12)),),
+        fixed=True,
+        tolerance=48,
+        **D,
+        left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+        gradient=GradientRow(host=(0,)),
+    ),
+    Sample(
         "stdtr",
         special.stdtr,
         (case(grid(0.4, 20, 24), grid(-4, 4, 24)[::-1].copy()), case(grid(0.4, 9, 6).reshape(6, 1), grid(-4, 4, 4))),
@@ -98,6 +119,7 @@ SAMPLES = [
         tolerance=64,
         **D,
         left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+        gradient=GradientRow(once={0: IMPLICIT}),
     ),
     Sample(
         "betaincinv",
@@ -107,5 +129,6 @@ SAMPLES = [
         tolerance=64,
         **D,
         left_out={"extremes": BEYOND_SCIPY, "special values": BEYOND_SCIPY},
+        gradient=GradientRow(once={0: IMPLICIT}),
     ),
 ]
