@@ -21,6 +21,7 @@ from emberharmony.backend.dask.random import DaskRandomOps
 from emberharmony.backend.dask.reductions import DaskReductionOps
 from emberharmony.backend.dask.segments import DaskSegmentsOps
 from emberharmony.backend.dask.shapes import DaskShapeOps
+from emberharmony.backend.dask.standard import DaskStandardOps
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.discovery import load
 from emberharmony.backend.shared.device import native_device, placement_of
@@ -40,6 +41,7 @@ class DaskBackend(
     DaskRandomOps,
     DaskGatheredOps,
     DaskElementwiseOps,  # type: ignore[misc]
+    DaskStandardOps,  # type: ignore[misc]
     Backend,
 ):
     """Dask: tensors are `dask.array.Array`; the NumPy backend computes their blocks."""

@@ -20,14 +20,6 @@ class DaskProductsOps:
     """
 
     @staticmethod
-    def matmul(x1: da.Array, x2: da.Array) -> da.Array:
-        found = shapes_of("matmul", x1, x2)
-        a, b = (_summable(x) for x in promotion.common(x1, x2))
-        if not a.size or not b.size:
-            return zeros(found.shape, found.dtype)
-        return cast(da.matmul(a, b), found.dtype)
-
-    @staticmethod
     def einsum(subscripts: str, *operands: da.Array) -> da.Array:
         found = shapes_of("einsum", subscripts, *operands)
         tensors = [_summable(x) for x in promotion.common(*operands)]

@@ -6,8 +6,8 @@ import dask.array as da
 import numpy as np
 from dask.array.reductions import cumreduction
 
-from emberharmony.backend.dask.blocks import Block, Slot, each_block, elementwise, known, shapes_of, zeros
-from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
+from emberharmony.backend.dask.blocks import Block, Slot, each_block, known, shapes_of, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, widened
 from emberharmony.backend.dask.shapes import reshaped
 from emberharmony.backend.promote import normalized, single
 from emberharmony.core.options import without_axes
@@ -19,13 +19,17 @@ def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
     return x.rechunk(kept) if any(kept[a] != x.chunks[a] for a in kept) else x
 
 
-def _folded(op: str, x: da.Array, axis: Any, keepdims: bool, kind: Any, **options: Any) -> da.Array:
+def folded(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -> da.Array:
     """Returns a reduction by an op that also reduces its own results.
 
     Args:
-        kind: the dtype of the result.
-        options: arguments of the op beside the axes.
+        op: the op.
+        x: the tensor, in the dtype of the result.
+        axis: its axes.
+        keepdims: whether the axes stay, with length 1.
+        dtype: that of the result, if the op takes it.
     """
+    kind, options = x.dtype, {} if dtype is None else {"dtype": dtype}
     axes = normalized(axis, known(x).ndim)
     x = _without_empty(x, axes)
     if not axes:
@@ -45,33 +49,9 @@ class DaskReductionOps:
     kind_of: Any
 
     @staticmethod
-    def sum(x: da.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> da.Array:
-        return _totalled("sum", x, axis, keepdims, dtype)
-
-    @staticmethod
-    def prod(x: da.Array, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> da.Array:
-        return _totalled("prod", x, axis, keepdims, dtype)
-
-    @staticmethod
-    def max(x: da.Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> da.Array:
-        return _extreme("max", x, axis, keepdims, initial)
-
-    @staticmethod
-    def min(x: da.Array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> da.Array:
-        return _extreme("min", x, axis, keepdims, initial)
-
-    @staticmethod
-    def any(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
-        return _folded("any", x, axis, keepdims, np.dtype(bool))
-
-    @staticmethod
-    def all(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
-        return _folded("all", x, axis, keepdims, np.dtype(bool))
-
-    @staticmethod
     def logsumexp(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
         dtype = shapes_of("logsumexp", x, axis, keepdims).dtype
-        return cast(_folded("logsumexp", wide := widened(cast(x, dtype)), axis, keepdims, wide.dtype), dtype)
+        return cast(folded("logsumexp", widened(cast(x, dtype)), axis, keepdims), dtype)
 
     def mean(self, x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
         dtype = shapes_of("mean", x, axis, keepdims).dtype
@@ -109,22 +89,6 @@ class DaskReductionOps:
     @staticmethod
     def cumprod(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
         return _cumulative("cumprod", np.multiply, 1, x, axis, dtype)
-
-
-def _totalled(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any) -> da.Array:
-    found = shapes_of(op, x, axis, keepdims, dtype).dtype
-    wide = widened(cast(x, found))
-    return cast(_folded(op, wide, axis, keepdims, wide.dtype, dtype=wide.dtype), found)
-
-
-def _extreme(op: str, x: da.Array, axis: Any, keepdims: bool, initial: Any) -> da.Array:
-    found = shapes_of(op, x, axis, keepdims, initial)
-    if initial is None:
-        return _folded(op, x, axis, keepdims, found.dtype)
-    start = cast(promotion.common(x, without_axes("initial", initial))[1], x.dtype)
-    if all(x.shape[a] for a in normalized(axis, x.ndim)):
-        return elementwise(f"{op}imum", _folded(op, x, axis, keepdims, found.dtype), start)
-    return da.broadcast_to(start, found.shape)
 
 
 def _place(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:

@@ -7,8 +7,7 @@ import dask.array as da
 from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import normalized, single
-from emberharmony.backend.shared.shape import check_copy, expanded, joinable, shifts_of, squeezed
-from emberharmony.core.errors import ShapeError
+from emberharmony.backend.shared.shape import check_copy, expanded, joinable, squeezed
 
 
 class DaskShapeOps:
@@ -21,11 +20,6 @@ class DaskShapeOps:
     def reshape(x: da.Array, shape: Any, copy: bool | None = None) -> da.Array:
         check_copy(copy)
         return reshaped(x, shapes_of("reshape", x, shape).shape)
-
-    @staticmethod
-    def transpose(x: da.Array, axes: Any = None) -> da.Array:
-        shapes_of("transpose", x, axes)
-        return da.transpose(x, axes if axes is None else normalized(axes, x.ndim))
 
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
@@ -57,31 +51,6 @@ class DaskShapeOps:
         if not filled:
             return zeros(found.shape, found.dtype)
         return da.concatenate(filled, axis=single(axis, tensors[0].ndim)) if len(filled) > 1 else filled[0]
-
-    @staticmethod
-    def stack(x: list[da.Array], axis: int = 0) -> da.Array:
-        tensors = [known(each) for each in joinable(x, promotion)]
-        if len({each.shape for each in tensors}) > 1:
-            raise ShapeError(f"tensors of shapes {', '.join(str(each.shape) for each in tensors)} do not stack")
-        return da.stack(tensors, axis=single(axis, tensors[0].ndim + 1))
-
-    @staticmethod
-    def flip(x: da.Array, axis: Any = None) -> da.Array:
-        axes = normalized(axis, known(x).ndim)
-        return x[tuple(slice(None, None, -1 if a in axes else 1) for a in range(x.ndim))]
-
-    @staticmethod
-    def roll(x: da.Array, shift: Any, axis: Any = None) -> da.Array:
-        shapes_of("roll", x, shift, axis)
-        if axis is None:
-            return reshaped(DaskShapeOps.roll(reshaped(x, (x.size,)), shift, 0), x.shape)
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        for n, a in zip(*shifts_of(shift, tuple(single(a, x.ndim) for a in given)), strict=True):
-            at = x.shape[a] - n % max(x.shape[a], 1)
-            head: tuple[slice, ...] = (slice(None),) * a
-            if n % max(x.shape[a], 1):
-                x = da.concatenate([x[(*head, slice(at, None))], x[(*head, slice(0, at))]], axis=a)
-        return x
 
 
 def reshaped(x: da.Array, shape: tuple[int, ...]) -> da.Array:

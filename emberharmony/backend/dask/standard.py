@@ -1,0 +1,48 @@
+"""The ops that Dask takes over from `backend/arrayapi`, with functions of blocks as the namespace."""
+
+from functools import partial
+from typing import Any, ClassVar
+
+import dask.array as da
+import numpy as np
+
+from emberharmony.backend.arrayapi import standard_ops
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.dask.blocks import shapes_of, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
+from emberharmony.backend.dask.reductions import folded
+
+
+class _Blocks:
+    """The functions of the standard: Dask's, and reductions by those of the NumPy backend, block by block."""
+
+    sum = staticmethod(partial(folded, "sum"))
+    prod = staticmethod(partial(folded, "prod"))
+    max = staticmethod(partial(folded, "max"))
+    min = staticmethod(partial(folded, "min"))
+    any = staticmethod(partial(folded, "any"))
+    all = staticmethod(partial(folded, "all"))
+
+    @staticmethod
+    def matmul(a: da.Array, b: da.Array) -> da.Array:
+        """Returns a product; Dask 2026.8 fails for tensors without elements."""
+        return da.matmul(a, b) if a.size and b.size else zeros(shapes_of("matmul", a, b).shape, a.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(da, name)
+
+
+class _DaskLibrary(Library):
+    takes_all: ClassVar[bool] = True
+    cast = astype = staticmethod(cast)
+    widened = multiplying = staticmethod(widened)
+
+    def number(self, value: Any, like: da.Array) -> Any:
+        """Returns a number as an array, which a block takes as it is."""
+        return np.asarray(value, like.dtype)
+
+
+DaskStandardOps: Any = type(
+    "DaskStandardOps", (), standard_ops(_DaskLibrary("dask", _Blocks(), DTYPES, promotion), da.Array)
+)
+"""The mixin that holds these ops; other mixins correct some."""
