@@ -379,3 +379,11 @@ def test_the_profile_has_no_failure_and_lacks_no_op(tmp_path: Path, pattern: str
     entries = json.loads(report.read_text())["ops"]
     assert {entry["op"]: entry["reason"] for entry in entries if entry["status"] == "unsupported"} == {}
     assert len(entries) >= count
+
+
+@pytest.mark.usefixtures("on_dask")
+def test_an_initial_value_has_a_gradient_and_rolls_take_all_elements() -> None:
+    x = ops.asarray([[1.0, 3.0], [2.0, 0.5]])
+    assert float(ops.grad(lambda initial: ops.sum(ops.max(x, 1, initial=initial)))(2.0)) == 0.5
+    assert ops.to_numpy(ops.roll(x, 2**40 + 1)).tolist() == [[0.5, 1.0], [3.0, 2.0]]
+    assert tuple(ops.roll(ops.zeros((0, 3)), -1).shape) == (0, 3)

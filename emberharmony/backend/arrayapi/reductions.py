@@ -8,6 +8,7 @@ from emberharmony.backend.arrayapi.library import Definitions, Library, needing,
 from emberharmony.backend.promote import nonempty, normalized, remaining, single
 from emberharmony.backend.shared.products import check_factors
 from emberharmony.core.options import without_axes
+from emberharmony.core.tracing import Substitute
 
 Function = Callable[..., Any]
 _COMPLEX = ("complex",)
@@ -76,6 +77,9 @@ class _Reductions(Definitions):
                 nonempty(x.shape, axes)
             found = native(self._truth(x), axis=axes, keepdims=keepdims)
             return found if found.dtype == x.dtype else self._library.astype(found, x.dtype)
+        if isinstance(initial, Substitute):
+            # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
+            raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
         start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
             found = native(self._truth(x), axis=axes, keepdims=keepdims)

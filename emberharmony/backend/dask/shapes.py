@@ -54,7 +54,8 @@ class DaskShapeOps:
 
 
 def reshaped(x: da.Array, shape: tuple[int, ...]) -> da.Array:
-    """Returns a tensor with other lengths of axes and the same number of elements."""
+    """Returns a tensor with other lengths of axes and the same number of elements; -1 alone is that number."""
+    shape = (x.size,) if shape == (-1,) else shape
     if x.shape == shape:
         return x
     if not x.size:

@@ -11,6 +11,7 @@ from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.dask.blocks import shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
 from emberharmony.backend.dask.reductions import folded
+from emberharmony.backend.dask.shapes import reshaped
 
 
 class _Blocks:
@@ -22,6 +23,7 @@ class _Blocks:
     min = staticmethod(partial(folded, "min"))
     any = staticmethod(partial(folded, "any"))
     all = staticmethod(partial(folded, "all"))
+    reshape = staticmethod(reshaped)
 
     @staticmethod
     def matmul(a: da.Array, b: da.Array) -> da.Array:

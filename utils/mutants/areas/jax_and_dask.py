@@ -243,6 +243,15 @@ MUTANTS = [
         why="any overlooks numbers whose real part is 0",
     ),
     Mutant(
+        name="standard-gradient-of-initial",
+        module="emberharmony/backend/arrayapi/reductions.py",
+        function="_Reductions._extreme",
+        original="isinstance(initial, Substitute)",
+        replacement="False",
+        tests=(f"{DASK} -k initial_value",),
+        why="an initial value of max has no gradient on Dask",
+    ),
+    Mutant(
         name="standard-scalars",
         module="emberharmony/backend/arrayapi/standard.py",
         function="StandardBackend.wrap",
