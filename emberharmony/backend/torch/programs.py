@@ -4,6 +4,7 @@ These round once where the ops of the program round twice, except in half precis
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -95,11 +96,14 @@ def _prepared(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
     program, numbers = update.program, update.numbers
     if like.dtype.itemsize >= 4:
         program = program.fused
-        numbers = [*numbers, *(-x for x in numbers)]
-    number = number_in(like.dtype, like.is_cpu)
+        numbers = [*numbers, *map(operator.neg, numbers)]
+    number, found = number_in(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
-    fused = {int(call.args[-1]) for call in program.calls if call.function in _FUSED}
-    return program, [x if i in fused or x.__class__ is bool else number(x) for i, x in enumerate(numbers)]
+    fused = {call.args[-1] for call in program.calls if call.function in _FUSED}
+    for place in program.numbers:  # others only serve to compute these
+        if place not in fused and numbers[place].__class__ is not bool:
+            found[place] = number(numbers[place])
+    return program, found
 
 
 def _called(call: Call, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
