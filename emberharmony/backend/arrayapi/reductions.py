@@ -76,7 +76,7 @@ class _Reductions(Definitions):
             if 0 in x.shape:
                 nonempty(x.shape, axes)
             found = native(self._truth(x), axis=axes, keepdims=keepdims)
-            return found if found.dtype == x.dtype else self._library.astype(found, x.dtype)
+            return found if self._library.takes_all else self._library.astype(found, x.dtype)
         if isinstance(initial, Substitute):
             # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
