@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 from emberharmony.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from emberharmony import optim as optim
     from emberharmony import testing as testing
     from emberharmony import types as types
+    from emberharmony import xp as xp
     from emberharmony.backend import create_backend as create_backend
     from emberharmony.backend.protocol import TensorBackend as TensorBackend
     from emberharmony.backend.transfer import to_backend as to_backend
@@ -43,6 +44,7 @@ _LAZY = {
     "errors": "emberharmony.errors",
     "testing": "emberharmony.testing",
     "types": "emberharmony.types",
+    "xp": "emberharmony.xp",
     "Buffer": "emberharmony.ops",
     "Log": "emberharmony.transforms.recording",
     "Parameter": "emberharmony.ops",

@@ -34,18 +34,17 @@ def test_every_folder_of_the_package_belongs_to_a_floor() -> None:
 
 
 BY_NAME = {
-    "__init__.py": "loads the public names on first use",
     "backend/discovery.py": "loads a backend as a plugin",
     "cli/models.py": "imports a module of the user, which an option names",
     "core/deferred.py": "delays imports from floors below",
+    "core/names/lazy.py": "loads the public names of a package on first use",
     "core/registry.py": "loads the declarations, which fill the registry",
     "distributed/transports/__init__.py": "loads a transport as a plugin",
-    "nn/__init__.py": "loads the public names on first use",
     "ops/__init__.py": "loads `ops.distributed` on first use",
-    "testing/__init__.py": "loads the public names on first use",
     "testing/samples/__init__.py": "loads every file of the folder",
     "transforms/batch.py": "loads the batching rules, which fill the table of the batch",
     "transforms/tape.py": "loads the rules, which fill the table of the tape",
+    "xp/scipy.py": "reaches into SciPy, and only when asked to",
 }
 """The files that import a module whose name is in a string, which no contract sees, and why they do."""
 

@@ -17,7 +17,7 @@ from emberharmony.core.dispatch import fast as fast
 from emberharmony.core.dtypes import ALL as DTYPES
 from emberharmony.core.dtypes import NativeDTypes as NativeDTypes
 from emberharmony.core.dtypes import as_dtype as as_dtype
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 from emberharmony.core.registry import OPS as OPS
 
 if TYPE_CHECKING:

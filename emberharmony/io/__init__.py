@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 from emberharmony.io.checking import Report as Report
 from emberharmony.io.checking import check as check
 from emberharmony.io.checkpoints.checkpoint import Checkpoint as Checkpoint

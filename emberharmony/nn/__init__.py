@@ -6,7 +6,7 @@ The names are loaded on first use, so that a program pays for the families of la
 
 from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 
 NAMES: dict[str, str] = {
     "cache": "KVCache",

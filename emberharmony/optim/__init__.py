@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 
 if TYPE_CHECKING:
     from emberharmony.testing.agree import assert_agree as assert_agree

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from emberharmony.core.lazy_names import lazy_names
+from emberharmony.core.names.lazy import lazy_names
 
 
 def test_a_name_is_loaded_once_and_kept_in_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
