@@ -72,7 +72,8 @@ class _Known(NamedTuple):
         """Returns whether it is that of these options and numbers."""
         if self.number != len(hyper) or self.options != self.chosen(hyper):
             return False
-        return (self.recording is not None and bool(self.recording.given)) or self.given == given
+        # A rule without a program for some numbers is not recorded again for others.
+        return self.recording is None or bool(self.recording.given) or self.given == given
 
 
 class Updates:
