@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError
-from emberharmony.core.options import constant
+from emberharmony.core.options import constant, integer
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.creation import arange
@@ -69,6 +68,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
 
     Raises:
         ArgumentError: if `d` is less than 1.
+        ArgumentTypeError: if `d` is not an integer.
         DTypeError: if `a` is complex.
 
     Source: R. J. Muirhead, Aspects of Multivariate Statistical Theory (1982), definition 2.1.10 and theorem 2.1.12.
@@ -77,8 +77,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
         >>> bool(ops.isclose(ops.multigammaln(3.0, 2), 1.55019499))
         True
     """
-    if d < 1:
-        raise ArgumentError(f"the dimension d is {d}; it must be at least 1")
+    d = integer("d", d, 1)
     inside = greater(a, 0.5 * (d - 1))
     # A whole number `a` would lose the halves.
     usual = where(inside, add(a, 0.0), 0.5 * d)

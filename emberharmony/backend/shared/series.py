@@ -59,7 +59,8 @@ def computed(series: Callable[..., Any], *operands: Any) -> Any:
     dtype = bound.backend.dtype_of(tensors[0])
     wide = list(map(widest, tensors))
     if len(wide) > 1:
-        wide = list(bound.broadcast_arrays(*wide))
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in wide))
+        wide = [bound.broadcast_to(x, shape) for x in wide]
     # NumPy warns of elements that another piece computes.
     with np.errstate(all="ignore"):
         result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide)

@@ -105,9 +105,9 @@ SAMPLES = [
     Sample(
         "stdtrit",
         _stdtrit,
-        (case(grid(0.8, 20, 24), grid(0.03, 0.96, 24)[::-1].copy()),),
+        (case(grid(1, 20, 24), grid(0.1, 0.94, 24)[::-1].copy()),),
         fixed=True,
-        tolerance=96,
+        tolerance=64,
         **ABSOLUTE,
         left_out={"extremes": BEYOND_SCIPY},
     ),
