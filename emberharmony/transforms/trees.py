@@ -23,7 +23,6 @@ from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unfla
 
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
-_DTYPE = operator.attrgetter("dtype")
 _INEXACT = frozenset(("float", "complex"))
 _PROXY = r"(Traced|Abstract)Tensor|emberharmony\.(Parameter|Buffer)"
 """The classes of traced tensors and cells, which a library names in its error if it refuses one."""
@@ -118,7 +117,12 @@ class ResultTree:
 
     def are_inexact(self, tensors: Sequence[Any]) -> bool:
         """Returns whether all of several tensors are floating or complex."""
-        return _INEXACT.issuperset(map(self.backend.kinds.__getitem__, map(_DTYPE, tensors)))
+        kinds = self.backend.kinds
+        # torch.compile traces no `map` of an `attrgetter`, and a generator would be a frame for each tensor.
+        for tensor in tensors:  # noqa: SIM110
+            if kinds[tensor.dtype] not in _INEXACT:
+                return False
+        return True
 
     def run(self, transform: Function, *arguments: Any) -> Any:
         """Returns the result of a backend's transform; errors of the user's function pass unchanged.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import load
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, complex64, complex128
@@ -69,7 +70,7 @@ class Kit:
         self.backend: Any = load(name)
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
-        self.writes = self.backend.shares_memory or self.backend.may_write()
+        self.writes = type(self.backend).may_write is not Backend.may_write  # some library writes into tensors
         self.snapshots = self.backend.scalars_share_memory
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)

@@ -18,7 +18,6 @@ from weakref import ref
 import numpy as np
 
 from emberharmony.backend.shared.indexing import is_plain
-from emberharmony.core import op_globals
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import Standing
 
@@ -257,7 +256,7 @@ class Memory:
             return None
         if new.__class__ not in _NUMBERS and self.kit.traced(new):
             return None
-        if not vars(op_globals).get("untransformed", False) or not self.backend.may_write(old):
+        if not self.backend.may_write(old):
             return None
         return self.backend.written(old, key, self.ops.convert_to_tensor(new, old.dtype))
 

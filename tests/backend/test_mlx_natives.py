@@ -154,7 +154,6 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (
         "activation_ops",
         "attention_ops",
-        "comparison_ops",
         "convolution_ops",
         "elementary_ops",
         "layers_ops",

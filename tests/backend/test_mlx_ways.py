@@ -100,7 +100,6 @@ def conv(shape: tuple[int, ...], size: tuple[int, ...], dtype: str = "float32", 
 
 # The call of one way; that of another one; what MLX runs in the first only, or with a minus, in the second only.
 PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
-    "isclose": (lambda: ops.isclose(f(3), f(3)), lambda: ops.isclose(f(3), f(3), 0.1, f()), "-Select"),
     "steep leaky_relu": (lambda: ops.leaky_relu(f(3), 1.0), lambda: ops.leaky_relu(f(3), 1.1), "-Minimum"),
     "falling leaky_relu": (lambda: ops.leaky_relu(f(3), 0.1), lambda: ops.leaky_relu(f(3), 0.0), "-Minimum"),
     "elu": (lambda: ops.elu(f(3)), lambda: ops.elu(f(3), 0.5), "-Multiply"),

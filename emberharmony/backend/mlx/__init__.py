@@ -49,7 +49,7 @@ from emberharmony.backend.mlx.tracing import LATER, is_nested
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
 from emberharmony.backend.steps import Likeness
-from emberharmony.core import errors
+from emberharmony.core import errors, op_globals
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.transforms.program import Update
@@ -134,8 +134,8 @@ class MLXBackend(
     join_thread = staticmethod(join_thread)
 
     def may_write(self, *tensors: mx.array) -> bool:
-        """Returns True: a write makes a new tensor, which takes the memory of the old one if nothing else holds it."""
-        return True
+        """Returns whether no transform runs: a write makes a new tensor, which takes the memory of the old one."""
+        return bool(op_globals.untransformed)
 
     def written(self, memory: mx.array, place: Any, updates: mx.array) -> mx.array:
         """Returns a tensor with updates at a place, and leaves other holders of the old one as they are.
