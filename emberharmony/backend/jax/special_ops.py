@@ -17,7 +17,14 @@ from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.tracing import Tracer, at_hand
-from emberharmony.backend.shared.special_binding import function, namespace, operands, partials, smooth_namespace
+from emberharmony.backend.shared.special_binding import (
+    definitions,
+    function,
+    namespace,
+    operands,
+    partials,
+    smooth_namespace,
+)
 from emberharmony.backend.shared.special_integrals import DOUBLE, SINGLE
 
 _FEW = 2**14
@@ -65,7 +72,10 @@ def _called(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Arr
         return of_host(_computed(shared, np, _ON_HOST, *known))
 
 
-class JAXSpecialOps:
+_Defined: Any = definitions(_op)
+
+
+class JAXSpecialOps(_Defined):  # type: ignore[misc]
     """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each is one program of XLA with derivatives of its own; the bodies take 6 to 28 times as long, for few elements.
@@ -76,39 +86,6 @@ class JAXSpecialOps:
         """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
         result: jax.Array = getattr(_DERIVED, name)(*tensors)
         return result
-
-    gammaln = staticmethod(_op("gammaln"))
-    digamma = staticmethod(_op("digamma"))
-    polygamma = staticmethod(_op("polygamma"))
-    zeta = staticmethod(_op("zeta"))
-    gammainc = staticmethod(_op("gammainc"))
-    gammaincc = staticmethod(_op("gammaincc"))
-    beta = staticmethod(_op("beta"))
-    betaln = staticmethod(_op("betaln"))
-    betainc = staticmethod(_op("betainc"))
-    xlogy = staticmethod(_op("xlogy"))
-    xlog1py = staticmethod(_op("xlog1py"))
-    erfcx = staticmethod(_op("erfcx"))
-    ndtr = staticmethod(_op("ndtr"))
-    log_ndtr = staticmethod(_op("log_ndtr"))
-    ndtri = staticmethod(_op("ndtri"))
-    i0e = staticmethod(_op("i0e"))
-    i1 = staticmethod(_op("i1"))
-    i1e = staticmethod(_op("i1e"))
-    gamma = staticmethod(_op("gamma"))
-    expi = staticmethod(_op("expi"))
-    exp1 = staticmethod(_op("exp1"))
-    lambertw = staticmethod(_op("lambertw"))
-    rel_entr = staticmethod(_op("rel_entr"))
-    kl_div = staticmethod(_op("kl_div"))
-    j0 = staticmethod(_op("j0"))
-    j1 = staticmethod(_op("j1"))
-    iv = staticmethod(_op("iv"))
-    kv = staticmethod(_op("kv"))
-    stdtr = staticmethod(_op("stdtr"))
-    stdtrit = staticmethod(_op("stdtrit"))
-    gammaincinv = staticmethod(_op("gammaincinv"))
-    betaincinv = staticmethod(_op("betaincinv"))
 
 
 _DERIVED = smooth_namespace(JAXSpecialOps, jnp, _op, i0=JAXElementaryOps.i0)

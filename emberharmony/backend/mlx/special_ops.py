@@ -17,7 +17,14 @@ from emberharmony.backend.mlx.elementary_ops import (
     sin_of_double,
 )
 from emberharmony.backend.shared import special_integrals
-from emberharmony.backend.shared.special_binding import function, namespace, operands, partials, smooth_namespace
+from emberharmony.backend.shared.special_binding import (
+    definitions,
+    function,
+    namespace,
+    operands,
+    partials,
+    smooth_namespace,
+)
 
 _PLAIN = namespace(
     mx,
@@ -57,7 +64,10 @@ def _full_like(x: mx.array, number: float) -> mx.array:
     return mx.full(x.shape, number, x.dtype)
 
 
-class MLXSpecialOps:
+_Defined: Any = definitions(_op)
+
+
+class MLXSpecialOps(_Defined):  # type: ignore[misc]
     """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each is one function of MLX's operators, in float64 on the CPU, with derivatives in closed form. The bodies take up
@@ -69,39 +79,6 @@ class MLXSpecialOps:
         """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
         result: mx.array = getattr(_DERIVED, name)(*tensors)
         return result
-
-    gammaln = staticmethod(_op("gammaln"))
-    digamma = staticmethod(_op("digamma"))
-    polygamma = staticmethod(_op("polygamma"))
-    zeta = staticmethod(_op("zeta"))
-    gammainc = staticmethod(_op("gammainc"))
-    gammaincc = staticmethod(_op("gammaincc"))
-    beta = staticmethod(_op("beta"))
-    betaln = staticmethod(_op("betaln"))
-    betainc = staticmethod(_op("betainc"))
-    xlogy = staticmethod(_op("xlogy"))
-    xlog1py = staticmethod(_op("xlog1py"))
-    erfcx = staticmethod(_op("erfcx"))
-    ndtr = staticmethod(_op("ndtr"))
-    log_ndtr = staticmethod(_op("log_ndtr"))
-    ndtri = staticmethod(_op("ndtri"))
-    i0e = staticmethod(_op("i0e"))
-    i1 = staticmethod(_op("i1"))
-    i1e = staticmethod(_op("i1e"))
-    gamma = staticmethod(_op("gamma"))
-    expi = staticmethod(_op("expi"))
-    exp1 = staticmethod(_op("exp1"))
-    lambertw = staticmethod(_op("lambertw"))
-    rel_entr = staticmethod(_op("rel_entr"))
-    kl_div = staticmethod(_op("kl_div"))
-    j0 = staticmethod(_op("j0"))
-    j1 = staticmethod(_op("j1"))
-    iv = staticmethod(_op("iv"))
-    kv = staticmethod(_op("kv"))
-    stdtr = staticmethod(_op("stdtr"))
-    stdtrit = staticmethod(_op("stdtrit"))
-    gammaincinv = staticmethod(_op("gammaincinv"))
-    betaincinv = staticmethod(_op("betaincinv"))
 
 
 _DERIVED = smooth_namespace(

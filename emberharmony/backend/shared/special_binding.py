@@ -53,6 +53,15 @@ def namespace(
     return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
 
 
+def definitions(op: Callable[[str], Callable[..., Any]]) -> Any:
+    """Returns a class that holds the ops of `ops/special.py` and `ops/transcendental.py`, each made by its name.
+
+    Args:
+        op: returns the function of an op.
+    """
+    return type("SpecialOps", (), {name: staticmethod(op(name)) for name in DERIVATIVES if name not in INNER})
+
+
 def smooth_namespace(
     ops: type, library: Any, inner: Callable[[str], Callable[..., Any]], **others: Any
 ) -> types.SimpleNamespace:

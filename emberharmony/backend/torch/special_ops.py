@@ -18,7 +18,7 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.shared import special_integrals
-from emberharmony.backend.shared.special_binding import function, namespace, smooth_namespace, unpicked
+from emberharmony.backend.shared.special_binding import definitions, function, namespace, smooth_namespace, unpicked
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
@@ -234,7 +234,10 @@ _BOTH = f"{{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and n
 """When nothing needs the derivatives of `_Special`, except those of the forward mode."""
 
 
-class TorchSpecialOps:
+_Defined: Any = definitions(lambda name: partial(_special, name))
+
+
+class TorchSpecialOps(_Defined):  # type: ignore[misc]
     """Holds the ops of `ops/special.py` and `ops/transcendental.py`.
 
     Each calls one function of tensors, or a kernel of PyTorch: the bodies take up to 170 times as long, for few
@@ -249,36 +252,10 @@ class TorchSpecialOps:
 
     gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(_special, "gammaln")))
     digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(_special, "digamma")))
-    polygamma = staticmethod(partial(_special, "polygamma"))
-    zeta = staticmethod(partial(_special, "zeta"))
     gammainc = staticmethod(fast(_quick_rounded("gammainc"), _BOTH)(partial(_special, "gammainc")))
     gammaincc = staticmethod(fast(_quick_rounded("gammaincc"), _BOTH)(partial(_special, "gammaincc")))
-    beta = staticmethod(partial(_special, "beta"))
-    betaln = staticmethod(partial(_special, "betaln"))
-    betainc = staticmethod(partial(_special, "betainc"))
-    xlogy = staticmethod(partial(_special, "xlogy"))
-    xlog1py = staticmethod(partial(_special, "xlog1py"))
     erfcx = staticmethod(fast(_quick_rounded("erfcx"), _FIRST)(partial(_special, "erfcx")))
-    ndtr = staticmethod(partial(_special, "ndtr"))
     log_ndtr = staticmethod(fast(_quick_rounded("log_ndtr"), _FIRST)(partial(_special, "log_ndtr")))
-    ndtri = staticmethod(partial(_special, "ndtri"))
-    i0e = staticmethod(partial(_special, "i0e"))
-    i1 = staticmethod(partial(_special, "i1"))
-    i1e = staticmethod(partial(_special, "i1e"))
-    gamma = staticmethod(partial(_special, "gamma"))
-    expi = staticmethod(partial(_special, "expi"))
-    exp1 = staticmethod(partial(_special, "exp1"))
-    lambertw = staticmethod(partial(_special, "lambertw"))
-    rel_entr = staticmethod(partial(_special, "rel_entr"))
-    kl_div = staticmethod(partial(_special, "kl_div"))
-    j0 = staticmethod(partial(_special, "j0"))
-    j1 = staticmethod(partial(_special, "j1"))
-    iv = staticmethod(partial(_special, "iv"))
-    kv = staticmethod(partial(_special, "kv"))
-    stdtr = staticmethod(partial(_special, "stdtr"))
-    stdtrit = staticmethod(partial(_special, "stdtrit"))
-    gammaincinv = staticmethod(partial(_special, "gammaincinv"))
-    betaincinv = staticmethod(partial(_special, "betaincinv"))
 
 
 _DERIVED = smooth_namespace(TorchSpecialOps, torch, lambda name: partial(_special, name), i0=TorchElementaryOps.i0)
