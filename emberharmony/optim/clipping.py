@@ -145,8 +145,8 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
     made = []
     for cell in cells:
         # A new cell checks the gradient, and knows its backend.
-        found = change(cell.grad)
-        made.append(None if found is None else Cell(found).held())
+        gradient = change(cell.grad)
+        made.append(None if gradient is None else Cell(gradient).held())
     ops.eval([held[0] for held in made if held is not None])
     commit(cell.exchanging_grad(held) for cell, held in zip(cells, made, strict=True))
 
@@ -156,10 +156,10 @@ def _norm(gradients: list[Any], norm_type: float) -> Tensor:
     if not gradients:
         return ops.zeros(())
     norms = [ops.norm(wide(ops.ravel(gradient)), norm_type) if _length(gradient) else None for gradient in gradients]
-    found = [norm for norm in norms if norm is not None]
-    if not found:
+    parts = [norm for norm in norms if norm is not None]
+    if not parts:
         return ops.zeros(())
-    return found[0] if len(found) == 1 else ops.norm(ops.stack(found), norm_type)
+    return parts[0] if len(parts) == 1 else ops.norm(ops.stack(parts), norm_type)
 
 
 def _length(gradient: Any) -> int:

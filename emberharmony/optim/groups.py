@@ -38,8 +38,8 @@ class _Unrecorded(Generic[T]):
     def __get__(self, owner: Any, kind: type) -> T:
         if recording() is not None:
             raise HostDrawError(f"{kind.__name__}.{self._name[1:]} would be read once, although steps change it")
-        found: T = getattr(owner, self._name)
-        return found
+        value: T = getattr(owner, self._name)
+        return value
 
     def __set__(self, owner: Any, value: T) -> None:
         setattr(owner, self._name, value)
@@ -205,15 +205,15 @@ class ParameterGroups:
         given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
         names: list[str]
         if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):
-            names, found = [name for name, _ in given], [cell for _, cell in given]
+            names, parameters = [name for name, _ in given], [cell for _, cell in given]
         else:
-            found = self._found(given)
-            names = [cell.name for cell in found]
-        if not found:
+            parameters = self._found(given)
+            names = [cell.name for cell in parameters]
+        if not parameters:
             raise ArgumentError(f"{self._head}there is no Parameter in params")
-        for cell in found:
+        for cell in parameters:
             self.require(cell)
-        return found, names if all(names) and len(set(names)) == len(names) else None
+        return parameters, names if all(names) and len(set(names)) == len(names) else None
 
     def _found(self, given: Any) -> list[Parameter]:
         """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""

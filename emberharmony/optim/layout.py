@@ -44,13 +44,13 @@ class Layout:
         """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
         if self.home is not step.backend.home or not are_same(self.cells, step.cells):
             return None
-        found: list[Work] = []
+        works: list[Work] = []
         for part in self.parts:
             work = part.work(step)
             if work is None:
                 return None
-            found.append(work)
-        return found
+            works.append(work)
+        return works
 
     def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
@@ -82,9 +82,9 @@ def arranged(step: Stepping) -> tuple[Layout, list[Work]]:
         elif not together:  # the names in the state may depend on the parameter
             state = step.initial(value)
         states.append(state)
-        found = (state or {}).items()
-        fits = together and all(tuple(x.shape) == shapes[place] for _, x in found if not numbers.is_python(x))
-        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in found]
+        entries = (state or {}).items()
+        fits = together and all(tuple(x.shape) == shapes[place] for _, x in entries if not numbers.is_python(x))
+        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
         key = (fits, value.dtype, getattr(value, "device", None), entry is None, *looks)
         groups.setdefault(key, []).append(place)
     parts: list[Rows | Joined] = []

@@ -120,13 +120,13 @@ class Optimizer(ParameterGroups):
         named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
         for group in self._param_groups:
             named.update(zip(group.get("param_names", ()), group["params"], strict=False))
-        found = {}
+        by_parameter = {}
         for key, gradient in grads.items():
             parameter = parameters.get(key, named.get(key))
             if parameter is None:
                 raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
-            found[parameter] = _tensor(gradient)
-        return found
+            by_parameter[parameter] = _tensor(gradient)
+        return by_parameter
 
     def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `step`."""
@@ -251,7 +251,7 @@ def _like(x: Any, before: Any) -> Any:
 
 def _likes(state: State, before: State) -> State:
     """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
-    found = {}
+    after = {}
     for name, x in state.items():
-        found[name] = _like(x, before[name]) if name in before else x
-    return found
+        after[name] = _like(x, before[name]) if name in before else x
+    return after

@@ -59,8 +59,8 @@ class Stepping:
 
     def initial(self, value: Any) -> State:
         """Returns the state of a parameter before its first step."""
-        found: State = self.optimizer.initial(value, self.hyper)
-        return found
+        state: State = self.optimizer.initial(value, self.hyper)
+        return state
 
     def applied(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
         """Returns the parameters and their states after the step, as the rule itself computes them one by one.
@@ -70,13 +70,13 @@ class Stepping:
             columns: the tensors.
         """
         names = [name for name, x in state.items() if not numbers.is_python(x)]
-        found, apply = [], self.optimizer._applied
+        pairs, apply = [], self.optimizer._applied
         if is_elementwise(self.optimizer.rule):
             apply = partial(self.backend.applied, apply)  # one call that watchers see, if they want that
         for gradient, value, *tensors in zip(*columns, strict=True):
             own = {**state, **dict(zip(names, tensors, strict=True))}
-            found.append(apply(gradient, value, own, self.hyper))
-        return [after for after, _ in found], [new for _, new in found]
+            pairs.append(apply(gradient, value, own, self.hyper))
+        return [after for after, _ in pairs], [new for _, new in pairs]
 
 
 class Part:
@@ -106,17 +106,17 @@ class Part:
 
     def is_as_before(self, held: Mapping[Parameter, State]) -> bool:
         """Returns whether the states have the very numbers and buffers that they had after the last step."""
-        found: list[Any] = list(map(held.get, self.cells))
+        current: list[Any] = list(map(held.get, self.cells))
         entries, known = self.entries, [*(self.entries or ())]
         try:
-            if entries is None or {*map(len, found)} != {len(self.state)}:
+            if entries is None or {*map(len, current)} != {len(self.state)}:
                 return False
             for name, x in self.state.items():
                 known += x if x.__class__ is list else repeat(x, len(entries))
-                found += map(operator.itemgetter(name), found[: len(entries)])
+                current += map(operator.itemgetter(name), current[: len(entries)])
         except (KeyError, TypeError):  # a state is gone, or has other names
             return False
-        return are_same(found, known)
+        return are_same(current, known)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
@@ -129,10 +129,10 @@ class Part:
         """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
         if not (self.likeness.programs and step.backend.runs_programs):
             return None
-        found = step.updates.planned(state, step.hyper)
-        if found is not None and not self.likeness.kernels:
-            found.kernel = ""
-        return found
+        update = step.updates.planned(state, step.hyper)
+        if update is not None and not self.likeness.kernels:
+            update.kernel = ""
+        return update
 
     def noting(self, name: str, number: Any) -> Iterable[Step]:
         """Returns the steps that put a number into the states."""
@@ -191,13 +191,13 @@ class Rows(Part):
         """Returns whether an update may be written over the tensors, if nobody else can see these."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
-        program, backend, found = self._overwritten
+        program, backend, writes = self._overwritten
         if program is not update.program or backend is not step.backend:
             tensors = [name for name, x in self.state.items() if x.__class__ is list]
             alike = update.tensors == tensors and update.after.keys() == self.state.keys()
-            found = alike and bool(step.backend.overwrites(update))
-            self._overwritten = update.program, step.backend, found
-        return found
+            writes = alike and bool(step.backend.overwrites(update))
+            self._overwritten = update.program, step.backend, writes
+        return writes
 
     def add(self, step: Stepping, work: Work) -> None:
         """Adds a step of the parameters to a plan."""
@@ -207,37 +207,39 @@ class Rows(Part):
             self._add_overwriting(step, update)
             return
         made = None if update is None else step.backend.computed(update, columns)
-        found: State | None
+        new_state: State | None
         if made is not None and update is not None:
             after, tensors = made[0], iter(made[1:])
-            found = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
+            new_state = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
             step.plan.tensors += chain.from_iterable(zip(*made, strict=True))  # a library that is lazy takes one by one
             states: Sequence[State] = ()
         else:
             after, states = step.applied(state, columns)
-            found = columned(states)
+            new_state = columned(states)
             step.plan.tensors += chain.from_iterable(map(_tensors, after, states))
         step.plan.values.update(zip(self.cells, after, strict=True))
         step.plan.steps += replacing(self.cells, after)
-        step.plan.steps += self._exchanging(step.held, found, states)
+        step.plan.steps += self._exchanging(step.held, new_state, states)
 
-    def _exchanging(self, held: dict[Parameter, State], found: State | None, states: Sequence[State]) -> Iterable[Step]:
+    def _exchanging(
+        self, held: dict[Parameter, State], new_state: State | None, states: Sequence[State]
+    ) -> Iterable[Step]:
         """Returns the steps that make columns, or else states, those of the parameters."""
-        if found is None or (self.entries is None and any(cell in held for cell in self.cells)):
-            states = states or _rows(found or {}, len(self.cells))
+        if new_state is None or (self.entries is None and any(cell in held for cell in self.cells)):
+            states = states or _rows(new_state or {}, len(self.cells))
             return [*exchanging(self.cells, held, states), assigned(self, "entries", None)]
         if self.entries is None:
-            return self._beginning(held, found)
-        if _kinds(found) != _kinds(self.state):
-            return [*exchanging(self.cells, held, _rows(found, len(self.cells))), assigned(self, "entries", None)]
+            return self._beginning(held, new_state)
+        if _kinds(new_state) != _kinds(self.state):
+            return [*exchanging(self.cells, held, _rows(new_state, len(self.cells))), assigned(self, "entries", None)]
         steps: list[Step] = []
-        for name, x in found.items():
+        for name, x in new_state.items():
             steps += replacing(self.state[name], x) if x.__class__ is list else self.noting(name, x)
         return steps
 
-    def _beginning(self, held: dict[Parameter, State], found: State) -> list[Step]:
+    def _beginning(self, held: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the steps that give parameters their first states."""
-        columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in found.items()}
+        columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _rows(columns, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held), self.cells, entries))
         return [*steps, assigned(self, "entries", entries), assigned(self, "state", columns)]
@@ -290,7 +292,7 @@ class Joined(Part):
         else:
             joined = step.backend.joined
             state = {
-                name: x if numbers.is_python(x) else joined([found[name] for found in states if found])
+                name: x if numbers.is_python(x) else joined([entry[name] for entry in states if entry])
                 for name, x in first.items()
             }
         columns = [self.own(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
@@ -389,16 +391,16 @@ def columned(states: Sequence[State | None]) -> State | None:
     first = states[0]
     if first is None or any(state is None or state.keys() != first.keys() for state in states):
         return None
-    found: State = {}
+    columns: State = {}
     for name, x in first.items():
         column = [state[name] for state in states if state is not None]
         if all(map(numbers.is_python, column)) and column.count(x) == len(column):
-            found[name] = x
+            columns[name] = x
         elif any(map(numbers.is_python, column)):
             return None
         else:
-            found[name] = column
-    return found
+            columns[name] = column
+    return columns
 
 
 def _rows(columns: State, count: int) -> list[State]:

@@ -59,15 +59,15 @@ class Plan:
 
     def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
         """Returns the calls that write over the tensors of all cells."""
-        found: list[Iterable[Step]] = []
+        steps: list[Iterable[Step]] = []
         start = 0
         for cells, calls in self.overwritten or ():
             made = calls(tensors[start : start + len(cells)])
             if made is None:
                 return None
-            found += made
+            steps += made
             start += len(cells)
-        return found
+        return steps
 
 
 def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states: Sequence[State]) -> list[Step]:

@@ -47,17 +47,17 @@ def stepped(applied: Applied, values: list[Any], gradients: list[Any], state: St
         values, gradients: the parameters and their gradients.
         state: the state before.
     """
-    shared, found = state["numbers"], state["numbers"]
+    shared, latest = state["numbers"], state["numbers"]
     after, states = [], []
     widest = _widest(values)
     for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
         wide = _wide(value)
         made, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
         if wide == widest:  # the numbers of all such parameters are equal
-            found = new
+            latest = new
         after.append(made)
         states.append(_without(new, shared))
-    return after, {"count": ops.add(state["count"], 1), "numbers": _kept(shared, found), "parameters": states}
+    return after, {"count": ops.add(state["count"], 1), "numbers": _kept(shared, latest), "parameters": states}
 
 
 def _wide(value: Any) -> Wide:
@@ -72,24 +72,24 @@ def _widest(values: list[Any]) -> Wide:
 
 def _cast(shared: State, dtype: Wide) -> State:
     """Returns the numbers of a state in the dtype in which a rule computes them."""
-    found = {}
+    after = {}
     for name, x in shared.items():
-        found[name] = ops.cast(x, dtype)
-    return found
+        after[name] = ops.cast(x, dtype)
+    return after
 
 
 def _kept(shared: State, new: State) -> State:
     """Returns the new numbers of a state in the dtypes that they had before."""
-    found = {}
+    after = {}
     for name, x in shared.items():
-        found[name] = ops.cast(new[name], ops.dtype(x))
-    return found
+        after[name] = ops.cast(new[name], ops.dtype(x))
+    return after
 
 
 def _without(state: State, shared: State) -> State:
     """Returns the state of a parameter without the numbers."""
-    found = {}
+    rest = {}
     for name, x in state.items():
         if name not in shared:
-            found[name] = x  # noqa: PERF403  (see above)
-    return found
+            rest[name] = x  # noqa: PERF403  (see above)
+    return rest

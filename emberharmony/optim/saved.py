@@ -45,9 +45,9 @@ class SavedState:
             self.unread.discard(index)
             if self.entries.get(index):
                 what = f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
-                found = self.entry(what, self.entries[index], parameter, hyper)
-                if found:
-                    self.state[parameter] = found
+                entry = self.entry(what, self.entries[index], parameter, hyper)
+                if entry:
+                    self.state[parameter] = entry
 
     def require_all(self) -> None:
         """Checks that everything was found.
@@ -61,7 +61,7 @@ class SavedState:
 
     def _options(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits
-        found = {name: value for name, value in saved.items() if name in limits}
+        options = {name: value for name, value in saved.items() if name in limits}
         own = {"params", "param_names", *limits}
         # Older versions of torch lack some flags.
         missing = [name for name in limits if name not in saved and not isinstance(group[name], bool)]
@@ -69,8 +69,8 @@ class SavedState:
         extra = [name for name in saved if name not in own and name not in FOREIGN]
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
-            found["lr"] = group["lr"]
-        checked: dict[str, Any] = self.optimizer.checked({**{name: group[name] for name in limits}, **found})
+            options["lr"] = group["lr"]
+        checked: dict[str, Any] = self.optimizer.checked({**{name: group[name] for name in limits}, **options})
         return checked
 
     def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
@@ -103,11 +103,11 @@ class SavedState:
             return {}
         self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in given]
         self.wrong += [f"unexpected {name!r} of {what}" for name in given if name not in expected]
-        found: dict[str, Any] = {}
+        state: dict[str, Any] = {}
         for name in expected.keys() & given.keys():
             wanted, x = expected[name], given[name]
             if numbers.is_python(wanted):
-                found[name] = type(wanted)(x)
+                state[name] = type(wanted)(x)
                 continue
             tensor = moved(x)
             if tuple(tensor.shape) != tuple(wanted.shape):
@@ -115,8 +115,8 @@ class SavedState:
                 continue
             device = ops.get_device(value)
             cast = ops.cast(tensor, ops.dtype(wanted))
-            found[name] = Buffer(ops.convert_to_tensor(cast, device=device, copy=True))
-        return {name: found[name] for name in expected if name in found}
+            state[name] = Buffer(ops.convert_to_tensor(cast, device=device, copy=True))
+        return {name: state[name] for name in expected if name in state}
 
 
 def moved(x: Any) -> Any:

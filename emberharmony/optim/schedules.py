@@ -275,10 +275,10 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
             continue
         part = numbers.divide(numbers.subtract(now, start), end - start)
         if strategy == "cos":
-            found = _wave(low, high, part)
+            level = _wave(low, high, part)
         else:
-            found = numbers.add(low, numbers.multiply(high - low, part))
-        rate = found if rate is None else numbers.where(numbers.less(end, now), rate, found)
+            level = numbers.add(low, numbers.multiply(high - low, part))
+        rate = level if rate is None else numbers.where(numbers.less(end, now), rate, level)
     return rate
 
 

@@ -64,5 +64,5 @@ def moved(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
 
 def all_finite(tensors: list[Tensor]) -> Tensor:
     """Returns whether no tensor has a NaN or an infinity, as a boolean tensor without axes."""
-    found = [ops.all(ops.isfinite(tensor)) for tensor in tensors]
-    return ops.all(ops.stack(found)) if found else ops.convert_to_tensor(True)
+    flags = [ops.all(ops.isfinite(tensor)) for tensor in tensors]
+    return ops.all(ops.stack(flags)) if flags else ops.convert_to_tensor(True)

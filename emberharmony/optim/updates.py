@@ -103,18 +103,18 @@ class Updates:
         given = [*map(state.__getitem__, names), rate]
         if known is None or not known.fits(hyper, given):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
-            found = recorder.recorded(self.rule, state, hyper)
-            tensors = [] if found is None else [name for name, x in found.made.items() if x is None]
-            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), names, given, found, tensors)
-        found = known.recording
-        if found is None:
+            recording = recorder.recorded(self.rule, state, hyper)
+            tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
+            known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), names, given, recording, tensors)
+        recording = known.recording
+        if recording is None:
             return None
         try:
-            made = found.numbers(given)
+            made = recording.numbers(given)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
-        after = dict(found.made)
-        for name, x in found.made.items():
+        after = dict(recording.made)
+        for name, x in recording.made.items():
             if x.__class__ is Number:
                 after[name] = made[x]
-        return Update(found.program, made, self._kernel, hyper, state, after, known.tensors)
+        return Update(recording.program, made, self._kernel, hyper, state, after, known.tensors)

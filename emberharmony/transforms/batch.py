@@ -271,18 +271,18 @@ class Batch(Tape):
 
         def inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner = Batch(self.backend, self.size)
-            found = [inner.whole(x) for x in function(*(inner.boxed(column) for column in columns))]
-            if any(x.tape is self for x in traced_in(found)):
+            outputs = [inner.whole(x) for x in function(*(inner.boxed(column) for column in columns))]
+            if any(x.tape is self for x in traced_in(outputs)):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
-            return found
+            return outputs
 
         def first(*values: Any) -> list[Any]:
             return inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
 
         def again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             given = list(zip(values, batched, strict=True))
-            found = inside(backward, given, [(cotangent, True) for cotangent in cotangents])
-            pairs = zip(found, batched, strict=True)
+            outputs = inside(backward, given, [(cotangent, True) for cotangent in cotangents])
+            pairs = zip(outputs, batched, strict=True)
             return [x if mapped else self.backend.bound.sum(x, axis=0) for x, mapped in pairs]
 
         values = [x.whole if mapped else x for x, mapped in zip(primals, batched, strict=True)]

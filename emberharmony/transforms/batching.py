@@ -216,8 +216,8 @@ def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengt
     return shape[:cut]
 
 
-def _note(result_tree: ResultTree, found: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]) -> None:
-    for name, length in zip(names, found, strict=True):
+def _note(result_tree: ResultTree, core: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]) -> None:
+    for name, length in zip(names, core, strict=True):
         if lengths.setdefault(name, length) != length:
             raise ShapeError(
                 f"{result_tree.head}the axis {name!r} of the signature has lengths {lengths[name]} and {length}, which "

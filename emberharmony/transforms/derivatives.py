@@ -41,11 +41,11 @@ def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
             outputs, gradients = flat.run(flat.backend.gradients, flat.loss, flat.primals)
         else:  # an empty tree, or no argnums
             outputs, gradients = flat.loss(), []
-        found = flat.arguments(gradients)
+        tree = flat.arguments(gradients)
         if not with_value:
-            return (found, flat.aux(outputs)) if has_aux else found
+            return (tree, flat.aux(outputs)) if has_aux else tree
         value = flat.result(outputs)
-        return ((value, flat.aux(outputs)), found) if has_aux else (value, found)
+        return ((value, flat.aux(outputs)), tree) if has_aux else (value, tree)
 
     return differentiated
 
@@ -90,8 +90,8 @@ def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
         outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
-        found = flat.result([flat.arguments(row) for row in rows])
-        return (found, flat.aux(outputs)) if has_aux else found
+        tree = flat.result([flat.arguments(row) for row in rows])
+        return (tree, flat.aux(outputs)) if has_aux else tree
 
     return differentiated
 
@@ -103,8 +103,8 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     _require_real(flat, [*flat.primals, *outputs[:width]])
 
     def row(place: int, cotangent: Any) -> list[Any]:
-        found: list[Any] = pull([*[None] * place, cotangent, *[None] * (count - place - 1)])
-        return found
+        gradients: list[Any] = pull([*[None] * place, cotangent, *[None] * (count - place - 1)])
+        return gradients
 
     bound = flat.backend.bound
     rows = []
@@ -112,12 +112,12 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
         shape = tuple(output.shape)
         if shape == () or 0 in shape:
             # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
-            found = row(i, bound.ones_like(output))
+            gradients = row(i, bound.ones_like(output))
             shapes = [(*shape, *primal.shape) for primal in flat.primals]
-            rows.append(found if shape == () else _emptied(bound, found, shapes))
+            rows.append(gradients if shape == () else _emptied(bound, gradients, shapes))
             continue
-        found = flat.backend.batched(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
-        rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(found, flat.primals, strict=True)])
+        gradients = flat.backend.batched(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
+        rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(gradients, flat.primals, strict=True)])
     return outputs, rows
 
 
@@ -139,14 +139,14 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     for i, primal in enumerate(primals):
         shape = tuple(primal.shape)
         if shape == () or 0 in shape:
-            found = column(i, bound.ones_like(primal))
-            found, outputs = found[: flat.width], found[flat.width :]
-            shapes = [(*tangent.shape, *shape) for tangent in found]
-            columns.append(found if shape == () else _emptied(bound, found, shapes))
+            tangents = column(i, bound.ones_like(primal))
+            tangents, outputs = tangents[: flat.width], tangents[flat.width :]
+            shapes = [(*tangent.shape, *shape) for tangent in tangents]
+            columns.append(tangents if shape == () else _emptied(bound, tangents, shapes))
             continue
-        found = flat.backend.batched(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
-        outputs = [bound.take(output, 0, axis=0) for output in found[flat.width :]]
-        columns.append([_elements_last(bound, tangent, shape) for tangent in found[: flat.width]])
+        tangents = flat.backend.batched(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
+        outputs = [bound.take(output, 0, axis=0) for output in tangents[flat.width :]]
+        columns.append([_elements_last(bound, tangent, shape) for tangent in tangents[: flat.width]])
     return outputs, [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -273,8 +273,8 @@ def checkpointed(op: str, fn: Function) -> Function:
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             with draws.replayed():
-                found: list[Any] = call.backend.pullback(with_cells if cells else run, primals)[1](cotangents)
-            return found
+                gradients: list[Any] = call.backend.pullback(with_cells if cells else run, primals)[1](cotangents)
+            return gradients
 
         if not cells:
             return call.run_twice(run, backward)
@@ -389,8 +389,8 @@ class _Call(ResultTree):
         """
         if tree is None:
             return [None] * structure.leaves
-        parts, found = flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
-        if found[:2] != structure[:2] or len(found.children) != len(structure.children):
+        parts, own = flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
+        if own[:2] != structure[:2] or len(own.children) != len(structure.children):
             raise ArgumentError(
                 f"{self.head}a gradient must have the same tree structure as its argument, or None in the place of a "
                 f"part that has none"
@@ -423,10 +423,10 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            found = newly_held(assigned, before, trained)
-            changed[:] = found
-            if found:
-                outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in found.values()]
+            new_values = newly_held(assigned, before, trained)
+            changed[:] = new_values
+            if new_values:
+                outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]
             return outputs
 
     outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)

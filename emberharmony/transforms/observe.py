@@ -47,15 +47,15 @@ def _observed_ops(bound: Any, mode: int) -> Any:
     return bound if twin is bound.backend else bound.over(twin.bound)
 
 
-def _mode(found: Sequence[Watcher]) -> int:
+def _mode(active: Sequence[Watcher]) -> int:
     """Returns how gradients have to be computed for watchers."""
-    return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in found)
+    return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in active)
 
 
 def _chosen(bound: Any) -> Any:
     """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
-    found = watchers()
-    return _observed_ops(bound, _mode(found)) if found else bound
+    active = watchers()
+    return _observed_ops(bound, _mode(active)) if active else bound
 
 
 def _switched(bound: Any) -> None:

@@ -62,18 +62,18 @@ class Profile(Log):
 
     def costs(self) -> dict[Event, Cost]:
         """Returns the cost of each event of its own, so that their sum is that of the program."""
-        found: dict[Event, Cost] = {}
+        by_event: dict[Event, Cost] = {}
         with_inner = {event.outer for event in self}
         nothing = Cost(0, 0, False)
         for event in self:  # outer events come first
             outer = event.outer
-            inside = outer is not None and found.get(outer, nothing).whole
+            inside = outer is not None and by_event.get(outer, nothing).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
             if inside:
-                found[event] = Cost(0, 0, True)
+                by_event[event] = Cost(0, 0, True)
             else:
-                found[event] = nothing if event in with_inner and not cost.whole else cost
-        return found
+                by_event[event] = nothing if event in with_inner and not cost.whole else cost
+        return by_event
 
     def rows(self, by: str = "op") -> list[Row]:
         """Returns what the calls of each op, module or line took, the longest first.
@@ -89,7 +89,7 @@ class Profile(Log):
         groups: dict[str, list[Event]] = {}
         for event in self:
             groups.setdefault(key(event), []).append(event)
-        found = []
+        rows = []
         for name, events in groups.items():
             operations, moved = (sum(costs[event][i] for event in events) for i in (0, 1))
             seconds = sum(event.seconds for event in events if not _is_inside(event, key))
@@ -99,8 +99,8 @@ class Profile(Log):
             least = [best.least_seconds(*costs[event][:2]) for event in events] if best else []
             share = sum(least) / sum(compared) if sum(least) and sum(compared) else None
             peaks = [event.peak for event in events if event.peak is not None]
-            found.append(Row(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None))
-        return sorted(found, key=lambda row: -row.own_seconds)
+            rows.append(Row(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None))
+        return sorted(rows, key=lambda row: -row.own_seconds)
 
     def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
         """Returns the header and the cells of a table: calls, times, rates, the share of the best rate, memory.
@@ -141,8 +141,8 @@ class Profile(Log):
 
     def report(self) -> dict[str, Any]:
         """Returns the tables as plain data, for JSON."""
-        found: dict[str, Any] = {"rates": None if self.rates is None else self.rates._asdict(), "notes": self.notes}
-        return found | {by: [row._asdict() for row in self.rows(by)] for by in GROUPS}
+        report: dict[str, Any] = {"rates": None if self.rates is None else self.rates._asdict(), "notes": self.notes}
+        return report | {by: [row._asdict() for row in self.rows(by)] for by in GROUPS}
 
     def save_report(self, file: str | Path) -> None:
         """Writes the tables into a file as JSON; `save` writes the events."""

@@ -150,10 +150,10 @@ def distinct(calls: Sequence[Call], count: int) -> tuple[list[Call], list[Regist
     kept = []
     for each in calls:
         call = each.moved(places)
-        found = seen.setdefault(call.key, call)
-        if found is call:
+        first = seen.setdefault(call.key, call)
+        if first is call:
             kept.append(call)
-        for result, other in zip(call.results, found.results, strict=True):
+        for result, other in zip(call.results, first.results, strict=True):
             places[result] = other
     return kept, places
 
@@ -274,9 +274,9 @@ class Program:
         """
         calls: dict[int, Call] = dict(enumerate(self.calls, self.inputs))
         for call in self.calls:
-            found = self._fused(call)
-            if found is not None:
-                calls[call.results[0]], gone = found
+            fusion = self._fused(call)
+            if fusion is not None:
+                calls[call.results[0]], gone = fusion
                 for register in gone:
                     del calls[register]
         places = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
@@ -321,13 +321,13 @@ class Program:
 
         The first output takes the second input, the next one the third, and so on.
         """
-        found = {register: i for i, register in enumerate(self.outputs, 1)}
-        if len(found) < len(self.outputs) or min(found) < self.inputs or len(found) >= self.inputs:
+        places = {register: i for i, register in enumerate(self.outputs, 1)}
+        if len(places) < len(self.outputs) or min(places) < self.inputs or len(places) >= self.inputs:
             return None
-        for register, place in found.items():
+        for register, place in places.items():
             if any(place in call.operands for call in self.calls[register - self.inputs + 1 :]):
                 return None
-        return found
+        return places
 
     @cached_property
     def targets(self) -> dict[int, int]:
@@ -338,19 +338,19 @@ class Program:
     def scratch(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
         targets = reused(self, Memory(self.outputs))
-        found: dict[int, int] = {}
+        places: dict[int, int] = {}
         for i, call in enumerate(self.calls):
             if call.results[0] not in self.outputs:
-                found[call.results[0]] = found[targets[i]] if i in targets else len({*found.values()})
-        return found
+                places[call.results[0]] = places[targets[i]] if i in targets else len({*places.values()})
+        return places
 
     @cached_property
     def memory(self) -> list[list[int]]:
         """The registers of the results between that have each place in memory."""
-        found: list[list[int]] = [[] for _ in {*self.scratch.values()}]
+        registers: list[list[int]] = [[] for _ in {*self.scratch.values()}]
         for register, place in self.scratch.items():
-            found[place].append(register)
-        return found
+            registers[place].append(register)
+        return registers
 
 
 class Update:

@@ -129,13 +129,13 @@ class Recorder(Tape):
         given = prepared(backend, spec, arguments) if listed else arguments
         values = self._stripped(given)
         try:
-            found = self.made(spec, values)
+            result = self.made(spec, values)
         except UnrecordableError:
             raise
         except Exception as error:
             call(getattr(backend.bound, op), spec, values)  # raises the typed error, or takes another path
             raise UnrecordableError(f"{op}() takes another path than its fast one") from error
-        return found if op in _ALIKE else self._traced(found)
+        return result if op in _ALIKE else self._traced(result)
 
     def _through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
         """Returns the result of a composite's body, whose errors get the composite's name, as in `dispatch.slow`."""
@@ -394,11 +394,11 @@ def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mappin
     given = [name for name, x in state.items() if isinstance(x, _PYTHON)]
     for numbers in ([*given, "lr"], []):
         try:
-            found = _recorded(rule, state, options, numbers)
+            program = _recorded(rule, state, options, numbers)
         except _REFUSED:  # if the rule is at fault, it raises the same again when it runs without a program
             continue
-        if found is not None:
-            return found
+        if program is not None:
+            return program
     return None
 
 
@@ -407,12 +407,12 @@ def _recorded(
 ) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
     record = _Calls(2 + len(names), len(given))
-    found = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
+    substitutes = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
     for i, name in enumerate(given[:-1]):
-        found[name] = _Scalar(record, Number(i))
+        substitutes[name] = _Scalar(record, Number(i))
     if given:
         options = {**options, "lr": _Scalar(record, Number(len(given) - 1))}
-    after, new = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), found, options)
+    after, new = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
     made: dict[str, Any] = {}
     outputs = [after]
     for name, x in new.items():

@@ -123,10 +123,10 @@ class Log(Sequence[Event]):
             row[1] += event.seconds if outer is None else 0.0  # else it is in the time of an outer call already
             row[2] += own[event]
             row[3] += event.bytes
-        found = sorted(rows.items(), key=lambda row: -row[1][2])
+        ordered = sorted(rows.items(), key=lambda row: -row[1][2])
         cells = [
             [name, str(calls), f"{total * 1e3:.3f}", f"{mine * 1e3:.3f}", str(size)]
-            for name, (calls, total, mine, size) in found[:most]
+            for name, (calls, total, mine, size) in ordered[:most]
         ]
         return [by, "calls", "total ms", "own ms", "bytes"], cells
 
@@ -254,9 +254,9 @@ class Recorder(Watcher):
             if result.__class__ is kind:
                 made = result.shape, result.dtype
             else:
-                found: list[Any] = []
-                _describe(result, kind, found)
-                made = tuple(found)
+                facts: list[Any] = []
+                _describe(result, kind, facts)
+                made = tuple(facts)
             event.made = self._known.setdefault(made, made)
             if self._values and not event.error:
                 try:

@@ -27,23 +27,23 @@ def in_runs(
         return program
     uses = Counter(x for call in program.calls for x in call.operands)
     uses.update(x for x in program.outputs if x.__class__ is Register)
-    found: list[Call] = []
+    calls: list[Call] = []
     run: list[Call] = []
     made: set[Register] = set()
     common = None
     for call, its in zip(program.calls, kinds, strict=True):
         if its is None and made.isdisjoint(call.operands):
-            found.append(call)
+            calls.append(call)
             continue
         if its is None or its != common:
-            found += _as_one(run, uses, is_scalar, runner)
+            calls += _as_one(run, uses, is_scalar, runner)
             run, made, common = [], set(), its
         if its is None:
-            found.append(call)
+            calls.append(call)
         else:
             run.append(call)
             made.update(call.results)
-    return replace(program, calls=(*found, *_as_one(run, uses, is_scalar, runner)))
+    return replace(program, calls=(*calls, *_as_one(run, uses, is_scalar, runner)))
 
 
 def _as_one(

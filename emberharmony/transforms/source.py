@@ -48,8 +48,8 @@ class Source:
         lines.append(f"return [{', '.join(outputs)}]")
         body = "\n ".join(lines)
         exec(compile(f"def replay(inputs, numbers=()):\n {body}\n", "<compiled by ops.compile>", "exec"), self.scope)
-        found: Callable[..., list[Any]] = self.scope["replay"]
-        return found
+        function: Callable[..., list[Any]] = self.scope["replay"]
+        return function
 
     def lines(self, place: int, call: Call) -> list[str]:
         """Returns the statements of a call."""

@@ -289,13 +289,13 @@ def _level(tape: Tape) -> int:
 
 def traced_in(arguments: Sequence[Any]) -> list[Any]:
     """Returns the traced tensors among arguments, at any depth of lists and tuples."""
-    found: list[Any] = []
+    tensors: list[Any] = []
     for argument in arguments:
         if argument.__class__ is TracedTensor:
-            found.append(argument)
+            tensors.append(argument)
         elif argument.__class__ is list or argument.__class__ is tuple:
-            found += traced_in(argument)
-    return found
+            tensors += traced_in(argument)
+    return tensors
 
 
 def prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
@@ -424,7 +424,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     if active() is not tape.backend.bound:
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
-    found: dict[Any, Any] = {}
+    gradients: dict[Any, Any] = {}
     pulled: Any = _pulled if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pulled)
     nodes: dict[int, _Node] = {}
     numbers: list[int] = []
@@ -436,32 +436,32 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     output = cotangent = None
     while True:
         for node, key, gradient in reached:
-            known = found.get(key)
+            known = gradients.get(key)
             if known is not None:
-                found[key] = active().add(known, gradient)
+                gradients[key] = active().add(known, gradient)
                 continue
-            found[key] = gradient
+            gradients[key] = gradient
             if node is not None and node[0] not in nodes:
                 nodes[node[0]] = node
                 heappush(numbers, -node[0])
         if not numbers:
             break
         reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
-        reached = pulled(found, nodes.pop(-heappop(numbers)))
-    ends = map(found.get, range(-1, -1 - len(primals), -1))
+        reached = pulled(gradients, nodes.pop(-heappop(numbers)))
+    ends = map(gradients.get, range(-1, -1 - len(primals), -1))
     made = [active().zeros_like(x) if gradient is None else gradient for gradient, x in zip(ends, primals, strict=True)]
     if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
         return [_conjugate(tape, gradient) for gradient in made]
     return made
 
 
-def _pulled(found: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
+def _pulled(gradients: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
     """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
     number, rule, arguments, result, parents = node
-    if number in found:
-        cotangent = found.pop(number)
+    if number in gradients:
+        cotangent = gradients.pop(number)
     else:
-        parts = [found.pop((number, i), None) for i in range(len(result))]
+        parts = [gradients.pop((number, i), None) for i in range(len(result))]
         cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
     single = rule.__class__ is tuple
     given: Any = None if single else rule(cotangent, result, *arguments)

@@ -404,8 +404,8 @@ class FlatFunction(ResultTree):
 
     def _trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments to differentiate with these leaves, and None in the places of constants."""
-        found: tuple[Any, ...] = tree_unflatten(self.structure, self._completed(leaves, [None] * len(self.constants)))
-        return found
+        trees: tuple[Any, ...] = tree_unflatten(self.structure, self._completed(leaves, [None] * len(self.constants)))
+        return trees
 
     def _completed(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
         """Returns the leaves with the constants in their places."""

@@ -147,24 +147,24 @@ class Numbers:
             return partial(self._placed, pull)
         return partial(self._pulled, pull, asked, len(asked) == len(told))
 
-    def _placed(self, pull: _Pull, found: Any, node: Any) -> Any:
+    def _placed(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
         here = THREADS.here
         op, path = here.gradient_of, here.path
         here.gradient_of, here.path, _, _ = self._places[node[0]]
         try:
-            return pull(found, node)
+            return pull(gradients, node)
         finally:
             here.gradient_of, here.path = op, path
 
-    def _pulled(self, pull: _Pull, watching: Sequence[Any], quiet: bool, found: Any, node: Any) -> Any:
+    def _pulled(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
         """Returns the same, and tells watchers of gradients.
 
         Args:
             pull: computes the gradients.
             watching: the watchers of gradients.
             quiet: whether there are no others.
-            found: the gradients of results, by the keys of these.
+            gradients: the gradients of results, by the keys of these.
             node: the node.
         """
         here = THREADS.here
@@ -173,14 +173,14 @@ class Numbers:
         asked = [] if here.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
         step = None
         if asked:
-            keys = [number] if number in found else [(number, i) for i in range(len(node[3]))]
-            step = Pulled(place, self._backend, node, [found[key] for key in keys if key in found])
+            keys = [number] if number in gradients else [(number, i) for i in range(len(node[3]))]
+            step = Pulled(place, self._backend, node, [gradients[key] for key in keys if key in gradients])
         telling = here.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         # So does the graph of the library, if it differentiates what the tape computes.
-        here.telling = telling or (quiet and here.graph is None and not _is_nested(node, found))
+        here.telling = telling or (quiet and here.graph is None and not _is_nested(node, gradients))
         try:
-            pulled = self._placed(pull, found, node)
+            pulled = self._placed(pull, gradients, node)
         finally:
             here.telling = telling
         if step is not None:
@@ -189,9 +189,9 @@ class Numbers:
         return pulled
 
 
-def _is_nested(node: Any, found: dict[Any, Any]) -> bool:
+def _is_nested(node: Any, gradients: dict[Any, Any]) -> bool:
     """Returns whether an outer tape traces what the gradients of a node are computed of."""
-    values = [*node[2], *(node[3] if isinstance(node[3], (list, tuple)) else (node[3],)), *found.values()]
+    values = [*node[2], *(node[3] if isinstance(node[3], (list, tuple)) else (node[3],)), *gradients.values()]
     return not {TracedTensor, list}.isdisjoint(map(type, values))
 
 
@@ -241,13 +241,13 @@ class Twin:
 
         Transforms, which take functions and return functions, are not told; the ops that those functions call are.
         """
-        found = self._implementations.get(spec)
-        if found is None:
-            found = super().implementation(spec)  # type: ignore[misc]
+        function = self._implementations.get(spec)
+        if function is None:
+            function = super().implementation(spec)  # type: ignore[misc]
             if _is_told(spec):
-                found = self._telling(spec, found)
-            self._implementations[spec] = found
-        return found
+                function = self._telling(spec, function)
+            self._implementations[spec] = function
+        return function
 
     def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
@@ -261,13 +261,13 @@ class Twin:
 
     def opened(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the body of a composite, which a tape opens, as a function that tells the watchers."""
-        found = self._opened.get(spec)
-        if found is None:
-            found = super().opened(spec)  # type: ignore[misc]
+        function = self._opened.get(spec)
+        if function is None:
+            function = super().opened(spec)  # type: ignore[misc]
             if _is_told(spec):
-                found = _told(spec, self, found, _same, traced=True)
-            self._opened[spec] = found
-        return found
+                function = _told(spec, self, function, _same, traced=True)
+            self._opened[spec] = function
+        return function
 
     @property
     def runs_programs(self) -> bool:
@@ -289,10 +289,10 @@ class Twin:
 
     def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
-        found = None
+        result = None
         if self.runs_programs and not THREADS.here.telling:
-            found = self._as_program(lambda: rule(*arguments), arguments[:3])
-        return rule(*arguments) if found is None else found
+            result = self._as_program(lambda: rule(*arguments), arguments[:3])
+        return rule(*arguments) if result is None else result
 
     def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
         """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""
@@ -305,12 +305,12 @@ class Twin:
             finally:
                 here.telling = before
 
-        found = _told(PROGRAM, self, quietly, _same)(columns)
-        if found is None or here.telling:
-            return found
+        results = _told(PROGRAM, self, quietly, _same)(columns)
+        if results is None or here.telling:
+            return results
         here.telling = True
         try:
-            return found if all(watcher.accepts(found, self) for watcher in watchers()) else None
+            return results if all(watcher.accepts(results, self) for watcher in watchers()) else None
         finally:
             here.telling = False
 
@@ -370,11 +370,11 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` that tells the watchers the values and the gradients."""
 
     def gradients(self: Any, fn: Any, primals: Any) -> Any:
-        values, found = method(self, fn, primals)
+        values, derived = method(self, fn, primals)
         asked = [watcher for watcher in watchers() if watcher.pulls]
         if asked and not THREADS.here.telling:
-            tell(asked, "derived", values, found, self)
-        return values, found
+            tell(asked, "derived", values, derived, self)
+        return values, derived
 
     return gradients
 

@@ -196,12 +196,12 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
     if entry is not None and entry[1] is None:  # the usual case: one block
         alone: Sequence[Watcher] = entry[WATCHER:]
         return alone
-    found: list[Watcher] = []
+    inner_first: list[Watcher] = []
     while entry is not None:
-        found.extend(entry[WATCHER:])
+        inner_first.extend(entry[WATCHER:])
         entry = entry[1]
-    found.reverse()
-    return found
+    inner_first.reverse()
+    return inner_first
 
 
 def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
@@ -218,15 +218,15 @@ def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
         here.telling = telling
 
 
-def values_of(found: Any) -> Any:
+def values_of(value: Any) -> Any:
     """Returns arguments or a result with each traced tensor replaced by its value."""
-    kind = found.__class__
+    kind = value.__class__
     if kind is TracedTensor:
-        while found.__class__ is TracedTensor:
-            found = found.value
-        return found
+        while value.__class__ is TracedTensor:
+            value = value.value
+        return value
     if kind is list or kind is tuple:
-        return kind([values_of(item) for item in found])
-    if isinstance(found, tuple):  # a named tuple
-        return kind(*[values_of(item) for item in found])
-    return found
+        return kind([values_of(item) for item in value])
+    if isinstance(value, tuple):  # a named tuple
+        return kind(*[values_of(item) for item in value])
+    return value

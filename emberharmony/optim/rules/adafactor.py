@@ -27,19 +27,19 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     eps1, eps2 = hyper["eps"]
     eps1 = ops.finfo(ops.dtype(parameter)).eps if eps1 is None else eps1
     square = ops.square(gradient)
-    found: State = {"step": step}
+    new_state: State = {"step": step}
     if "row_var" in state:
-        rows = found["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), share)
-        columns = found["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), share)
+        rows = new_state["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), share)
+        columns = new_state["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), share)
         level = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps1)
         estimate = ops.divide(ops.multiply(rows, columns), level)
     else:
-        estimate = found["variance"] = _shared(state["variance"], square, share)
+        estimate = new_state["variance"] = _shared(state["variance"], square, share)
     direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(estimate, eps1 * eps1)))
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
     size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
     excess = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
-    return moved(decayed(parameter, hyper), direction, ops.divide(size, excess)), found
+    return moved(decayed(parameter, hyper), direction, ops.divide(size, excess)), new_state
 
 
 def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:

@@ -33,12 +33,12 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     gradient, parameter = _begun(gradient, parameter, hyper)
     mean = averaged(state["exp_avg"], gradient, beta1)
     square = largest = squares_averaged(state["exp_avg_sq"], gradient, beta2)
-    found = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
     if hyper["amsgrad"]:
-        largest = found["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], square)
+        largest = new_state["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], square)
     root = ops.divide(ops.sqrt(largest), numbers.sqrt(one_minus_power(beta2, step)))
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    return moved(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), found
+    return moved(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), new_state
 
 
 class Adam(Optimizer):
@@ -278,11 +278,11 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     gradient, parameter = _begun(gradient, parameter, hyper)
     mean = averaged(state["exp_avg"], gradient, beta1)
     square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
-    found = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
     limit = 2 / (1 - beta2) - 1
     if limit <= 5:  # the length never exceeds its limit
-        return moved(parameter, mean, rate), found
+        return moved(parameter, mean, rate), new_state
     length = _length(beta2, limit, step)
     long = numbers.less(5.0, length)
     least = numbers.maximum(length, 5.0)  # has a root even where it is not used
@@ -290,7 +290,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     rectified = numbers.sqrt(numbers.multiply(share, limit / ((limit - 4) * (limit - 2))))
     rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
     adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
-    return moved(parameter, ops.where(long, adaptive, mean), rate), found
+    return moved(parameter, ops.where(long, adaptive, mean), rate), new_state
 
 
 def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:

@@ -140,15 +140,15 @@ def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     gradient = with_decay(gradient, parameter, hyper)
     alpha, momentum = hyper["alpha"], hyper["momentum"]
     square = variance = squares_averaged(state["square_avg"], gradient, alpha)
-    found = {"step": numbers.add(state["step"], 1), "square_avg": square}
+    new_state = {"step": numbers.add(state["step"], 1), "square_avg": square}
     if hyper["centered"]:
-        mean = found["grad_avg"] = averaged(state["grad_avg"], gradient, alpha)
+        mean = new_state["grad_avg"] = averaged(state["grad_avg"], gradient, alpha)
         variance = ops.subtract(square, ops.square(mean))
     direction = ops.divide(gradient, ops.add(ops.sqrt(variance), hyper["eps"]))
     if momentum:
         direction = ops.add(ops.multiply(state["momentum_buffer"], momentum), direction)
-        found["momentum_buffer"] = direction
-    return moved(parameter, direction, hyper["lr"]), found
+        new_state["momentum_buffer"] = direction
+    return moved(parameter, direction, hyper["lr"]), new_state
 
 
 class RMSprop(Optimizer):

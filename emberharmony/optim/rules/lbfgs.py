@@ -37,15 +37,15 @@ class SavedHistory(SavedState):
             return {}
         cells = self.optimizer.param_groups[0]["params"]
         length = sum(int(ops.size(cell)) for cell in cells)
-        found: State = {}
+        history: State = {}
         for name, x in given.items():
             if name in _NUMBERS:
-                found[name] = _NUMBERS[name](x)
+                history[name] = _NUMBERS[name](x)
                 continue
             shape = () if name in ("ro", "H_diag") else (length,)
             tensors = [self._tensor(f"{name!r} of {what}", each, shape, cells[0]) for each in _listed(x)]
-            found[name] = tensors if name in _LISTS else tensors[0]
-        return found
+            history[name] = tensors if name in _LISTS else tensors[0]
+        return history
 
     def _tensor(self, what: str, x: Any, shape: tuple[int, ...], like: Parameter) -> Buffer:
         tensor = moved(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
@@ -136,10 +136,10 @@ class LBFGS(ParameterGroups):
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of the group if they are allowed."""
-        found = super().checked(options)
-        if found["max_eval"] is None:
-            found["max_eval"] = max(1, int(found["max_iter"]) * 5 // 4)
-        return found
+        allowed = super().checked(options)
+        if allowed["max_eval"] is None:
+            allowed["max_eval"] = max(1, int(allowed["max_iter"]) * 5 // 4)
+        return allowed
 
     def step(self, closure: Callable[[], Any], *, clear: bool = True) -> Tensor:
         """Makes up to `max_iter` iterations, and returns the loss before them.
@@ -259,15 +259,15 @@ class _Call:
                 state[name] = [*state[name], x][-self._options["history_size"] :]
             state["H_diag"] = ops.divide(product, ops.vdot(change, change))
         history = list(zip(*(state[name] for name in _LISTS), strict=True))
-        found, factors = ops.negative(gradient), []
+        direction, factors = ops.negative(gradient), []
         for change, step, scale in reversed(history):
-            factors.append(ops.multiply(ops.vdot(step, found), scale))
-            found = ops.subtract(found, ops.multiply(change, factors[-1]))
-        found = ops.multiply(found, state["H_diag"])
+            factors.append(ops.multiply(ops.vdot(step, direction), scale))
+            direction = ops.subtract(direction, ops.multiply(change, factors[-1]))
+        direction = ops.multiply(direction, state["H_diag"])
         for (change, step, scale), factor in zip(history, reversed(factors), strict=True):
-            rest = ops.subtract(factor, ops.multiply(ops.vdot(change, found), scale))
-            found = ops.add(found, ops.multiply(step, rest))
-        return found
+            rest = ops.subtract(factor, ops.multiply(ops.vdot(change, direction), scale))
+            direction = ops.add(direction, ops.multiply(step, rest))
+        return direction
 
     def _moved(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
         """Moves the parameters along a direction, and returns where they are."""
@@ -286,9 +286,9 @@ class _Call:
 
         limit = self._options["max_eval"] - self._evaluations
         line = Line(start, evaluate, _largest(direction), self._options["tolerance_change"], limit)
-        found = line.strong_wolfe(length)
-        self._move(begin, direction, found.length)
-        return found
+        point = line.strong_wolfe(length)
+        self._move(begin, direction, point.length)
+        return point
 
     def _move(self, begin: Any, direction: Any, length: float) -> None:
         """Assigns `begin + length * direction` to the parameters."""

@@ -91,15 +91,15 @@ class Line:
             if near and (stuck or length >= most or length <= least):
                 length, near = (most - margin if most - length < length - least else least + margin), False
             stuck = near
-            found = self._at(length)
-            if not self._falls(found) or found.loss >= ends[low].loss:
-                ends[1 - low] = found
+            point = self._at(length)
+            if not self._falls(point) or point.loss >= ends[low].loss:
+                ends[1 - low] = point
                 low = 0 if ends[0].loss <= ends[1].loss else 1
                 continue
-            flat = self._is_flat(found)
-            if not flat and found.slope * (ends[1 - low].length - ends[low].length) >= 0:
+            flat = self._is_flat(point)
+            if not flat and point.slope * (ends[1 - low].length - ends[low].length) >= 0:
                 ends[1 - low] = ends[low]
-            ends[low] = found
+            ends[low] = point
             if flat:
                 break
         return ends[low]

@@ -97,10 +97,10 @@ class SGD(Optimizer):
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of a group if they are allowed, alone and together."""
-        found = super().checked(options)
-        if found["nesterov"] and (not found["momentum"] or found["dampening"]):
+        allowed = super().checked(options)
+        if allowed["nesterov"] and (not allowed["momentum"] or allowed["dampening"]):
             raise ArgumentError(
-                f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got momentum={found['momentum']} and "
-                f"dampening={found['dampening']}"
+                f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got momentum={allowed['momentum']} and "
+                f"dampening={allowed['dampening']}"
             )
-        return found
+        return allowed

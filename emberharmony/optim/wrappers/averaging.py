@@ -34,8 +34,8 @@ class Average:
     """
 
     def __init__(self, params: Any) -> None:
-        found = derivatives.parameters_of(list(params) if hasattr(params, "__next__") else params)
-        self.parameters = [cell for cell in found if isinstance(cell, Parameter) and cell.trainable]
+        cells = derivatives.parameters_of(list(params) if hasattr(params, "__next__") else params)
+        self.parameters = [cell for cell in cells if isinstance(cell, Parameter) and cell.trainable]
         if not self.parameters:
             raise ArgumentError(f"{type(self).__name__}(): there is no trainable Parameter in params")
         self.averages = [Buffer(cell.value, name=cell.name) for cell in self.parameters]
@@ -75,11 +75,11 @@ class Average:
         head = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
-        found = [moved(value) for value in state_dict["averages"]]
-        given, expected = ([tuple(x.shape) for x in xs] for xs in (found, [a.value for a in self.averages]))
+        averages = [moved(value) for value in state_dict["averages"]]
+        given, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
         if given != expected:
             raise ArgumentError(f"{head}the averages have the shapes {given}, expected {expected}")
-        cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(found, self.averages, strict=True)]
+        cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast, strict=True)]
         return [*steps, assigned(self, "count", int(state_dict["count"]))]
 

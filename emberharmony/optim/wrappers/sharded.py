@@ -53,12 +53,12 @@ class Sharded(Wrapper):
         """Returns the rank of each parameter: the one with the fewest elements so far, the largest first."""
         cells = self.parameters()
         lengths = [ops.size(cell.value) for cell in cells]
-        loads, found = [0] * size(), {}
+        loads, owner_of = [0] * size(), {}
         for i in sorted(range(len(cells)), key=lambda i: (-lengths[i], i)):
             owner = min(range(len(loads)), key=lambda each: (loads[each], each))
             loads[owner] += lengths[i]
-            found[cells[i]] = owner
-        return {cell: found[cell] for cell in cells}
+            owner_of[cells[i]] = owner
+        return {cell: owner_of[cell] for cell in cells}
 
     def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
@@ -98,15 +98,15 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        found, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
+        whole, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
-            own = {i: entry for i, entry in found["state"].items() if owners[i] == owner}
+            own = {i: entry for i, entry in whole["state"].items() if owners[i] == owner}
             state.update(_from(owner, own))
         host_state = {
             i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
             for i in sorted(state)
         }
-        return {**found, "state": host_state}
+        return {**whole, "state": host_state}
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; each rank keeps its part."""
@@ -127,7 +127,7 @@ def _from(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str,
     here = rank() == owner
     given = [entries[i][name] if here else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None]
     values = dict(zip(places, broadcast(given, owner), strict=True)) if given else {}
-    found: dict[int, dict[str, Any]] = {}
+    by_index: dict[int, dict[str, Any]] = {}
     for i, name, shape, value in rows:
-        found.setdefault(i, {})[name] = value if shape is None else values[i, name]
-    return found
+        by_index.setdefault(i, {})[name] = value if shape is None else values[i, name]
+    return by_index

@@ -155,7 +155,7 @@ class Wrapper:
         Raises:
             ArgumentError: if there is no such parameter, or it has another shape.
         """
-        cells, found = self.parameters(), {}
+        cells, by_parameter = self.parameters(), {}
         for i, x in values.items():
             known = isinstance(i, int) and 0 <= i < len(cells)
             expected = tuple(cells[i].value.shape) if known else "no such entry"
@@ -164,8 +164,10 @@ class Wrapper:
                     f"{type(self).__name__}.load_state_dict(): {what}[{i!r}] has shape {tuple(x.shape)}, expected "
                     f"{expected}"
                 )
-            found[cells[i]] = Buffer(ops.convert_to_tensor(moved(x), device=ops.get_device(cells[i].value), copy=True))
-        return found
+            by_parameter[cells[i]] = Buffer(
+                ops.convert_to_tensor(moved(x), device=ops.get_device(cells[i].value), copy=True)
+            )
+        return by_parameter
 
     def check(self, gradients: Mapping[Parameter, Any]) -> None:
         """Checks that gradients fit their parameters; see `Optimizer.step`, whose errors it raises."""

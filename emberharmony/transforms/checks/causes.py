@@ -52,17 +52,17 @@ def _several(count: int, one: str) -> str:
 
 def _zeros(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
-        found = operands.get(name)
-        if found is not None and found.zero:
-            return f"{name} holds {_several(found.zero, 'zero')}"
+        operand = operands.get(name)
+        if operand is not None and operand.zero:
+            return f"{name} holds {_several(operand.zero, 'zero')}"
     return ""
 
 
 def _negatives(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
-        found = operands.get(name)
-        if found is not None and found.negative:
-            return f"{name} holds {_several(found.negative, 'negative number')}"
+        operand = operands.get(name)
+        if operand is not None and operand.negative:
+            return f"{name} holds {_several(operand.negative, 'negative number')}"
     return ""
 
 
@@ -71,17 +71,17 @@ def _overflow(operands: Operands, dtype: str, growing: bool = False) -> str:
     limit = LARGEST.get(dtype)
     if not operands or limit is None:
         return ""
-    name, found = max(operands.items(), key=lambda item: item[1].largest)
-    if found.largest < (10 if growing else limit**0.4):
+    name, operand = max(operands.items(), key=lambda item: item[1].largest)
+    if operand.largest < (10 if growing else limit**0.4):
         return ""
-    return f"overflow of {dtype}, whose largest number is {limit:.4g}: max|{name}| is {found.largest:.4g}"
+    return f"overflow of {dtype}, whose largest number is {limit:.4g}: max|{name}| is {operand.largest:.4g}"
 
 
 def _infinities(operands: Operands) -> str:
     held = [
-        f"{name} holds {found.infinite} infinit{'y' if found.infinite == 1 else 'ies'}"
-        for name, found in operands.items()
-        if found.infinite
+        f"{name} holds {operand.infinite} infinit{'y' if operand.infinite == 1 else 'ies'}"
+        for name, operand in operands.items()
+        if operand.infinite
     ]
     return " and ".join(held)
 
@@ -129,9 +129,9 @@ def _below_one(call: Faulty) -> str:
 @_of("arcsin", "arccos", "arctanh", "erfinv")
 def _beyond_one(call: Faulty) -> str:
     where = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
-    for name, found in call.operands.items():
-        if found.largest >= 1:
-            return f"{name} holds magnitudes {where}, up to {found.largest:.4g}"
+    for name, operand in call.operands.items():
+        if operand.largest >= 1:
+            return f"{name} holds magnitudes {where}, up to {operand.largest:.4g}"
     return ""
 
 

@@ -125,7 +125,7 @@ def _tensors_by_name(call: Call, roles: Collection[str] = ()) -> list[tuple[str,
         call: the call.
         roles: the roles of the parameters that count; all if there are none.
     """
-    kind, found = call.backend.tensor_type, []
+    kind, tensors = call.backend.tensor_type, []
     role_of = {parameter.name: parameter.role for parameter in call.spec.parameters}
     names = list(role_of)
     given = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
@@ -133,10 +133,10 @@ def _tensors_by_name(call: Call, roles: Collection[str] = ()) -> list[tuple[str,
         if roles and role_of.get(name) not in roles:
             continue
         if isinstance(value, kind):
-            found.append((name, value))
+            tensors.append((name, value))
         elif isinstance(value, (list, tuple)):
-            found += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, kind)]
-    return found
+            tensors += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, kind)]
+    return tensors
 
 
 class Devices(Drift):

@@ -139,12 +139,12 @@ class NonFinite:
         if not note[1]:
             note.clear()
         backend = noted.backend
-        found = [gradient for gradient in gradients if gradient is not None]
-        if _are_finite(found, backend):
+        tensors = [gradient for gradient in gradients if gradient is not None]
+        if _are_finite(tensors, backend):
             return
         given = [cotangent for cotangent in cotangents if cotangent is not None]
         arguments = noted.arguments, noted.results, given
-        case = _Case(noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact(found, backend))
+        case = _Case(noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact(tensors, backend))
         case.keywords, case.backward = noted.keywords, True
         here = THREADS.here
         telling, here.telling = here.telling, True
@@ -227,8 +227,8 @@ class NonFinite:
         Raises:
             NonFiniteError: if it is, and the policy says so.
         """
-        found = [case.backend.contents(result) for result in case.results]
-        made = next((x for x in found if x.nan), None) or next((x for x in found if x.infinite), None)
+        contents = [case.backend.contents(result) for result in case.results]
+        made = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
         if made is None:  # the sum of finite numbers overflowed
             return
         operands = _operands(case)
@@ -281,9 +281,9 @@ class _First(Watcher):
         if self.op or not call.depth:
             return
         results = _inexact(values_of(result), call.backend)
-        found = [call.backend.contents(x) for x in results]
+        contents = [call.backend.contents(x) for x in results]
         case = _Case(call.op, "", "", None, call.backend, call.args, results)
-        if any(not x.finite for x in found) and all(x.finite for x in _operands(case).values()):
+        if any(not x.finite for x in contents) and all(x.finite for x in _operands(case).values()):
             self.op = call.op
 
 
@@ -340,36 +340,36 @@ def _described(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
 def _operands(case: _Case) -> dict[str, Any]:
     """Returns what is in the arguments of an op, by name."""
     arguments: Any = case.arguments
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     names = _names(case.op)
     if case.backward:
         arguments, result, cotangents = case.arguments
-        _add(found, "the result", result, case.backend)
+        _add(contents, "the result", result, case.backend)
     for i, argument in enumerate(arguments):
-        _add(found, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
+        _add(contents, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
     for name, argument in case.keywords.items():
-        _add(found, name, argument, case.backend)
+        _add(contents, name, argument, case.backend)
     if case.backward:
-        _add(found, "the incoming gradient", list(cotangents), case.backend)
-    return found
+        _add(contents, "the incoming gradient", list(cotangents), case.backend)
+    return contents
 
 
 def _names(op: str) -> list[str]:
     return [parameter.name for parameter in OPS[op].parameters]
 
 
-def _add(found: dict[str, Any], name: str, value: Any, backend: Any) -> None:
+def _add(contents: dict[str, Any], name: str, value: Any, backend: Any) -> None:
     """Adds what is in the floating tensors and numbers of an argument."""
-    while name in found:
+    while name in contents:
         name += "'"
     if isinstance(value, float):
-        found[name] = backend.contents(value)
+        contents[name] = backend.contents(value)
     elif isinstance(value, backend.tensor_type):
         if backend.kinds[value.dtype] in _INEXACT:
-            found[name] = backend.contents(value)
+            contents[name] = backend.contents(value)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            _add(found, name if len(value) == 1 else f"{name}[{i}]", item, backend)
+            _add(contents, name if len(value) == 1 else f"{name}[{i}]", item, backend)
 
 
 def _tensors(values: Any, kind: type) -> list[Any]:
@@ -380,13 +380,13 @@ def _tensors(values: Any, kind: type) -> list[Any]:
         values = list(values.values())
     if not isinstance(values, (list, tuple)):
         return [values] if isinstance(values, kind) else []
-    found: list[Any] = []
+    tensors: list[Any] = []
     for item in values:
         if item.__class__ is kind:
-            found.append(item)
+            tensors.append(item)
         elif item.__class__ not in _NUMBERS:
-            found += _tensors(item, kind)
-    return found
+            tensors += _tensors(item, kind)
+    return tensors
 
 
 def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
@@ -400,5 +400,5 @@ def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
 
 def _inexact(values: Any, backend: Any) -> list[Any]:
     """Returns the floating and complex tensors among values, each once."""
-    found = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in _INEXACT}
-    return list(found.values())
+    by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in _INEXACT}
+    return list(by_id.values())

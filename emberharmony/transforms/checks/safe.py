@@ -17,11 +17,11 @@ _SAFE: dict[OpSpec, bool] = {}
 
 def is_safe(spec: OpSpec) -> bool:
     """Returns whether an op makes only finite numbers of finite numbers, or only numbers that were given."""
-    found = _SAFE.get(spec)
-    if found is None:
+    safe = _SAFE.get(spec)
+    if safe is None:
         told = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
-        found = _SAFE[spec] = told or (spec.category in _CATEGORIES and not spec.facts.finite)
-    return found
+        safe = _SAFE[spec] = told or (spec.category in _CATEGORIES and not spec.facts.finite)
+    return safe
 
 
 def is_safe_backward(spec: OpSpec) -> bool:

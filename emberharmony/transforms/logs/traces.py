@@ -103,7 +103,7 @@ def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Ent
         frames: the number of each frame; new ones are added.
     """
     outer = event.outer
-    found = [] if outer is None else _entries(outer, frames)
+    entries = [] if outer is None else _entries(outer, frames)
     known = "" if outer is None else outer.path
     path = event.path
     titles = []
@@ -114,7 +114,7 @@ def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Ent
     if event.gradient_of and event.gradient_of != (outer.gradient_of if outer is not None else ""):
         titles.append(f"gradient of {event.gradient_of}")
     for title in titles:
-        found.append((frames.setdefault((title, "", 0), len(frames)), None))
+        entries.append((frames.setdefault((title, "", 0), len(frames)), None))
     file, _, line = event.frame.rpartition(":")
-    found.append((frames.setdefault((event.op, file, int(line or 0)), len(frames)), event))
-    return found
+    entries.append((frames.setdefault((event.op, file, int(line or 0)), len(frames)), event))
+    return entries

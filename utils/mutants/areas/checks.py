@@ -73,8 +73,8 @@ MUTANTS = [
         name="nan-in-results-beside-others",
         module="emberharmony/transforms/checks/nonfinite.py",
         function="_inexact",
-        original="list(found.values())",
-        replacement="list(found.values())[:1]",
+        original="list(by_id.values())",
+        replacement="list(by_id.values())[:1]",
         tests=(
             "tests/transforms/checks/test_faults.py --ember-backend numpy",
             "tests/transforms/checks/test_nonfinite.py --ember-backend numpy",
