@@ -75,13 +75,16 @@ class ParameterGroups:
     saved: ClassVar[type[SavedState]] = SavedState
     """What matches a state dict with the parameters."""
 
+    _needs_parameters: ClassVar[bool] = True
+    """Whether there is no pure form, for which `params` is None."""
+
     def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
         self._head = f"{type(self).__name__}(): "
         self.defaults = self.checked({"lr": lr, **options})
         self._param_groups: list[dict[str, Any]] = []
         self._state: dict[Parameter, State] = {}
         self._count = 0
-        if params is not None:
+        if params is not None or self._needs_parameters:
             for group in self._groups(params):
                 self.add_param_group(group)
             if not self.param_groups:

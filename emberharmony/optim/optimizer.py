@@ -52,6 +52,7 @@ class Optimizer(ParameterGroups):
         DTypeError: if a trainable parameter is not real and floating.
     """
 
+    _needs_parameters: ClassVar[bool] = False
     unsaved: ClassVar[Mapping[str, float]] = {}
     """What stands for the numbers in the state that torch does not save."""
 

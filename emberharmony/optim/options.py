@@ -1,9 +1,13 @@
-"""The checks of an optimizer's options."""
+"""The options of an optimizer: its annotated fields, and the checks of their values."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, InitVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.optim.schedules import Rate
+
+Kind = TypeVar("Kind", bound=type)
 
 
 class Limit(NamedTuple):
@@ -20,6 +24,56 @@ SHARE = Limit("a number in [0, 1]", lambda value: 0 <= value <= 1)
 DECAY = Limit("a number in [0, 1)", lambda value: 0 <= value < 1)
 DECAYS = Limit("two numbers in [0, 1)", lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value))
 RATE = Limit("a number >= 0, or a schedule", lambda value: callable(value) or value >= 0)
+
+LearningRate: TypeAlias = Annotated[Rate, RATE]
+NotNegative: TypeAlias = Annotated[float, AT_LEAST_0]
+AnyNumber: TypeAlias = Annotated[float, ANY_NUMBER]
+Share: TypeAlias = Annotated[float, SHARE]
+Decays: TypeAlias = Annotated[tuple[float, float], DECAYS]
+
+
+@dataclass_transform(eq_default=False)
+def with_options(kind: Kind) -> Kind:
+    """Gives an optimizer the `__init__` and the `limits` that its fields describe, which no instance has as attributes.
+
+    A field is annotated with `InitVar` of its type, which says its limit by `Annotated`; a boolean may be True or
+    False. The first field is `params`. What follows `_: KW_ONLY` is taken by keyword only.
+    """
+    fields: dict[str, Any] = kind.__annotations__
+    others = {name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)}
+    types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
+    kind.limits = {name: _limit(each) for name, each in types.items() if name != "params"}  # type: ignore[attr-defined]
+    kind.__init__ = _constructor(kind, [name for name in fields if name not in others], types)  # type: ignore[misc]
+    for name in types.keys() & vars(kind).keys():
+        delattr(kind, name)
+    kind.__annotations__ = others
+    return kind
+
+
+def _limit(annotation: Any) -> Limit:
+    """Returns what a field may be by its annotation."""
+    limit: Limit = FLAG if annotation is bool else annotation.__metadata__[0]
+    return limit
+
+
+def _constructor(kind: type, names: list[str], types: Mapping[str, Any]) -> Any:
+    """Returns an `__init__` with a parameter for each field, which hands all of them to that of the base.
+
+    It is written as a text, as that of a dataclass is, so that Python itself checks and names the arguments.
+    """
+    defaults = {f"default_{name}": vars(kind)[name] for name in types if name in vars(kind)}
+    given = [
+        "*" if name not in types else f"{name}=default_{name}" if f"default_{name}" in defaults else name
+        for name in names
+    ]
+    scope: dict[str, Any] = {"kind": kind, "__name__": kind.__module__, **defaults}
+    handed = ", ".join(f"{name}={name}" for name in types)
+    exec(f"def __init__(self, {', '.join(given)}):\n    super(kind, self).__init__({handed})\n", scope)
+    construct = scope["__init__"]
+    plain = {name: getattr(each, "__origin__", each) for name, each in types.items()}
+    construct.__annotations__ = {**plain, "return": None}
+    construct.__qualname__ = f"{kind.__qualname__}.__init__"
+    return construct
 
 
 def one_of(*values: Any) -> Limit:

@@ -1,6 +1,6 @@
 """Wrong calls, one per line: a type checker reports each line that ends in `# wrong`. The file is never run."""
 
-from emberharmony import Buffer, Parameter, create_backend, ops, to_backend
+from emberharmony import Buffer, Parameter, create_backend, ops, optim, to_backend
 from emberharmony.types import Tensor
 
 
@@ -79,3 +79,9 @@ ops.use_backend("numpy").__enter__().summ  # wrong
 to_backend([1.0], "tensorflow")  # wrong
 Parameter([1.0], persistent=False)  # wrong
 Buffer([1.0], trainable=True)  # wrong
+optim.Adam(foo=3)  # wrong
+optim.Adam(lr="fast")  # wrong
+optim.Adam(None, 1e-3, (0.9, 0.99), 1e-8, 0.0, False, True)  # wrong
+optim.Adam().betas  # wrong
+optim.AdamW(decoupled_weight_decay=True)  # wrong
+optim.LBFGS()  # wrong

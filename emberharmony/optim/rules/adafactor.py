@@ -1,15 +1,14 @@
 """Adafactor: the averages of squares of a matrix as the product of a column and a row."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, InitVar
+from typing import Annotated, Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, Limit
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, with_options
 from emberharmony.optim.terms import ascent_or_descent, decayed, moved, wide
 
 _EPS = Limit(
@@ -51,6 +50,7 @@ def _root_mean_square(x: Tensor) -> Tensor:
     return ops.sqrt(ops.mean(ops.square(wide(x)))) if ops.size(x) else ops.zeros((), ops.dtype(wide(x)))
 
 
+@with_options
 class Adafactor(Optimizer):
     """Adafactor: Adam without momentum, in which a matrix of n rows and m columns has a state of n + m numbers.
 
@@ -69,30 +69,15 @@ class Adafactor(Optimizer):
     Cost", 2018.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "beta2_decay": _AT_MOST_0,
-        "eps": _EPS,
-        "d": _AT_LEAST_1,
-        "weight_decay": AT_LEAST_0,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-2
+    beta2_decay: InitVar[Annotated[float, _AT_MOST_0]] = -0.8
+    eps: InitVar[Annotated[tuple[float | None, float], _EPS]] = (None, 1e-3)
+    d: InitVar[Annotated[float, _AT_LEAST_1]] = 1.0
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(adafactor)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params, lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, maximize=maximize
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

@@ -1,8 +1,8 @@
 """Adam and the optimizers that follow from it: AdamW, Adamax, NAdam and RAdam."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, InitVar
+from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
@@ -10,12 +10,10 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay, zeros
 from emberharmony.optim.updates import computed_by, elementwise
-
-_LIMITS = {"lr": RATE, "betas": DECAYS, "eps": AT_LEAST_0, "weight_decay": AT_LEAST_0}
 
 
 def _begun(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
@@ -41,6 +39,7 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return moved(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), new_state
 
 
+@with_options
 class Adam(Optimizer):
     """Adam: steps by the moving average of the gradients, divided by the root of that of their squares.
 
@@ -67,36 +66,16 @@ class Adam(Optimizer):
     and Beyond", 2018.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **_LIMITS,
-        "amsgrad": FLAG,
-        "maximize": FLAG,
-        "decoupled_weight_decay": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-3
+    betas: InitVar[Decays] = (0.9, 0.999)
+    eps: InitVar[NotNegative] = 1e-8
+    weight_decay: InitVar[NotNegative] = 0.0
+    amsgrad: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
+    decoupled_weight_decay: InitVar[bool] = False
     rule = staticmethod(adam)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            decoupled_weight_decay=decoupled_weight_decay,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -157,6 +136,7 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     return after, {"step": step, "exp_avg": mean, "exp_inf": largest}
 
 
+@with_options
 class Adamax(Optimizer):
     """Adam with the decaying maximum of the gradients in the place of the root of their squares.
 
@@ -171,20 +151,14 @@ class Adamax(Optimizer):
     Source: `torch.optim.Adamax`; Kingma and Ba, "Adam", 2015.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {**_LIMITS, "maximize": FLAG}
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 2e-3
+    betas: InitVar[Decays] = (0.9, 0.999)
+    eps: InitVar[NotNegative] = 1e-8
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(adamax)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -217,6 +191,7 @@ def _momentum(beta: float, decay: float, step: numbers.Number) -> numbers.Number
     )
 
 
+@with_options
 class NAdam(Optimizer):
     """Adam with Nesterov momentum.
 
@@ -233,36 +208,16 @@ class NAdam(Optimizer):
     Source: `torch.optim.NAdam`; Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **_LIMITS,
-        "momentum_decay": AT_LEAST_0,
-        "decoupled_weight_decay": FLAG,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 2e-3
+    betas: InitVar[Decays] = (0.9, 0.999)
+    eps: InitVar[NotNegative] = 1e-8
+    weight_decay: InitVar[NotNegative] = 0.0
+    momentum_decay: InitVar[NotNegative] = 4e-3
+    decoupled_weight_decay: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(nadam)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -310,6 +265,7 @@ def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
     return numbers.add(limit - scale, numbers.multiply(rest, scale))
 
 
+@with_options
 class RAdam(Optimizer):
     """Adam whose first steps are without the division by the root, whose variance is too large then.
 
@@ -325,29 +281,15 @@ class RAdam(Optimizer):
     Source: `torch.optim.RAdam`; Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {**_LIMITS, "decoupled_weight_decay": FLAG, "maximize": FLAG}
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-3
+    betas: InitVar[Decays] = (0.9, 0.999)
+    eps: InitVar[NotNegative] = 1e-8
+    weight_decay: InitVar[NotNegative] = 0.0
+    decoupled_weight_decay: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(radam)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

@@ -1,15 +1,14 @@
 """Optimizers with a rate for each element: Adagrad, Adadelta, RMSprop and Rprop; and averaged descent, ASGD."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, InitVar
+from typing import Annotated, Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, SHARE, Limit
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import AnyNumber, LearningRate, Limit, NotNegative, Share, with_options
 from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, with_decay, zeros
 from emberharmony.optim.updates import elementwise
 
@@ -28,6 +27,7 @@ def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     return after, {"step": numbers.add(state["step"], 1), "sum": total}
 
 
+@with_options
 class Adagrad(Optimizer):
     """Adagrad: steps by the gradient, divided by the root of the sum of all its squares so far.
 
@@ -43,36 +43,15 @@ class Adagrad(Optimizer):
     Source: `torch.optim.Adagrad`; Duchi et al., "Adaptive Subgradient Methods", 2011.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "lr_decay": AT_LEAST_0,
-        "weight_decay": AT_LEAST_0,
-        "initial_accumulator_value": AT_LEAST_0,
-        "eps": AT_LEAST_0,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-2
+    lr_decay: InitVar[NotNegative] = 0.0
+    weight_decay: InitVar[NotNegative] = 0.0
+    initial_accumulator_value: InitVar[NotNegative] = 0.0
+    eps: InitVar[NotNegative] = 1e-10
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(adagrad)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-2,
-        lr_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0,
-        eps: float = 1e-10,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-            maximize=maximize,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -93,6 +72,7 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     return after, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": changes}
 
 
+@with_options
 class Adadelta(Optimizer):
     """Adadelta: steps by the gradient times the ratio of the average change so far and the average gradient.
 
@@ -107,26 +87,14 @@ class Adadelta(Optimizer):
     Source: `torch.optim.Adadelta`; Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "rho": SHARE,
-        "eps": AT_LEAST_0,
-        "weight_decay": AT_LEAST_0,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1.0
+    rho: InitVar[Share] = 0.9
+    eps: InitVar[NotNegative] = 1e-6
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(adadelta)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -151,6 +119,7 @@ def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     return moved(parameter, direction, hyper["lr"]), new_state
 
 
+@with_options
 class RMSprop(Optimizer):
     """RMSprop: steps by the gradient, divided by the root of the moving average of its squares.
 
@@ -167,39 +136,16 @@ class RMSprop(Optimizer):
     Source: `torch.optim.RMSprop`; Tieleman and Hinton, lecture 6.5 of "Neural Networks for Machine Learning", 2012.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "alpha": AT_LEAST_0,
-        "eps": AT_LEAST_0,
-        "weight_decay": AT_LEAST_0,
-        "momentum": AT_LEAST_0,
-        "centered": FLAG,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-2
+    alpha: InitVar[NotNegative] = 0.99
+    eps: InitVar[NotNegative] = 1e-8
+    weight_decay: InitVar[NotNegative] = 0.0
+    momentum: InitVar[NotNegative] = 0.0
+    centered: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(rmsprop)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            alpha=alpha,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            centered=centered,
-            maximize=maximize,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -222,6 +168,7 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
 
 
+@with_options
 class Rprop(Optimizer):
     """Resilient backpropagation: steps by the sign of the gradient, by a size of each element's own.
 
@@ -237,19 +184,13 @@ class Rprop(Optimizer):
     Source: `torch.optim.Rprop`; Riedmiller and Braun, "A Direct Adaptive Method for Faster Backpropagation", 1993.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "etas": _ETAS, "step_sizes": _SIZES, "maximize": FLAG}
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-2
+    etas: InitVar[Annotated[tuple[float, float], _ETAS]] = (0.5, 1.2)
+    step_sizes: InitVar[Annotated[tuple[float, float], _SIZES]] = (1e-6, 50.0)
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(rprop)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50.0),
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, etas=etas, step_sizes=step_sizes, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
@@ -271,6 +212,7 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return after, {"step": step, "eta": eta, "mu": mu, "ax": average}
 
 
+@with_options
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent; the average of the parameter is `ax` in its state.
 
@@ -286,28 +228,15 @@ class ASGD(Optimizer):
     Source: `torch.optim.ASGD`; Polyak and Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "lambd": ANY_NUMBER,
-        "alpha": ANY_NUMBER,
-        "t0": ANY_NUMBER,
-        "weight_decay": AT_LEAST_0,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-2
+    lambd: InitVar[AnyNumber] = 1e-4
+    alpha: InitVar[AnyNumber] = 0.75
+    t0: InitVar[AnyNumber] = 1e6
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(asgd)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

@@ -1,7 +1,7 @@
 """LAMB: Adam for large batches, with a rate for each layer."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, InitVar
+from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
@@ -9,8 +9,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
 from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, wide, zeros
 
 
@@ -32,6 +31,7 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return after, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 
 
+@with_options
 class LAMB(Optimizer):
     """LAMB: the step of Adam, scaled so that its length is the learning rate times the norm of the parameter.
 
@@ -47,26 +47,14 @@ class LAMB(Optimizer):
     with the norm itself as its function of the norm.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "betas": DECAYS,
-        "eps": AT_LEAST_0,
-        "weight_decay": AT_LEAST_0,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-3
+    betas: InitVar[Decays] = (0.9, 0.999)
+    eps: InitVar[NotNegative] = 1e-6
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(lamb)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

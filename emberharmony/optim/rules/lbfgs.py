@@ -1,7 +1,8 @@
 """LBFGS: Newton's method with an inverse Hessian from the last changes of the gradient."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from dataclasses import InitVar
+from typing import Annotated, Any, ClassVar, cast
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
@@ -9,10 +10,9 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.options import AT_LEAST_0, RATE, Limit, one_of
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, one_of, with_options
 from emberharmony.optim.rules.line_search import Line, Point
 from emberharmony.optim.saved import SavedState, moved
-from emberharmony.optim.schedules import Rate
 
 _COUNT = Limit("an integer >= 1", lambda value: int(value) == value >= 1)
 _COUNT_OR_NONE = Limit("an integer >= 1, or None", lambda value: value is None or int(value) == value >= 1)
@@ -55,6 +55,7 @@ class SavedHistory(SavedState):
         return Buffer(ops.convert_to_tensor(cast, device=ops.get_device(like.value), copy=True))
 
 
+@with_options
 class LBFGS(ParameterGroups):
     """LBFGS: steps along an approximation of Newton's direction, several in each call of `step`.
 
@@ -89,40 +90,15 @@ class LBFGS(ParameterGroups):
     Source: `torch.optim.LBFGS`; Nocedal and Wright, "Numerical Optimization", 2006, algorithm 7.5.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "max_iter": _COUNT,
-        "max_eval": _COUNT_OR_NONE,
-        "tolerance_grad": AT_LEAST_0,
-        "tolerance_change": AT_LEAST_0,
-        "history_size": _COUNT,
-        "line_search_fn": one_of(None, "strong_wolfe"),
-    }
+    params: InitVar[Any]
+    lr: InitVar[LearningRate] = 1.0
+    max_iter: InitVar[Annotated[int, _COUNT]] = 20
+    max_eval: InitVar[Annotated[int | None, _COUNT_OR_NONE]] = None
+    tolerance_grad: InitVar[NotNegative] = 1e-7
+    tolerance_change: InitVar[NotNegative] = 1e-9
+    history_size: InitVar[Annotated[int, _COUNT]] = 100
+    line_search_fn: InitVar[Annotated[str | None, one_of(None, "strong_wolfe")]] = None
     saved: ClassVar[type[SavedState]] = SavedHistory
-
-    def __init__(
-        self,
-        params: Any,
-        lr: Rate = 1.0,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            max_iter=max_iter,
-            max_eval=max_eval,
-            tolerance_grad=tolerance_grad,
-            tolerance_change=tolerance_change,
-            history_size=history_size,
-            line_search_fn=line_search_fn,
-        )
-        if not self.param_groups:
-            raise ArgumentError(f"{self._head}there is no Parameter in params")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds the only group of parameters.

@@ -1,14 +1,13 @@
 """Lion: steps by the sign of a momentum."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, InitVar
+from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved
 from emberharmony.optim.updates import elementwise
 
@@ -23,6 +22,7 @@ def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     return after, {"exp_avg": averaged(state["exp_avg"], gradient, beta2)}
 
 
+@with_options
 class Lion(Optimizer):
     """Lion: each element steps by the learning rate, against the sign of a momentum, with decoupled weight decay.
 
@@ -43,19 +43,13 @@ class Lion(Optimizer):
     Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "betas": DECAYS, "weight_decay": AT_LEAST_0, "maximize": FLAG}
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-4
+    betas: InitVar[Decays] = (0.9, 0.99)
+    weight_decay: InitVar[NotNegative] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     rule = staticmethod(lion)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas=betas, weight_decay=weight_decay, maximize=maximize)
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

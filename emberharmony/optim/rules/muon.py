@@ -1,8 +1,8 @@
 """Muon: steps by the orthogonal factor of a momentum."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import InitVar
+from typing import Annotated, Any
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ShapeError
@@ -10,8 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, SHARE, Limit, one_of
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, one_of, with_options
 from emberharmony.optim.terms import averaged, decayed, moved, wide
 
 _COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
@@ -58,6 +57,7 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
     return ops.transpose(x) if tall else x
 
 
+@with_options
 class Muon(Optimizer):
     """Muon, for matrices: momentum whose singular values are made equal before the step.
 
@@ -83,41 +83,16 @@ class Muon(Optimizer):
     Source: `torch.optim.Muon`; Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "weight_decay": AT_LEAST_0,
-        "momentum": SHARE,
-        "nesterov": FLAG,
-        "ns_coefficients": _COEFFICIENTS,
-        "eps": AT_LEAST_0,
-        "ns_steps": _STEPS,
-        "adjust_lr_fn": one_of(None, "original", "match_rms_adamw"),
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-3
+    weight_decay: InitVar[NotNegative] = 0.1
+    momentum: InitVar[Share] = 0.95
+    nesterov: InitVar[bool] = True
+    ns_coefficients: InitVar[Annotated[tuple[float, float, float], _COEFFICIENTS]] = (3.4445, -4.775, 2.0315)
+    eps: InitVar[NotNegative] = 1e-7
+    ns_steps: InitVar[Annotated[int, _STEPS]] = 5
+    adjust_lr_fn: InitVar[Annotated[str | None, one_of(None, "original", "match_rms_adamw")]] = None
     rule = staticmethod(muon)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            nesterov=nesterov,
-            ns_coefficients=ns_coefficients,
-            eps=eps,
-            ns_steps=ns_steps,
-            adjust_lr_fn=adjust_lr_fn,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

@@ -1,6 +1,7 @@
 """Stochastic gradient descent."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, InitVar
 from typing import Any, ClassVar
 
 from emberharmony import ops
@@ -9,8 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
-from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
-from emberharmony.optim.schedules import Rate
+from emberharmony.optim.options import AnyNumber, LearningRate, NotNegative, with_options
 from emberharmony.optim.terms import moved, scaled, with_decay
 from emberharmony.optim.updates import computed_by
 
@@ -31,6 +31,7 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     return moved(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
 
 
+@with_options
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if asked: `v = momentum * v + g; p = p - lr * v`.
 
@@ -58,37 +59,16 @@ class SGD(Optimizer):
     Source: `torch.optim.SGD`; Sutskever et al., "On the importance of initialization and momentum", 2013.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {
-        "lr": RATE,
-        "momentum": AT_LEAST_0,
-        "dampening": ANY_NUMBER,
-        "weight_decay": AT_LEAST_0,
-        "nesterov": FLAG,
-        "maximize": FLAG,
-    }
+    params: InitVar[Any] = None
+    lr: InitVar[LearningRate] = 1e-3
+    momentum: InitVar[NotNegative] = 0.0
+    dampening: InitVar[AnyNumber] = 0.0
+    weight_decay: InitVar[NotNegative] = 0.0
+    nesterov: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
     unsaved: ClassVar[Mapping[str, float]] = {"step": 1}
     rule = staticmethod(sgd)
-
-    def __init__(
-        self,
-        params: Any = None,
-        lr: Rate = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-        )
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:

@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="options-as-attributes",
+        module="emberharmony/optim/options.py",
+        function="with_options",
+        original="delattr(kind, name)",
+        replacement="pass",
+        tests=("tests/optim/test_options.py",),
+        why="optimizer.lr is the default, whatever the groups have",
+    ),
+    Mutant(
         name="adam-second-bias",
         module="emberharmony/optim/rules/adam.py",
         function="adam",
