@@ -33,7 +33,7 @@ class Steps:
 
     bound: Any
     runs_programs: Any = True
-    """Whether `computed` and `applied` may stand for many ops; False while watchers want the calls of each."""
+    """Whether `computed` and `apply_rule` may stand for many ops; False while watchers want the calls of each."""
     joinable: ClassVar[int] = 2**13
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
 
@@ -81,7 +81,7 @@ class Steps:
         """
         return None
 
-    def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
+    def apply_rule(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns `rule(*arguments)`, the step of an optimizer that works element by element; see `runs_programs`."""
         return rule(*arguments)
 

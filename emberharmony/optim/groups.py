@@ -80,7 +80,7 @@ class ParameterGroups:
 
     def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
         self._head = f"{type(self).__name__}(): "
-        self.defaults = self.checked({"lr": lr, **options})
+        self.defaults = self.allowed_options({"lr": lr, **options})
         self._param_groups: list[dict[str, Any]] = []
         self._state: dict[Parameter, State] = {}
         self._count = 0
@@ -101,7 +101,7 @@ class ParameterGroups:
         if not isinstance(group, Mapping) or "params" not in group:
             raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
         own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
-        made = self.checked({**self.defaults, **own})
+        made = self.allowed_options({**self.defaults, **own})
         parameters, names = self._parameters(group["params"])
         known = [*self.parameters(), *parameters]
         if len(set(known)) < len(known):
@@ -149,7 +149,7 @@ class ParameterGroups:
         for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
             for i, parameter in enumerate(group["params"], start):
                 if parameter in self.state:
-                    state[i] = {name: _saved(x, host) for name, x in self.state[parameter].items()}
+                    state[i] = {name: _saveable(x, host) for name, x in self.state[parameter].items()}
             indices = list(range(start, start + len(group["params"])))
             groups.append({**group, "lr": rate, "params": indices})
             start += len(indices)
@@ -190,7 +190,7 @@ class ParameterGroups:
             lines.append(", ".join([*parameters, *shown]))
         return f"{type(self).__name__}({'; '.join(lines)})"
 
-    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+    def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of a group if they are allowed, alone and together."""
         return require_allowed(self._head, options, self.limits)
 
@@ -210,7 +210,7 @@ class ParameterGroups:
         if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):
             names, parameters = [name for name, _ in given], [cell for _, cell in given]
         else:
-            parameters = self._found(given)
+            parameters = self._parameters_in(given)
             names = [cell.name for cell in parameters]
         if not parameters:
             raise ArgumentError(f"{self._head}there is no Parameter in params")
@@ -218,7 +218,7 @@ class ParameterGroups:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
 
-    def _found(self, given: Any) -> list[Parameter]:
+    def _parameters_in(self, given: Any) -> list[Parameter]:
         """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
         if not isinstance(given, (list, tuple)):
             return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
@@ -253,18 +253,18 @@ def require_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> No
     if gradient.shape == value.shape and gradient.dtype == value.dtype and not getattr(gradient, "is_sparse", False):
         if ops.dtype(value).is_floating:
             return
-        raise DTypeError(f"{head}{_shown(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one")
+        raise DTypeError(f"{head}{_label(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one")
     if getattr(gradient, "is_sparse", False):
         raise ArgumentTypeError(
-            f"{head}the gradient of {_shown(parameter)} is sparse, expected a dense tensor; make it dense"
+            f"{head}the gradient of {_label(parameter)} is sparse, expected a dense tensor; make it dense"
         )
     if tuple(gradient.shape) != tuple(value.shape):
         raise ShapeError(
-            f"{head}the gradient of {_shown(parameter)} has shape {tuple(gradient.shape)}, expected "
+            f"{head}the gradient of {_label(parameter)} has shape {tuple(gradient.shape)}, expected "
             f"{tuple(value.shape)}"
         )
     raise DTypeError(
-        f"{head}the gradient of {_shown(parameter)} has dtype {ops.dtype(gradient).name}, expected "
+        f"{head}the gradient of {_label(parameter)} has dtype {ops.dtype(gradient).name}, expected "
         f"{ops.dtype(value).name}; use ops.cast"
     )
 
@@ -273,13 +273,13 @@ def _is_named(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Parameter)
 
 
-def _saved(x: Any, host: bool) -> Any:
+def _saveable(x: Any, host: bool) -> Any:
     if isinstance(x, list):
-        return [_saved(each, host) for each in x]
+        return [_saveable(each, host) for each in x]
     if not isinstance(x, Buffer):
         return x
     return ops.to_numpy(x.value) if host else x.value
 
 
-def _shown(parameter: Any) -> str:
+def _label(parameter: Any) -> str:
     return repr(parameter) if isinstance(parameter, Cell) else "a parameter"

@@ -60,7 +60,7 @@ class Layout:
         return [(setattr, share, "_held", share.held()) for share in shares]
 
 
-def arranged(step: Stepping) -> tuple[Layout, list[Work]]:
+def new_layout(step: Stepping) -> tuple[Layout, list[Work]]:
     """Returns the layout for parameters that change, and what its parts add to a plan, after a look at the gradients.
 
     Raises:
@@ -99,14 +99,14 @@ def arranged(step: Stepping) -> tuple[Layout, list[Work]]:
                 parts.append(Joined([cells[i] for i in places], places, [shapes[i] for i in places]))
         if rest:
             parts.append(Rows([cells[i] for i in sorted(rest)], sorted(rest), fits))
-    works = [part.begun(step, [states[i] for i in part.places]) for part in parts]
+    works = [part.first_work(step, [states[i] for i in part.places]) for part in parts]
     return Layout(cells, step.backend.home, step.updates, parts), works
 
 
 def _limits(step: Stepping, like: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
     first = step.initial(like)
-    update = step.updates.planned(first, step.hyper) if step.backend.runs_programs else None
+    update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None
     if update is not None and step.backend.has_kernel(update, like):
         return -1, 0
     most = step.backend.joinable

@@ -23,13 +23,13 @@ def is_python(number: Number) -> bool:
 
 
 def _either(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
-    def called(*numbers: Number) -> Number:
+    def either(*numbers: Number) -> Number:
         for number in numbers:  # `all` takes twice as long, which each step of an optimizer would pay
             if not isinstance(number, _PYTHON):
                 return op(*numbers)
         return host(*numbers)
 
-    return called
+    return either
 
 
 add = _either(HOST["add"], ops.add)

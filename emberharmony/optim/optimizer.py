@@ -13,7 +13,7 @@ from emberharmony.core.state.draws import OPEN, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.layout import Layout, arranged
+from emberharmony.optim.layout import Layout, new_layout
 from emberharmony.optim.parts import Stepping, are_same
 from emberharmony.optim.plan import Overwritten, Plan
 from emberharmony.optim.updates import Updates
@@ -97,8 +97,8 @@ class Optimizer(ParameterGroups):
         """Makes the step with these gradients."""
         if OPEN:
             refuse_effect("a cell would be assigned")
-        if not self._planned(gradients, clear, [] if COUNTED and not WATCHES else None).make():
-            self.planned(gradients, clear=clear).make()
+        if not self._plan(gradients, clear, [] if COUNTED and not WATCHES else None).make():
+            self.plan(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
         """Returns the gradients that the next step takes, by parameter.
@@ -129,11 +129,11 @@ class Optimizer(ParameterGroups):
             by_parameter[parameter] = _tensor(gradient)
         return by_parameter
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `step`."""
-        return self._planned(gradients, clear, None)
+        return self._plan(gradients, clear, None)
 
-    def _planned(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> Plan:
+    def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> Plan:
         """Returns the step with these gradients; without a list for it, nothing is written over."""
         plan = Plan({}, [], [], True, overwritten)
         for place, group in enumerate(self._param_groups):
@@ -161,7 +161,7 @@ class Optimizer(ParameterGroups):
         """
         hyper = self._hyper(self.defaults, 0)
         values = [_tensor(leaf) for leaf in ops.tree_leaves(params)]
-        return pure.begun(values, [self.initial(value, hyper) for value in values])
+        return pure.first_state(values, [self.initial(value, hyper) for value in values])
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after one step; nothing is changed.
@@ -201,7 +201,7 @@ class Optimizer(ParameterGroups):
         for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
-        changed, after = pure.stepped(self._applied_at, values, tensors, state)
+        changed, after = pure.step(self._apply_at, values, tensors, state)
         return ops.tree_unflatten(structure, changed), after
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
@@ -222,21 +222,21 @@ class Optimizer(ParameterGroups):
         step = Stepping(self, plan, updates, self._hyper(self._param_groups[place], self._count), cells, gradients)
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
-            new, work = arranged(step)
+            new, work = new_layout(step)
             plan.steps += [] if layout is None else layout.left(new, self._state)
             plan.steps.append((layouts.__setitem__, place, new))
             layout = new
         for part, own in zip(layout.parts, work, strict=True):
             part.add(step, own)
 
-    def _applied(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
+    def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
         after, new = self.rule(gradient, value, state, hyper)
         return _like(after, value), _likes(new, state)
 
-    def _applied_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
+    def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""
-        return self._applied(gradient, value, state, self._hyper(self.defaults, count))
+        return self._apply(gradient, value, state, self._hyper(self.defaults, count))
 
 
 def _tensor(leaf: Any) -> Any:

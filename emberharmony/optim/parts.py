@@ -62,7 +62,7 @@ class Stepping:
         state: State = self.optimizer.initial(value, self.hyper)
         return state
 
-    def applied(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
+    def apply_rule(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
         """Returns the parameters and their states after the step, as the rule itself computes them one by one.
 
         Args:
@@ -70,9 +70,9 @@ class Stepping:
             columns: the tensors.
         """
         names = [name for name, x in state.items() if not numbers.is_python(x)]
-        pairs, apply = [], self.optimizer._applied
+        pairs, apply = [], self.optimizer._apply
         if is_elementwise(self.optimizer.rule):
-            apply = partial(self.backend.applied, apply)  # one call that watchers see, if they want that
+            apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
         for gradient, value, *tensors in zip(*columns, strict=True):
             own = {**state, **dict(zip(names, tensors, strict=True))}
             pairs.append(apply(gradient, value, own, self.hyper))
@@ -129,7 +129,7 @@ class Part:
         """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
         if not (self.likeness.programs and step.backend.runs_programs):
             return None
-        update = step.updates.planned(state, step.hyper)
+        update = step.updates.update_for(state, step.hyper)
         if update is not None and not self.likeness.kernels:
             update.kernel = ""
         return update
@@ -156,7 +156,7 @@ class Rows(Part):
         self._kept: dict[Any, Any] = {}
         self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
-    def begun(self, step: Stepping, states: Sequence[State | None]) -> Work:
+    def first_work(self, step: Stepping, states: Sequence[State | None]) -> Work:
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
         values = values_of(self.cells)
         entries = list(map(step.held.get, self.cells))
@@ -169,7 +169,7 @@ class Rows(Part):
                 name: x if numbers.is_python(x) else list(map(operator.itemgetter(name), entries))
                 for name, x in first.items()
             }
-        state = columned(states)
+        state = columns_of(states)
         assert state is not None, "the states have the same names and numbers"
         columns = [self.own(step.gradients), values, *(x for x in state.values() if x.__class__ is list)]
         self.fits(step.backend, columns)
@@ -214,8 +214,8 @@ class Rows(Part):
             step.plan.tensors += chain.from_iterable(zip(*made, strict=True))  # a library that is lazy takes one by one
             states: Sequence[State] = ()
         else:
-            after, states = step.applied(state, columns)
-            new_state = columned(states)
+            after, states = step.apply_rule(state, columns)
+            new_state = columns_of(states)
             step.plan.tensors += chain.from_iterable(map(_tensors, after, states))
         step.plan.values.update(zip(self.cells, after, strict=True))
         step.plan.steps += replacing(self.cells, after)
@@ -284,7 +284,7 @@ class Joined(Part):
         self._shares: list[Share] = []
         self._held: list[Any] = []
 
-    def begun(self, step: Stepping, states: Sequence[State | None]) -> Work:
+    def first_work(self, step: Stepping, states: Sequence[State | None]) -> Work:
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
         values, first = values_of(self.cells), states[0]
         if first is None:
@@ -327,7 +327,7 @@ class Joined(Part):
                 new[name] = x
                 step.plan.tensors.append(x)
         else:
-            (after,), (new,) = step.applied(state, vectors)
+            (after,), (new,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
         parts = backend.parted(after, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
@@ -386,7 +386,7 @@ class Joined(Part):
         return [*steps, *(assigned(self, name, x) for name, x in {**made, **known}.items())]
 
 
-def columned(states: Sequence[State | None]) -> State | None:
+def columns_of(states: Sequence[State | None]) -> State | None:
     """Returns a list of tensors, or a number, for each name in states; None if the states differ in more."""
     first = states[0]
     if first is None or any(state is None or state.keys() != first.keys() for state in states):

@@ -70,7 +70,7 @@ class ReduceOnPlateau:
     def observe(self, metric: Any) -> None:
         """Takes the next value of the metric, a number or a tensor with one element, and reduces the rate if needed."""
         value = float(metric)
-        if self._improved(value):
+        if self._is_better(value):
             self.best, self.bad = value, 0
         else:
             self.bad += 1
@@ -101,7 +101,7 @@ class ReduceOnPlateau:
             raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")
         return [assigned(self, name, value) for name, value in state_dict.items()]
 
-    def _improved(self, value: float) -> bool:
+    def _is_better(self, value: float) -> bool:
         sign = 1.0 if self._mode == "min" else -1.0
         if not self._relative:
             return sign * value < sign * self.best - self._threshold

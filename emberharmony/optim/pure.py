@@ -21,7 +21,7 @@ Applied: TypeAlias = Callable[[Any, Any, State, Any], tuple[Any, State]]
 """Computes a step for one parameter: takes the gradient, the parameter, its state and the count of steps."""
 
 
-def begun(values: list[Any], states: list[State]) -> State:
+def first_state(values: list[Any], states: list[State]) -> State:
     """Returns the state before the first step.
 
     Args:
@@ -39,7 +39,7 @@ def begun(values: list[Any], states: list[State]) -> State:
     }
 
 
-def stepped(applied: Applied, values: list[Any], gradients: list[Any], state: State) -> tuple[list[Any], State]:
+def step(applied: Applied, values: list[Any], gradients: list[Any], state: State) -> tuple[list[Any], State]:
     """Returns the parameters and the state after one step.
 
     Args:
@@ -57,7 +57,7 @@ def stepped(applied: Applied, values: list[Any], gradients: list[Any], state: St
             latest = new
         after.append(made)
         states.append(_without(new, shared))
-    return after, {"count": ops.add(state["count"], 1), "numbers": _kept(shared, latest), "parameters": states}
+    return after, {"count": ops.add(state["count"], 1), "numbers": _like_before(shared, latest), "parameters": states}
 
 
 def _wide(value: Any) -> Wide:
@@ -78,7 +78,7 @@ def _cast(shared: State, dtype: Wide) -> State:
     return after
 
 
-def _kept(shared: State, new: State) -> State:
+def _like_before(shared: State, new: State) -> State:
     """Returns the new numbers of a state in the dtypes that they had before."""
     after = {}
     for name, x in shared.items():

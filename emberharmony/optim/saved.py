@@ -70,7 +70,7 @@ class SavedState:
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
-        checked: dict[str, Any] = self.optimizer.checked({**{name: group[name] for name in limits}, **options})
+        checked: dict[str, Any] = self.optimizer.allowed_options({**{name: group[name] for name in limits}, **options})
         return checked
 
     def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
@@ -109,7 +109,7 @@ class SavedState:
             if numbers.is_python(wanted):
                 state[name] = type(wanted)(x)
                 continue
-            tensor = moved(x)
+            tensor = on_active_backend(x)
             if tuple(tensor.shape) != tuple(wanted.shape):
                 self.wrong.append(f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(wanted.shape)}")
                 continue
@@ -119,7 +119,7 @@ class SavedState:
         return {name: state[name] for name in expected if name in state}
 
 
-def moved(x: Any) -> Any:
+def on_active_backend(x: Any) -> Any:
     """Returns a tensor of any backend as one of the active backend, exactly."""
     with ops.use_backend(like=x):
         cell = Buffer(x)

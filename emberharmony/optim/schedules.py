@@ -37,10 +37,10 @@ def scaled(lr: float, factor: Schedule) -> Schedule:
         >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
         0.1
     """
-    return partial(_scaled, lr, factor)
+    return partial(_times, lr, factor)
 
 
-def _scaled(lr: float, factor: Schedule, count: Number) -> Number:
+def _times(lr: float, factor: Schedule, count: Number) -> Number:
     return numbers.multiply(lr, factor(count))
 
 

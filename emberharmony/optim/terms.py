@@ -29,7 +29,7 @@ def with_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> Tensor:
     return ops.add(gradient, ops.multiply(parameter, decay)) if decay else gradient
 
 
-def decayed(parameter: Tensor, hyper: Hyper) -> Tensor:
+def with_decoupled_decay(parameter: Tensor, hyper: Hyper) -> Tensor:
     """Returns the parameter after decoupled weight decay, whose factor is the rate times the option `weight_decay`."""
     decay = hyper["weight_decay"]
     if not decay:
@@ -37,17 +37,17 @@ def decayed(parameter: Tensor, hyper: Hyper) -> Tensor:
     return ops.multiply(parameter, numbers.subtract(1.0, numbers.multiply(hyper["lr"], decay)))
 
 
-def scaled(x: Tensor, factor: Any) -> Tensor:
+def times(x: Tensor, factor: Any) -> Tensor:
     """Returns `factor * x`, which is the tensor itself for the number 1."""
     return x if numbers.is_python(factor) and factor == 1 else ops.multiply(x, factor)
 
 
-def averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
+def moving_average(average: Tensor, x: Tensor, decay: float) -> Tensor:
     """Returns the exponential moving average `average + (1 - decay) * (x - average)`."""
     return ops.add(average, ops.multiply(ops.subtract(x, average), 1 - decay))
 
 
-def squares_averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
+def average_of_squares(average: Tensor, x: Tensor, decay: float) -> Tensor:
     """Returns the exponential moving average of squares, `decay * average + (1 - decay) * x * x`."""
     return ops.add(ops.multiply(average, decay), ops.multiply(ops.square(x), 1 - decay))
 
@@ -57,7 +57,7 @@ def wide(x: Tensor) -> Tensor:
     return x if ops.dtype(x).bits > 16 else ops.cast(x, "float32")
 
 
-def moved(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
+def step_along(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
     """Returns `parameter - rate * direction`."""
     return ops.subtract(parameter, ops.multiply(direction, rate))
 

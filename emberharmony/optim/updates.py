@@ -87,7 +87,7 @@ class Updates:
         self.rule, self._kernel = rule, _KERNELS.get(rule)
         self._known: dict[Any, _Known] = {}
 
-    def planned(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
+    def update_for(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
         """Returns what the rule computes in a step; None if it has no program.
 
         Args:

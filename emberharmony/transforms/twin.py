@@ -200,7 +200,7 @@ def _same(result: Any) -> Any:
 
 
 def program(columns: Any) -> Any:
-    """Stands for `Backend.computed` and `Backend.applied`, by which optimizers compute a step, as if it were an op.
+    """Stands for `Backend.computed` and `Backend.apply_rule`, by which optimizers compute a step, as if it were an op.
 
     Args:
         columns: the gradients, the parameters, and the tensors in the states of these.
@@ -287,7 +287,7 @@ class Twin:
         """Returns False: watchers are given the results, and may keep the inputs."""
         return False
 
-    def applied(self, rule: Callable[..., Any], *arguments: Any) -> Any:
+    def apply_rule(self, rule: Callable[..., Any], *arguments: Any) -> Any:
         """Returns what the rule of an optimizer computes, as one call unless a watcher wants those of its ops."""
         result = None
         if self.runs_programs and not THREADS.here.telling:

@@ -83,7 +83,7 @@ def test_a_kernel_gives_what_the_ops_give(
     ran = kernels(backend, monkeypatch)
     found = stepped(options, gradients)
     assert ran == ["adam"] * (6 if backend == "torch" else 0)
-    monkeypatch.setattr(updates.Updates, "planned", lambda self, state, hyper: None)
+    monkeypatch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
     for ours, wanted in zip(found, stepped(options, gradients), strict=True):
         if backend == "numpy":
             np.testing.assert_array_equal(ours, wanted)

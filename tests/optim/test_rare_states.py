@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import Parameter, errors, ops, optim
 from emberharmony.core.cells.cell import Cell
-from emberharmony.optim.parts import columned
+from emberharmony.optim.parts import columns_of
 from tests.ops.trees import lists
 
 KINDS = [
@@ -38,9 +38,9 @@ def test_lbfgs_takes_a_parameter_without_elements(backend: str) -> None:
 
 def test_states_that_are_alike_become_columns() -> None:
     one, other = object(), object()
-    assert columned([None, None]) is columned([None, {}]) is None
-    assert columned([{}, {}]) == {}
-    assert columned([{"m": one, "n": 2}, {"m": other, "n": 2}]) == {"m": [one, other], "n": 2}
+    assert columns_of([None, None]) is columns_of([None, {}]) is None
+    assert columns_of([{}, {}]) == {}
+    assert columns_of([{"m": one, "n": 2}, {"m": other, "n": 2}]) == {"m": [one, other], "n": 2}
     for pair in (
         ({}, {"n": 1}),
         ({"n": 1}, {"n": 2}),
@@ -49,7 +49,7 @@ def test_states_that_are_alike_become_columns() -> None:
         ({"n": 1}, {"n": one}),
         ({"n": one}, {"n": 1}),
     ):
-        assert columned(pair) is None, pair
+        assert columns_of(pair) is None, pair
 
 
 def test_names_count_only_if_each_parameter_has_one_of_its_own(backend: str) -> None:

@@ -42,7 +42,7 @@ def test_only_an_optimizer_itself_is_sharded(backend: str) -> None:
         errors.ArgumentTypeError, match="expected an optimizer itself, not Accumulate; wrap the Sharded one"
     ):
         optim.Sharded(optim.Accumulate(optim.SGD(cells, lr=0.5), 2))  # type: ignore[arg-type]
-    plan = optim.Sharded(optim.SGD(cells, lr=0.5)).planned({})
+    plan = optim.Sharded(optim.SGD(cells, lr=0.5)).plan({})
     assert not plan.values
 
 

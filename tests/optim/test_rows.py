@@ -24,7 +24,7 @@ def ruled(kind: str, rows: list[list[Any]], dtype: str) -> tuple[list[Any], list
     optimizer = KINDS[kind](cells_of(dtype))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout, "FEWEST", 10**6)
-        patch.setattr(updates.Updates, "planned", lambda self, state, hyper: None)
+        patch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
         return trained(optimizer, rows), states_of(optimizer)
 
 
@@ -164,7 +164,7 @@ def test_nothing_is_written_over_a_tensor_of_another_shape(backend: str, alone: 
         pytest.skip(f"{backend} cannot write into tensors")
     optimizer = KINDS["SGD"](cells := cells_of())
     trained(optimizer, rows_of()[:2])
-    plan = optimizer._planned(dict(zip(cells, rows_of()[2], strict=True)), False, [])
+    plan = optimizer._plan(dict(zip(cells, rows_of()[2], strict=True)), False, [])
     cells[0].value = ops.ones((2,))  # as another thread may do now
     before = [bits(cell) for cell in cells]
     assert not plan.make()

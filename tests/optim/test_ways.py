@@ -46,7 +46,7 @@ def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
     """Lets steps be computed in a way, whatever the number and the sizes of the parameters."""
     patch.setattr(layout, "FEWEST", 2 if way == "vectors" else 10**6)
     if way == "ops":
-        patch.setattr(updates.Updates, "planned", lambda self, state, hyper: None)
+        patch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
     patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 13)
 
 

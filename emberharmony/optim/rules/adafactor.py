@@ -9,7 +9,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, decayed, moved, wide
+from emberharmony.optim.terms import ascent_or_descent, step_along, wide, with_decoupled_decay
 
 _EPS = Limit(
     "None or a number >= 0, and a number >= 0", lambda e: len(e) == 2 and (e[0] is None or e[0] >= 0) and e[1] >= 0
@@ -38,7 +38,7 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
     size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
     excess = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
-    return moved(decayed(parameter, hyper), direction, ops.divide(size, excess)), new_state
+    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, excess)), new_state
 
 
 def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:

@@ -12,14 +12,22 @@ from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
 from emberharmony.optim.schedules import Rate
-from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay, zeros
+from emberharmony.optim.terms import (
+    ascent_or_descent,
+    average_of_squares,
+    moving_average,
+    step_along,
+    with_decay,
+    with_decoupled_decay,
+    zeros,
+)
 from emberharmony.optim.updates import computed_by, elementwise
 
 
-def _begun(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
+def _with_any_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:
     """Returns the gradient and the parameter after weight decay, which enters either the one or the other."""
     if hyper["decoupled_weight_decay"]:
-        return ascent_or_descent(gradient, hyper), decayed(parameter, hyper)
+        return ascent_or_descent(gradient, hyper), with_decoupled_decay(parameter, hyper)
     return with_decay(gradient, parameter, hyper), parameter
 
 
@@ -28,15 +36,15 @@ def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     """Returns a parameter and its state after one step of Adam or AdamW."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _begun(gradient, parameter, hyper)
-    mean = averaged(state["exp_avg"], gradient, beta1)
-    square = largest = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    mean = moving_average(state["exp_avg"], gradient, beta1)
+    square = largest = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
     if hyper["amsgrad"]:
         largest = new_state["max_exp_avg_sq"] = ops.maximum(state["max_exp_avg_sq"], square)
     root = ops.divide(ops.sqrt(largest), numbers.sqrt(one_minus_power(beta2, step)))
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    return moved(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), new_state
+    return step_along(parameter, ops.divide(mean, ops.add(root, hyper["eps"])), rate), new_state
 
 
 @with_options
@@ -129,10 +137,10 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
     gradient = with_decay(gradient, parameter, hyper)
-    mean = averaged(state["exp_avg"], gradient, beta1)
+    mean = moving_average(state["exp_avg"], gradient, beta1)
     largest = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    after = moved(parameter, ops.divide(mean, largest), rate)
+    after = step_along(parameter, ops.divide(mean, largest), rate)
     return after, {"step": step, "exp_avg": mean, "exp_inf": largest}
 
 
@@ -171,16 +179,16 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     """Returns a parameter and its state after one step of NAdam."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _begun(gradient, parameter, hyper)
-    mean = averaged(state["exp_avg"], gradient, beta1)
-    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    mean = moving_average(state["exp_avg"], gradient, beta1)
+    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     mu, mu_next = (_momentum(beta1, hyper["momentum_decay"], each) for each in (step, numbers.add(step, 1)))
     product = numbers.multiply(state["mu_product"], mu)
     root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
     now = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
     ahead = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
-    after = moved(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], now))
-    after = moved(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], ahead))
+    after = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], now))
+    after = step_along(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], ahead))
     return after, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
 
 
@@ -230,14 +238,14 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     """Returns a parameter and its state after one step of RAdam."""
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    gradient, parameter = _begun(gradient, parameter, hyper)
-    mean = averaged(state["exp_avg"], gradient, beta1)
-    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    gradient, parameter = _with_any_decay(gradient, parameter, hyper)
+    mean = moving_average(state["exp_avg"], gradient, beta1)
+    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     new_state = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
     limit = 2 / (1 - beta2) - 1
     if limit <= 5:  # the length never exceeds its limit
-        return moved(parameter, mean, rate), new_state
+        return step_along(parameter, mean, rate), new_state
     length = _length(beta2, limit, step)
     long = numbers.less(5.0, length)
     least = numbers.maximum(length, 5.0)  # has a root even where it is not used
@@ -245,7 +253,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     rectified = numbers.sqrt(numbers.multiply(share, limit / ((limit - 4) * (limit - 2))))
     rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
     adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
-    return moved(parameter, ops.where(long, adaptive, mean), rate), new_state
+    return step_along(parameter, ops.where(long, adaptive, mean), rate), new_state
 
 
 def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:

@@ -9,7 +9,14 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AnyNumber, LearningRate, Limit, NotNegative, Share, with_options
-from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, with_decay, zeros
+from emberharmony.optim.terms import (
+    ascent_or_descent,
+    average_of_squares,
+    moving_average,
+    step_along,
+    with_decay,
+    zeros,
+)
 from emberharmony.optim.updates import elementwise
 
 _ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
@@ -23,7 +30,7 @@ def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     total = ops.add(state["sum"], ops.square(gradient))
     slower = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
     direction = ops.divide(gradient, ops.add(ops.sqrt(total), hyper["eps"]))
-    after = moved(parameter, direction, numbers.divide(hyper["lr"], slower))
+    after = step_along(parameter, direction, numbers.divide(hyper["lr"], slower))
     return after, {"step": numbers.add(state["step"], 1), "sum": total}
 
 
@@ -64,11 +71,11 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     """Returns a parameter and its state after one step of Adadelta."""
     gradient = with_decay(gradient, parameter, hyper)
     rho, eps = hyper["rho"], hyper["eps"]
-    square = squares_averaged(state["square_avg"], gradient, rho)
+    square = average_of_squares(state["square_avg"], gradient, rho)
     ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(square, eps)))
     change = ops.multiply(ratio, gradient)
-    changes = squares_averaged(state["acc_delta"], change, rho)
-    after = moved(parameter, change, hyper["lr"])
+    changes = average_of_squares(state["acc_delta"], change, rho)
+    after = step_along(parameter, change, hyper["lr"])
     return after, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": changes}
 
 
@@ -107,16 +114,16 @@ def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     """Returns a parameter and its state after one step of RMSprop."""
     gradient = with_decay(gradient, parameter, hyper)
     alpha, momentum = hyper["alpha"], hyper["momentum"]
-    square = variance = squares_averaged(state["square_avg"], gradient, alpha)
+    square = variance = average_of_squares(state["square_avg"], gradient, alpha)
     new_state = {"step": numbers.add(state["step"], 1), "square_avg": square}
     if hyper["centered"]:
-        mean = new_state["grad_avg"] = averaged(state["grad_avg"], gradient, alpha)
+        mean = new_state["grad_avg"] = moving_average(state["grad_avg"], gradient, alpha)
         variance = ops.subtract(square, ops.square(mean))
     direction = ops.divide(gradient, ops.add(ops.sqrt(variance), hyper["eps"]))
     if momentum:
         direction = ops.add(ops.multiply(state["momentum_buffer"], momentum), direction)
         new_state["momentum_buffer"] = direction
-    return moved(parameter, direction, hyper["lr"]), new_state
+    return step_along(parameter, direction, hyper["lr"]), new_state
 
 
 @with_options
@@ -164,7 +171,7 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     grown = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
     size = ops.clip(ops.where(turned, ops.multiply(size, slower), grown), *hyper["step_sizes"])
     gradient = ops.where(turned, ops.zeros_like(gradient), gradient)
-    after = moved(parameter, ops.sign(gradient), size)
+    after = step_along(parameter, ops.sign(gradient), size)
     return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
 
 
@@ -204,7 +211,7 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     gradient = with_decay(gradient, parameter, hyper)
     step, rate = numbers.add(state["step"], 1), state["eta"]
     kept = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
-    after = moved(ops.multiply(parameter, kept), gradient, rate)
+    after = step_along(ops.multiply(parameter, kept), gradient, rate)
     average = ops.add(state["ax"], ops.multiply(ops.subtract(after, state["ax"]), state["mu"]))
     decay = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
     eta = numbers.divide(hyper["lr"], numbers.power(decay, hyper["alpha"]))

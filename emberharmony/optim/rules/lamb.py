@@ -10,7 +10,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, wide, zeros
+from emberharmony.optim.terms import ascent_or_descent, average_of_squares, moving_average, step_along, wide, zeros
 
 
 def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
@@ -18,8 +18,8 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     gradient = ascent_or_descent(gradient, hyper)
     beta1, beta2 = hyper["betas"]
     step = numbers.add(state["step"], 1)
-    mean = averaged(state["exp_avg"], gradient, beta1)
-    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    mean = moving_average(state["exp_avg"], gradient, beta1)
+    square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
     direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), root)
     if hyper["weight_decay"]:
@@ -27,7 +27,7 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     length, own = ops.norm(wide(ops.ravel(direction))), ops.norm(wide(ops.ravel(parameter)))
     trusted = ops.logical_and(ops.greater(own, 0.0), ops.greater(length, 0.0))
     ratio = ops.where(trusted, ops.divide(own, ops.where(trusted, length, ops.ones_like(length))), ops.ones_like(own))
-    after = moved(parameter, direction, ops.multiply(ratio, hyper["lr"]))
+    after = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))
     return after, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 
 

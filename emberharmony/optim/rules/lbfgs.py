@@ -12,7 +12,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, one_of, with_options
 from emberharmony.optim.rules.line_search import Line, Point
-from emberharmony.optim.saved import SavedState, moved
+from emberharmony.optim.saved import SavedState, on_active_backend
 
 _COUNT = Limit("an integer >= 1", lambda value: int(value) == value >= 1)
 _COUNT_OR_NONE = Limit("an integer >= 1, or None", lambda value: value is None or int(value) == value >= 1)
@@ -43,12 +43,12 @@ class SavedHistory(SavedState):
                 history[name] = _NUMBERS[name](x)
                 continue
             shape = () if name in ("ro", "H_diag") else (length,)
-            tensors = [self._tensor(f"{name!r} of {what}", each, shape, cells[0]) for each in _listed(x)]
+            tensors = [self._tensor(f"{name!r} of {what}", each, shape, cells[0]) for each in _as_list(x)]
             history[name] = tensors if name in _LISTS else tensors[0]
         return history
 
     def _tensor(self, what: str, x: Any, shape: tuple[int, ...], like: Parameter) -> Buffer:
-        tensor = moved(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
+        tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
         if tuple(tensor.shape) != shape:
             self.wrong.append(f"{what} has shape {tuple(tensor.shape)}, expected {shape}")
         cast = ops.cast(tensor, ops.dtype(like))
@@ -110,9 +110,9 @@ class LBFGS(ParameterGroups):
             raise ArgumentError(f"{self._head}there can be only one group of parameters, because they share a Hessian")
         super().add_param_group(group)
 
-    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+    def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of the group if they are allowed."""
-        allowed = super().checked(options)
+        allowed = super().allowed_options(options)
         if allowed["max_eval"] is None:
             allowed["max_eval"] = max(1, int(allowed["max_iter"]) * 5 // 4)
         return allowed
@@ -164,12 +164,12 @@ class _Call:
         held = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
         self._state: State = {name: _read(x) for name, x in held.items()}
         self._evaluations = 0
-        self._at = _joined([cell.value for cell in self._cells])
+        self._at = _vector([cell.value for cell in self._cells])
 
     def run(self) -> Tensor:
         """Makes the iterations, and returns the first loss."""
         options, state = self._options, self._state
-        first, gradient = self._evaluated()
+        first, gradient = self._evaluate()
         loss = float(first)
         if _largest(gradient) <= options["tolerance_grad"]:
             return cast("Tensor", first)
@@ -183,7 +183,7 @@ class _Call:
             if slope > -options["tolerance_change"]:
                 break
             before = loss
-            now = self._moved(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
+            now = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
             state["t"], loss, gradient = now.length, now.loss, now.gradient
             if self._evaluations >= options["max_eval"] or _largest(gradient) <= options["tolerance_grad"]:
                 break
@@ -198,11 +198,11 @@ class _Call:
         steps = self._assigning(self._at)
         if clear:
             steps += [cell.without_grad() for cell in self._cells]
-        entry = {name: _kept(x) for name, x in self._state.items()}
+        entry = {name: _saveable(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
         return [*steps, assigned(self._optimizer, "_count", self._optimizer.count + 1)]
 
-    def _evaluated(self) -> tuple[Any, Any]:
+    def _evaluate(self) -> tuple[Any, Any]:
         """Returns the loss and the gradient where the parameters are."""
         for cell in self._cells:
             cell.grad = None
@@ -218,7 +218,7 @@ class _Call:
                 gradient = ops.zeros_like(value)
             require_gradient("LBFGS(): ", gradient, value, cell)
             gradients.append(gradient)
-        return loss, _joined(gradients)
+        return loss, _vector(gradients)
 
     def _direction(self, gradient: Any) -> Any:
         """Returns the direction of an iteration after the last change of the gradient was added to the history."""
@@ -245,19 +245,19 @@ class _Call:
             direction = ops.add(direction, ops.multiply(step, rest))
         return direction
 
-    def _moved(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
+    def _search(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
         """Moves the parameters along a direction, and returns where they are."""
         begin = self._at
         if self._options["line_search_fn"] is None:
             self._move(begin, direction, length)
             if last:  # in another call the loss may be another one
                 return start._replace(length=length)
-            loss, gradient = self._evaluated()
+            loss, gradient = self._evaluate()
             return Point(length, float(loss), gradient, start.slope)
 
         def evaluate(length: float) -> tuple[float, Any, float]:
             self._move(begin, direction, length)
-            loss, gradient = self._evaluated()
+            loss, gradient = self._evaluate()
             return float(loss), gradient, _number(ops.vdot(gradient, direction))
 
         limit = self._options["max_eval"] - self._evaluations
@@ -279,7 +279,7 @@ class _Call:
         return [cell.replacing(part) for cell, part in zip(self._cells, made, strict=True)]
 
 
-def _joined(tensors: list[Any]) -> Any:
+def _vector(tensors: list[Any]) -> Any:
     """Returns tensors as one vector; their dtypes may differ."""
     return ops.concatenate([ops.ravel(tensor) for tensor in tensors])
 
@@ -292,7 +292,7 @@ def _largest(vector: Any) -> float:
     return _number(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
 
 
-def _listed(x: Any) -> list[Any]:
+def _as_list(x: Any) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
@@ -302,7 +302,7 @@ def _read(x: Any) -> Any:
     return x.value if isinstance(x, Buffer) else x
 
 
-def _kept(x: Any) -> Any:
+def _saveable(x: Any) -> Any:
     if isinstance(x, list):
-        return [_kept(each) for each in x]
+        return [_saveable(each) for each in x]
     return Buffer(x) if hasattr(x, "shape") else x

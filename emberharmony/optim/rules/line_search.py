@@ -49,7 +49,7 @@ class Line:
         the cubic interpolation of minFunc.
         """
         low, high = self._bracket(length)
-        return low if high is None else self._zoomed(low, high)
+        return low if high is None else self._zoom(low, high)
 
     def _at(self, length: float) -> Point:
         self.evaluations += 1
@@ -77,16 +77,16 @@ class Line:
             if now.slope >= 0:
                 return before, now
             least, most = now.length + 0.01 * (now.length - before.length), now.length * 10
-            before, now = now, self._at(_interpolated(before, now, least, most))
+            before, now = now, self._at(_cubic_minimum(before, now, least, most))
         return self.start, now
 
-    def _zoomed(self, first: Point, second: Point) -> Point:
+    def _zoom(self, first: Point, second: Point) -> Point:
         """Returns the best point between two after the interval between them has been narrowed."""
         ends, stuck = [first, second], False
         low = 0 if first.loss <= second.loss else 1
         while self._left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least, most = sorted(end.length for end in ends)
-            length, margin = _interpolated(ends[0], ends[1], least, most), 0.1 * (most - least)
+            length, margin = _cubic_minimum(ends[0], ends[1], least, most), 0.1 * (most - least)
             near = min(most - length, length - least) < margin
             if near and (stuck or length >= most or length <= least):
                 length, near = (most - margin if most - length < length - least else least + margin), False
@@ -105,7 +105,7 @@ class Line:
         return ends[low]
 
 
-def _interpolated(x: Point, y: Point, least: float, most: float) -> float:
+def _cubic_minimum(x: Point, y: Point, least: float, most: float) -> float:
     """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
     first, second = (x, y) if x.length <= y.length else (y, x)
     mean = x.slope + y.slope - 3 * _ratio(x.loss - y.loss, x.length - y.length)

@@ -8,7 +8,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved
+from emberharmony.optim.terms import ascent_or_descent, moving_average, step_along, with_decoupled_decay
 from emberharmony.optim.updates import elementwise
 
 
@@ -17,9 +17,9 @@ def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     """Returns a parameter and its state after one step of Lion."""
     gradient = ascent_or_descent(gradient, hyper)
     beta1, beta2 = hyper["betas"]
-    direction = ops.sign(averaged(state["exp_avg"], gradient, beta1))
-    after = moved(decayed(parameter, hyper), direction, hyper["lr"])
-    return after, {"exp_avg": averaged(state["exp_avg"], gradient, beta2)}
+    direction = ops.sign(moving_average(state["exp_avg"], gradient, beta1))
+    after = step_along(with_decoupled_decay(parameter, hyper), direction, hyper["lr"])
+    return after, {"exp_avg": moving_average(state["exp_avg"], gradient, beta2)}
 
 
 @with_options

@@ -11,7 +11,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, one_of, with_options
-from emberharmony.optim.terms import averaged, decayed, moved, wide
+from emberharmony.optim.terms import moving_average, step_along, wide, with_decoupled_decay
 
 _COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
 _STEPS = Limit("an integer in [0, 100)", lambda value: int(value) == value and 0 <= value < 100)
@@ -22,19 +22,19 @@ def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     if len(parameter.shape) != 2:
         raise ShapeError(f"Muon(): a parameter has shape {tuple(parameter.shape)}, expected 2 axes; use AdamW for it")
     momentum = hyper["momentum"]
-    buffer = averaged(state["momentum_buffer"], gradient, momentum)
-    direction = averaged(buffer, gradient, momentum) if hyper["nesterov"] else buffer
-    direction = orthogonalized(direction, hyper["ns_coefficients"], hyper["ns_steps"], hyper["eps"])
+    buffer = moving_average(state["momentum_buffer"], gradient, momentum)
+    direction = moving_average(buffer, gradient, momentum) if hyper["nesterov"] else buffer
+    direction = orthogonalize(direction, hyper["ns_coefficients"], hyper["ns_steps"], hyper["eps"])
     rows, columns = parameter.shape
     if hyper["adjust_lr_fn"] == "match_rms_adamw":
         factor = 0.2 * math.sqrt(max(rows, columns))
     else:
         factor = math.sqrt(max(1.0, rows / max(columns, 1)))
-    after = moved(decayed(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
+    after = step_along(with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
     return after, {"momentum_buffer": buffer}
 
 
-def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """Returns a matrix with the singular vectors of `matrix` and singular values near 1, by Newton-Schulz iterations.
 
     Each iteration applies the polynomial `a x + b x**3 + c x**5` to the singular values.
@@ -71,7 +71,7 @@ class Muon(Optimizer):
         weight_decay: the factor of the decoupled decay.
         momentum: the decay of the average of the gradients.
         nesterov: whether the step looks ahead by the momentum.
-        ns_coefficients: the polynomial of an iteration, see `orthogonalized`.
+        ns_coefficients: the polynomial of an iteration, see `orthogonalize`.
         eps: the least norm by which a matrix is divided.
         ns_steps: the number of iterations.
         adjust_lr_fn: how the rate depends on the shape: "original", by the root of rows per column if that is above 1,

@@ -11,7 +11,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AnyNumber, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import moved, scaled, with_decay
+from emberharmony.optim.terms import step_along, times, with_decay
 from emberharmony.optim.updates import computed_by
 
 
@@ -21,14 +21,14 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     gradient = with_decay(gradient, parameter, hyper)
     momentum = hyper["momentum"]
     if not momentum:
-        return moved(parameter, gradient, hyper["lr"]), {}
+        return step_along(parameter, gradient, hyper["lr"]), {}
     step, added = state["step"], gradient
     if hyper["dampening"]:  # but not of the first gradient: the buffer begins as it
         share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
-        added = scaled(gradient, share)
+        added = times(gradient, share)
     buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), added)
     direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
-    return moved(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
+    return step_along(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
 
 
 @with_options
@@ -75,9 +75,9 @@ class SGD(Optimizer):
         """Returns the state of a parameter before its first step."""
         return {"step": 0, "momentum_buffer": ops.zeros_like(parameter)} if hyper["momentum"] else {}
 
-    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+    def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Returns the options of a group if they are allowed, alone and together."""
-        allowed = super().checked(options)
+        allowed = super().allowed_options(options)
         if allowed["nesterov"] and (not allowed["momentum"] or allowed["dampening"]):
             raise ArgumentError(
                 f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got momentum={allowed['momentum']} and "

@@ -11,7 +11,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.plan import Plan
 from emberharmony.optim.terms import wide
-from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 
 class Accumulate(Wrapper):
@@ -52,7 +52,7 @@ class Accumulate(Wrapper):
         self.n, self.passes = n, 0
         self.sums: dict[Parameter, Buffer] = {}
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         self.check(gradients)
         sums = {cell: buffer.value for cell, buffer in self.sums.items()}
@@ -60,7 +60,7 @@ class Accumulate(Wrapper):
             sums[cell] = ops.add(sums[cell], wide(gradient)) if cell in sums else wide(gradient)
         if self.passes + 1 == self.n:
             means = {cell: _mean(x, self.n, cell.value) for cell, x in sums.items()}
-            plan = self.optimizer.planned(means, clear=clear)
+            plan = self.optimizer.plan(means, clear=clear)
             plan.steps += [(self.sums.clear,), assigned(self, "passes", 0)]
             return plan
         steps: list[Step] = [assigned(self, "passes", self.passes + 1)]
@@ -73,11 +73,11 @@ class Accumulate(Wrapper):
             steps += [cell.without_grad() for cell in self.parameters()]
         return Plan({}, list(sums.values()), steps)
 
-    def begun(self, leaves: list[Tensor]) -> State:
+    def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {"passes": ops.convert_to_tensor(0, "int32"), "sums": [ops.zeros_like(wide(leaf)) for leaf in leaves]}
 
-    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         gradients, structure = ops.tree_flatten(grads)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
@@ -93,7 +93,7 @@ class Accumulate(Wrapper):
             "sums": [ops.where(full, ops.zeros_like(x), x) for x in sums],
         }
         kept = ops.tree_map(ops.convert_to_tensor, params)
-        return chosen(full, after, kept), chosen(full, inner, state["optimizer"]), own
+        return choose(full, after, kept), choose(full, inner, state["optimizer"]), own
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""

@@ -8,7 +8,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim.saved import moved
+from emberharmony.optim.saved import on_active_backend
 
 if TYPE_CHECKING:
     from emberharmony.transforms import derivatives
@@ -48,7 +48,7 @@ class Average:
     def update(self) -> None:
         """Takes the current values of the parameters into the averages; the first values become the averages."""
         weight = self.weight() if self.count else 1.0
-        made = [_mixed(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
+        made = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
         ops.eval(made)
         steps = [average.replacing(value) for average, value in zip(self.averages, made, strict=True)]
         commit(steps, [(setattr, self, "count", self.count + 1)])
@@ -75,7 +75,7 @@ class Average:
         head = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
-        averages = [moved(value) for value in state_dict["averages"]]
+        averages = [on_active_backend(value) for value in state_dict["averages"]]
         given, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
         if given != expected:
             raise ArgumentError(f"{head}the averages have the shapes {given}, expected {expected}")
@@ -150,5 +150,5 @@ class SWA(Average):
         return 1 / (self.count + 1)
 
 
-def _mixed(average: Tensor, value: Tensor, weight: float) -> Tensor:
+def _mix(average: Tensor, value: Tensor, weight: float) -> Tensor:
     return value if weight == 1 else ops.add(average, ops.multiply(ops.subtract(value, average), weight))

@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.plan import Plan
-from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 
 class Lookahead(Wrapper):
@@ -53,9 +53,9 @@ class Lookahead(Wrapper):
         self.k, self.alpha = k, alpha
         self.slow: dict[Parameter, Buffer] = {}
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
-        plan = self.optimizer.planned(gradients, clear=clear)
+        plan = self.optimizer.plan(gradients, clear=clear)
         begun = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
         plan.steps.append((self.slow.update, begun))
         if plan.counted and (self.count + 1) % self.k == 0:
@@ -66,19 +66,19 @@ class Lookahead(Wrapper):
                 plan.steps += [buffer.replacing(ahead), cell.replacing(ahead)]
         return plan
 
-    def begun(self, leaves: list[Tensor]) -> State:
+    def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {"slow": leaves}
 
-    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
         fast, structure = ops.tree_flatten(after)
         count = inner["count"]
         turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
         moved = [self._ahead(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
-        slow = chosen(turn, moved, state["slow"])
-        return ops.tree_unflatten(structure, chosen(turn, moved, fast)), inner, {"slow": slow}
+        slow = choose(turn, moved, state["slow"])
+        return ops.tree_unflatten(structure, choose(turn, moved, fast)), inner, {"slow": slow}
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""

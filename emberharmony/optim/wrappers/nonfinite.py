@@ -12,7 +12,7 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.plan import Plan
 from emberharmony.optim.terms import all_finite
-from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 _STATE = ("skipped", "in_a_row")
 
@@ -50,7 +50,7 @@ class SkipNonfinite(Wrapper):
         self.limit = limit
         self.skipped = self.in_a_row = 0
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
 
         Raises:
@@ -58,7 +58,7 @@ class SkipNonfinite(Wrapper):
         """
         self.check(gradients)
         if bool(ops.to_numpy(all_finite(list(gradients.values())))):
-            plan = self.optimizer.planned(gradients, clear=clear)
+            plan = self.optimizer.plan(gradients, clear=clear)
             plan.steps.append(assigned(self, "in_a_row", 0))
             return plan
         if self.limit is not None and self.in_a_row >= self.limit:
@@ -72,11 +72,11 @@ class SkipNonfinite(Wrapper):
             steps += [cell.without_grad() for cell in self.parameters()]
         return Plan({}, [], steps)
 
-    def begun(self, leaves: list[Tensor]) -> State:
+    def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         return {name: ops.convert_to_tensor(0, "int32") for name in _STATE}
 
-    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
@@ -86,7 +86,7 @@ class SkipNonfinite(Wrapper):
             "in_a_row": ops.where(finite, ops.zeros_like(row), row),
         }
         kept = ops.tree_map(ops.convert_to_tensor, params)
-        return chosen(finite, after, kept), chosen(finite, inner, state["optimizer"]), own
+        return choose(finite, after, kept), choose(finite, inner, state["optimizer"]), own
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns how many steps have been left out."""

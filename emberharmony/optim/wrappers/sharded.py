@@ -60,7 +60,7 @@ class Sharded(Wrapper):
             owner_of[cells[i]] = owner
         return {cell: owner_of[cell] for cell in cells}
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
 
         Raises:
@@ -68,7 +68,7 @@ class Sharded(Wrapper):
         """
         owners, here = self.owners(), rank()
         own = {cell: x for cell, x in gradients.items() if owners[cell] == here}
-        plan = self.optimizer.planned(own, clear=clear)
+        plan = self.optimizer.plan(own, clear=clear)
         for owner in range(size()):
             cells = [cell for cell in gradients if owners[cell] == owner]
             if not cells:
@@ -80,11 +80,11 @@ class Sharded(Wrapper):
                 plan.steps += [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
         return plan
 
-    def begun(self, leaves: list[Any]) -> State:
+    def first_entries(self, leaves: list[Any]) -> State:
         """Returns the entries of the wrapper in the state of the pure form: none."""
         return {}
 
-    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns what the optimizer itself returns."""
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
         return after, inner, {}

@@ -11,14 +11,14 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State, require_gradient
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.plan import Plan
-from emberharmony.optim.saved import moved
+from emberharmony.optim.saved import on_active_backend
 
 
 class Wrapper:
     """The base of objects that stand in the place of an optimizer and change its steps.
 
-    A subclass defines `planned` for the object form, and `begun` and `updated` for the pure form. Its own state is in
-    `own_state` and `loading_own`.
+    A subclass defines `plan` for the object form, and `first_entries` and `step_parts` for the pure form. Its own state
+    is in `own_state` and `loading_own`.
 
     Args:
         optimizer: an optimizer with a rule, or another wrapper of one.
@@ -74,13 +74,13 @@ class Wrapper:
 
     def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes what `step` makes."""
-        self.planned(gradients, clear=clear).make()
+        self.plan(gradients, clear=clear).make()
 
     def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
         """Returns the gradients that the next step takes, by parameter; see `Optimizer.gradients`."""
         return self.optimizer.gradients(grads)
 
-    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
         """Returns the step with these gradients, computed but not yet made; subclasses define it."""
         raise NotImplementedError
 
@@ -96,18 +96,18 @@ class Wrapper:
         """
         inner = self.optimizer.init(params)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
-        return {"count": inner["count"], "optimizer": inner, **self.begun(leaves)}
+        return {"count": inner["count"], "optimizer": inner, **self.first_entries(leaves)}
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
-        after, inner, own = self.updated(grads, state, params)
+        after, inner, own = self.step_parts(grads, state, params)
         return after, {"count": inner["count"], "optimizer": inner, **own}
 
-    def begun(self, leaves: list[Tensor]) -> State:
+    def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
         raise NotImplementedError
 
-    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+    def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         raise NotImplementedError
 
@@ -165,7 +165,7 @@ class Wrapper:
                     f"{expected}"
                 )
             by_parameter[cells[i]] = Buffer(
-                ops.convert_to_tensor(moved(x), device=ops.get_device(cells[i].value), copy=True)
+                ops.convert_to_tensor(on_active_backend(x), device=ops.get_device(cells[i].value), copy=True)
             )
         return by_parameter
 
@@ -179,6 +179,6 @@ class Wrapper:
         return self.optimizer.parameters()
 
 
-def chosen(condition: Tensor, x: Any, y: Any) -> Any:
+def choose(condition: Tensor, x: Any, y: Any) -> Any:
     """Returns the tree `x` where a condition without axes is true, else the tree `y`."""
     return ops.tree_map(lambda a, b: ops.where(condition, a, b), x, y)

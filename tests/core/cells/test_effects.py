@@ -222,11 +222,11 @@ class Failing(optim.SGD):
 
     calls, fails = 0, False
 
-    def planned(self, gradients: Any, *, clear: bool = True) -> Any:
+    def plan(self, gradients: Any, *, clear: bool = True) -> Any:
         self.calls += 1
         if self.fails:
             raise ValueError("on purpose")
-        return super().planned(gradients, clear=clear)
+        return super().plan(gradients, clear=clear)
 
 
 def test_an_error_in_a_step_reaches_the_caller_once(quick: str) -> None:

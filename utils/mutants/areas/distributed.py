@@ -306,7 +306,7 @@ MUTANTS = [
     Mutant(
         name="sharded-owner",
         module="emberharmony/optim/wrappers/sharded.py",
-        function="Sharded.planned",
+        function="Sharded.plan",
         original="owner != here",
         replacement="False",
         tests=("tests/distributed/test_training.py --ember-backend numpy",),

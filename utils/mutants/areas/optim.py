@@ -33,8 +33,8 @@ MUTANTS = [
     Mutant(
         name="adamw-without-decay",
         module="emberharmony/optim/rules/adam.py",
-        function="_begun",
-        original="decayed(parameter, hyper)",
+        function="_with_any_decay",
+        original="with_decoupled_decay(parameter, hyper)",
         replacement="parameter",
         tests=("tests/optim/test_adam.py",),
         why="AdamW does not decay",
@@ -133,8 +133,8 @@ MUTANTS = [
         name="lion-momentum",
         module="emberharmony/optim/rules/lion.py",
         function="lion",
-        original='averaged(state["exp_avg"], gradient, beta2)',
-        replacement='averaged(state["exp_avg"], gradient, beta1)',
+        original='moving_average(state["exp_avg"], gradient, beta2)',
+        replacement='moving_average(state["exp_avg"], gradient, beta1)',
         tests=("tests/optim/test_lion.py",),
         why="the second decay of Lion is ignored",
     ),
@@ -304,7 +304,7 @@ MUTANTS = [
     Mutant(
         name="plateau-threshold-of-max",
         module="emberharmony/optim/plateau.py",
-        function="ReduceOnPlateau._improved",
+        function="ReduceOnPlateau._is_better",
         original="1.0 - sign * self._threshold",
         replacement="1.0 - self._threshold",
         tests=("tests/optim/test_plateau.py",),
@@ -331,7 +331,7 @@ MUTANTS = [
     Mutant(
         name="lookahead-turn",
         module="emberharmony/optim/wrappers/lookahead.py",
-        function="Lookahead.planned",
+        function="Lookahead.plan",
         original="(self.count + 1) % self.k == 0",
         replacement="self.count % self.k == 0",
         tests=("tests/optim/test_wrappers.py",),
@@ -340,7 +340,7 @@ MUTANTS = [
     Mutant(
         name="skip-limit",
         module="emberharmony/optim/wrappers/nonfinite.py",
-        function="SkipNonfinite.planned",
+        function="SkipNonfinite.plan",
         original="self.in_a_row >= self.limit",
         replacement="self.skipped >= self.limit",
         tests=("tests/optim/test_wrappers.py",),

@@ -40,7 +40,7 @@ MUTANTS = [
         module="emberharmony/optim/parts.py",
         function="Part.is_as_before",
         original="are_same(current, known)",
-        replacement="len(found) == len(known)",
+        replacement="len(current) == len(known)",
         tests=(f"{ROWS} -k somebody_changed {NUMPY}", f"{ROWS} {NUMPY}"),
         why="parameters with different counts of steps are computed with the first one's",
     ),
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         name="states-of-several-dtypes",
         module="emberharmony/optim/layout.py",
-        function="arranged",
+        function="new_layout",
         original="(name, x if numbers.is_python(x) else x.dtype)",
         replacement="(name, x if numbers.is_python(x) else None)",
         tests=(f"{WAYS} -k somebody {NUMPY}",),
