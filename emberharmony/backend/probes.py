@@ -10,7 +10,7 @@ from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import numbers
-    from emberharmony.transforms.logs.statistics import Statistics
+    from emberharmony.transforms.logs.statistics import ValueStatistics
 else:
     numbers = Deferred("emberharmony.backend.shared.numbers")
 
@@ -49,7 +49,7 @@ class Probes:
             np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor)
         )
 
-    def statistics(self, tensor: Any) -> "Statistics":
+    def statistics(self, tensor: Any) -> "ValueStatistics":
         """Returns the mean, the standard deviation and other numbers about the finite elements of a tensor."""
         return numbers.statistics_of(self.on_the_host(tensor))
 

@@ -186,7 +186,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         >>> ops.vmap(ops.dot, in_axes=(0, None))([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
         [3.0, 7.0]
     """
-    return batching.mapped("vmap", fn, in_axes, out_axes)
+    return batching.map_over("vmap", fn, in_axes, out_axes)
 
 
 @op
@@ -197,7 +197,7 @@ def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
         >>> ops.vectorized_map(ops.sum, [[1, 2], [3, 4]]).tolist()
         [3, 7]
     """
-    return batching.mapped("vectorized_map", function, 0, 0)(elements)
+    return batching.map_over("vectorized_map", function, 0, 0)(elements)
 
 
 @op
@@ -219,7 +219,7 @@ def vectorize(
         >>> ops.vectorize(lambda a, b: ops.add(a, b))([[1.0], [2.0]], [10.0, 20.0]).tolist()
         [[11.0, 21.0], [12.0, 22.0]]
     """
-    return batching.vectorized("vectorize", pyfunc, () if excluded is None else excluded, signature)
+    return batching.vectorize("vectorize", pyfunc, () if excluded is None else excluded, signature)
 
 
 @op
@@ -262,7 +262,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Source: the calling convention of Keras and TensorFlow.
     """
-    return derivatives.customized("custom_gradient", f)
+    return derivatives.with_custom_gradient("custom_gradient", f)
 
 
 @op
@@ -293,7 +293,7 @@ def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None
         >>> sine([0.0, 0.0]).tolist(), ops.grad(sine)(0.0).tolist()
         ([0.0, 0.0], 1.0)
     """
-    return derivatives.hosted("host_call", fn, args, vjp)
+    return derivatives.call_on_host("host_call", fn, args, vjp)
 
 
 @op
@@ -341,7 +341,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         >>> ops.grad(ops.checkpoint(ops.square))(3.0).tolist()
         6.0
     """
-    return derivatives.checkpointed("checkpoint", fn)
+    return derivatives.checkpoint("checkpoint", fn)
 
 
 @op
@@ -358,7 +358,7 @@ def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
         >>> callable(step)
         True
     """
-    return compilation.compiled("compile", fn)
+    return compilation.compile_where_called("compile", fn)
 
 
 @op
@@ -383,7 +383,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
         >>> ops.backward(lambda: ops.multiply(scale.value, 2.0), {"scale": scale}).tolist(), scale.grad.tolist()
         (6.0, 2.0)
     """
-    return derivatives.accumulated("backward", loss_fn, params)
+    return derivatives.accumulate("backward", loss_fn, params)
 
 
 @op

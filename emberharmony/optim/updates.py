@@ -103,7 +103,7 @@ class Updates:
         given = [*map(state.__getitem__, names), rate]
         if known is None or not known.fits(hyper, given):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
-            recording = recorder.recorded(self.rule, state, hyper)
+            recording = recorder.record_rule(self.rule, state, hyper)
             tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
             known = self._known[key] = _Known(chosen, len(hyper), chosen(hyper), names, given, recording, tensors)
         recording = known.recording

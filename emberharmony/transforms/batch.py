@@ -21,7 +21,7 @@ from emberharmony.core.errors import EmberError, TracedTensorError, says
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.transforms.rules import BATCHING, BATCHING_ALONG
-from emberharmony.transforms.tape import Tape, call, is_plain, prepared, run_body, traced_in
+from emberharmony.transforms.tape import Tape, call, is_plain, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 
@@ -89,7 +89,7 @@ class Mapped:
         return next(i for i, parameter in enumerate(self.spec.parameters) if parameter.name == name)
 
 
-def aligned(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
+def align(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
     """Returns arguments that broadcast as those of one slice do: rows get axes of length 1 behind the mapped axis."""
     rank = max(len(x.shape) for x in arguments if hasattr(x, "shape"))
     return [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arguments]
@@ -103,7 +103,7 @@ def with_rank(m: Mapped, x: Rows, rank: int) -> Any:
 
 def elementwise(m: Mapped, *arguments: Any) -> Any:
     """Returns the result of an op that computes each element from those that broadcasting places together."""
-    return m(*aligned(m, arguments))
+    return m(*align(m, arguments))
 
 
 class Batch(Tape):
@@ -147,13 +147,13 @@ class Batch(Tape):
         if spec.facts.elementwise:
             values = self._level(arguments)
             if values is not None:
-                return self._boxed(getattr(backend.bound, op)(*values))
+                return self._box(getattr(backend.bound, op)(*values))
         elif op == "matmul":
             a, b = arguments
             if a.__class__ is TracedTensor and a.tape is self and b.__class__ is self.tensor_type:
                 rows = a.value
                 if len(rows.shape) == 1 and len(b.shape) == 2:  # all slices are the rows of one matrix
-                    return self._boxed(backend.bound.matmul(rows.whole, b))
+                    return self._box(backend.bound.matmul(rows.whole, b))
         given: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:
@@ -164,7 +164,7 @@ class Batch(Tape):
             elif argument.__class__ is not self.tensor_type and not is_plain(op, len(given), argument):
                 return self._found(backend, op, None, arguments)
             given.append(argument)
-        return self._mapped(op, arguments, given)
+        return self._map(op, arguments, given)
 
     def _level(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
@@ -190,30 +190,30 @@ class Batch(Tape):
     def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
         if op != "custom_vjp":
-            arguments = prepared(backend, OPS[op], arguments)
+            arguments = prepare(backend, OPS[op], arguments)
         latest = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
         if latest is not self:
             return latest.run(backend, op, arguments)
-        given = [self._opened(argument) for argument in arguments]
+        given = [self._rows_in(argument) for argument in arguments]
         if not any(map(has_rows, given)):
             raise UnbatchableError(f"{op}() has a mapped tensor where it cannot be followed")
-        return self._mapped(op, arguments, given)
+        return self._map(op, arguments, given)
 
-    def _opened(self, argument: Any) -> Any:
+    def _rows_in(self, argument: Any) -> Any:
         """Returns an argument with the rows of the tensors of this batch in it."""
         kind = argument.__class__
         if kind is TracedTensor and argument.tape is self:
             return argument.value
         if kind is list or kind is tuple:
-            return kind(map(self._opened, argument))
+            return kind(map(self._rows_in, argument))
         return argument
 
-    def _mapped(self, op: str, arguments: Sequence[Any], given: Sequence[Any]) -> Any:
+    def _map(self, op: str, arguments: Sequence[Any], given: Sequence[Any]) -> Any:
         """Returns the result of an op on rows, as rows."""
         if op in ABOUT:
             return ABOUT[op](self.backend.bound, *given)
         if op == "custom_vjp":
-            return self._customized(*given)
+            return self._call_custom(*given)
         mapped = Mapped(self.backend.bound, self.size, op)
         spec = mapped.spec
         rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
@@ -230,13 +230,13 @@ class Batch(Tape):
             raise
         except Exception as error:
             raise UnbatchableError(f"{op}() refuses an argument") from error
-        return self._by_slices(mapped, given) if result is NotImplemented else self._boxed(result)
+        return self._by_slices(mapped, given) if result is NotImplemented else self._box(result)
 
-    def _boxed(self, result: Any) -> Any:
+    def _box(self, result: Any) -> Any:
         if result.__class__ is self.tensor_type:
             return TracedTensor(Rows(result), self, None, None)
         if isinstance(result, (tuple, list)):
-            items = map(self._boxed, result)
+            items = map(self._box, result)
             kind = type(result)
             return list(items) if kind is list else tuple(items) if kind is tuple else kind(*items)
         return self.rows(result)
@@ -245,33 +245,33 @@ class Batch(Tape):
         """Returns the result of an op that has to run once for each slice."""
         bound = self.backend.bound
 
-        def sliced(argument: Any, i: int) -> Any:
+        def slice_of(argument: Any, i: int) -> Any:
             kind = argument.__class__
             if kind is Rows:
                 return bound.take(argument.whole, i, axis=0)
-            return kind(sliced(x, i) for x in argument) if kind is list or kind is tuple else argument
+            return kind(slice_of(x, i) for x in argument) if kind is list or kind is tuple else argument
 
-        return self._boxed(
-            self._stacked(mapped.spec.name, [mapped(*(sliced(x, i) for x in given)) for i in range(self.size)])
+        return self._box(
+            self._stack(mapped.spec.name, [mapped(*(slice_of(x, i) for x in given)) for i in range(self.size)])
         )
 
-    def _stacked(self, op: str, results: Sequence[Any]) -> Any:
+    def _stack(self, op: str, results: Sequence[Any]) -> Any:
         first = results[0]
         if isinstance(first, (tuple, list)):
-            items = [self._stacked(op, column) for column in zip(*results, strict=True)]
+            items = [self._stack(op, column) for column in zip(*results, strict=True)]
             kind = type(first)
             return items if kind is list else tuple(items) if kind is tuple else kind(*items)
         if not self.backend.is_tensor(first):
             raise UnbatchableError(f"{op}() returns a value of one slice")
         return self.backend.bound.stack(list(results))
 
-    def _customized(self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]) -> Any:
+    def _call_custom(self, forward: Callable[..., Any], backward: Callable[..., Any], primals: list[Any]) -> Any:
         """Returns the outputs of a function with a derivative of its own, which is mapped too."""
         batched = [x.__class__ is Rows for x in primals]
 
         def inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner = Batch(self.backend, self.size)
-            outputs = [inner.whole(x) for x in function(*(inner.boxed(column) for column in columns))]
+            outputs = [inner.whole(x) for x in function(*(inner.box(column) for column in columns))]
             if any(x.tape is self for x in traced_in(outputs)):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
             return outputs
@@ -288,7 +288,7 @@ class Batch(Tape):
         values = [x.whole if mapped else x for x, mapped in zip(primals, batched, strict=True)]
         return [self.rows(x) for x in self.backend.bound.custom_vjp(first, again, values)]
 
-    def boxed(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
+    def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
         """Returns tensors, those that are mapped as rows."""
         return [self.rows(x) if mapped else x for x, mapped in column]
 
@@ -306,11 +306,11 @@ def has_rows(argument: Any) -> bool:
     return kind is Rows or ((kind is list or kind is tuple) and any(map(has_rows, argument)))
 
 
-def _refused(bound: Any, *arguments: Any) -> Any:
+def _refuse(bound: Any, *arguments: Any) -> Any:
     raise UnbatchableError("the op takes the value of one slice out of the function")
 
 
-def _filled(bound: Any, make: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
+def _fill(bound: Any, make: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
     return make(x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device)
 
 
@@ -322,15 +322,15 @@ ABOUT: dict[str, Callable[..., Any]] = {
     "result_type": lambda bound, *xs: bound.result_type(*(x.whole if x.__class__ is Rows else x for x in xs)),
     "get_device": lambda bound, x: bound.get_device(x.whole),
     "eval": lambda bound, *xs: None,
-    "ones_like": lambda bound, x, dtype, device: _filled(bound, bound.ones, x, dtype, device),
-    "zeros_like": lambda bound, x, dtype, device: _filled(bound, bound.zeros, x, dtype, device),
-    "to_numpy": _refused,
-    "from_dlpack": _refused,
+    "ones_like": lambda bound, x, dtype, device: _fill(bound, bound.ones, x, dtype, device),
+    "zeros_like": lambda bound, x, dtype, device: _fill(bound, bound.zeros, x, dtype, device),
+    "to_numpy": _refuse,
+    "from_dlpack": _refuse,
 }
 """Ops that return no tensor, or one that is the same in all slices, so that it need not be mapped."""
 
 
-def batched(
+def map_at_once(
     backend: Any, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool
 ) -> list[Any]:
     """Returns the same as `Backend.batched`, by one run of `fn` if that is possible, else by one run for each slice."""

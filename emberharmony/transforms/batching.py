@@ -9,7 +9,7 @@ from typing import Any
 from emberharmony.core.axes import broadcast, normalized
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, ResultTree, flatten, refilled, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, flatten, refill, require_callable
 
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"
 _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
@@ -17,7 +17,7 @@ _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
 _FIXED = (int, type(None))
 
 
-def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
+def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     """Returns a function that maps `fn` over axes of its arguments' leaves and stacks the results along `out_axes`."""
     require_callable(op, fn)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
@@ -27,7 +27,7 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     last: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
-    def batched(*args: Any, **kwargs: Any) -> Any:
+    def over_axes(*args: Any, **kwargs: Any) -> Any:
         nonlocal last
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
@@ -53,7 +53,7 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         def one(*slices: Any) -> list[Any]:
             filled = list(leaves)
             for i, value in zip(places, slices, strict=True):
-                filled[i] = refilled(filled[i], value)
+                filled[i] = refill(filled[i], value)
             return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
         stacked = result_tree.backend.batched(one, tensors, along)
@@ -61,10 +61,10 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             return result_tree.result(stacked)
         axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
         return result_tree.result(
-            [_placed(result_tree, value, axis) for value, axis in zip(stacked, axes, strict=True)]
+            [_move_axis(result_tree, value, axis) for value, axis in zip(stacked, axes, strict=True)]
         )
 
-    return batched
+    return over_axes
 
 
 def _are_tensors(args: Sequence[Any], in_axes: Sequence[Any], kind: type) -> bool:
@@ -134,7 +134,7 @@ def require_one_length(result_tree: ResultTree, tensors: Sequence[Any], axes: Se
         raise ShapeError(f"{result_tree.head}the axes to map over are empty, so the shape of the result is unknown")
 
 
-def _placed(result_tree: ResultTree, value: Any, axis: int | None) -> Any:
+def _move_axis(result_tree: ResultTree, value: Any, axis: int | None) -> Any:
     if axis is None:
         raise ArgumentError(
             f"{result_tree.head}out_axes is None for a result, but each result has a mapped axis: give its position"
@@ -142,7 +142,7 @@ def _placed(result_tree: ResultTree, value: Any, axis: int | None) -> Any:
     return value if axis == 0 else result_tree.backend.bound.moveaxis(value, 0, axis)
 
 
-def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | None) -> Function:
+def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | None) -> Function:
     """Returns a function that broadcasts its arguments over all axes except those that `fn` itself handles.
 
     Args:
@@ -158,7 +158,7 @@ def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | 
         raise ArgumentTypeError(
             f"{op}() takes excluded, the positions of unmapped arguments, as a list, not {type(excluded).__name__}"
         )
-    taken, given = _parsed(op, signature) if signature is not None else (None, None)
+    taken, given = _parse(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
@@ -191,7 +191,7 @@ def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | 
     return broadcasting
 
 
-def _parsed(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+def _parse(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Returns the names of the axes of each argument and of each result in a signature such as "(m,n),(n)->(m)"."""
     if not isinstance(signature, str):
         raise ArgumentTypeError(

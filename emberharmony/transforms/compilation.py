@@ -8,7 +8,7 @@ from emberharmony.core.deferred import import_now
 from emberharmony.transforms.trees import Function, require_callable
 
 
-def compiled(op: str, fn: Function) -> Function:
+def compile_where_called(op: str, fn: Function) -> Function:
     """Returns a function that the active backend compiles when it is called; each backend compiles it only once."""
     require_callable(op, fn)
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced

@@ -22,7 +22,7 @@ from emberharmony.transforms.trees import (
     Function,
     ResultTree,
     flatten,
-    refilled,
+    refill,
     require_callable,
 )
 
@@ -35,7 +35,7 @@ def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
     has_aux, chosen = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def gradient_of(*args: Any, **kwargs: Any) -> Any:
         flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
         if flat.primals:
             outputs, gradients = flat.run(flat.backend.gradients, flat.loss, flat.primals)
@@ -47,7 +47,7 @@ def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
         value = flat.result(outputs)
         return ((value, flat.aux(outputs)), tree) if has_aux else (value, tree)
 
-    return differentiated
+    return gradient_of
 
 
 def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
@@ -87,13 +87,13 @@ def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool,
     has_aux, chosen = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
         outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
         tree = flat.result([flat.arguments(row) for row in rows])
         return (tree, flat.aux(outputs)) if has_aux else tree
 
-    return differentiated
+    return jacobian_of
 
 
 def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
@@ -114,7 +114,7 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
             gradients = row(i, bound.ones_like(output))
             shapes = [(*shape, *primal.shape) for primal in flat.primals]
-            rows.append(gradients if shape == () else _emptied(bound, gradients, shapes))
+            rows.append(gradients if shape == () else _empty(bound, gradients, shapes))
             continue
         gradients = flat.backend.batched(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
         rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(gradients, flat.primals, strict=True)])
@@ -142,7 +142,7 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             tangents = column(i, bound.ones_like(primal))
             tangents, outputs = tangents[: flat.width], tangents[flat.width :]
             shapes = [(*tangent.shape, *shape) for tangent in tangents]
-            columns.append(tangents if shape == () else _emptied(bound, tangents, shapes))
+            columns.append(tangents if shape == () else _empty(bound, tangents, shapes))
             continue
         tangents = flat.backend.batched(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
         outputs = [bound.take(output, 0, axis=0) for output in tangents[flat.width :]]
@@ -155,7 +155,7 @@ def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
     return bound.reshape(moved, (*moved.shape[:-1], *shape))
 
 
-def _emptied(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+def _empty(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
     """Returns empty tensors with these shapes and with the dtypes of the given tensors."""
     pairs = zip(tensors, shapes, strict=True)
     return [bound.reshape(bound.get_item(bound.reshape(x, -1), slice(0, 0)), shape) for x, shape in pairs]
@@ -174,19 +174,19 @@ def _require_real(flat: FlatFunction, tensors: Sequence[Any]) -> None:
             raise DTypeError(f"{flat.head}a Jacobian needs real floating tensors, not {name}; use vjp or jvp")
 
 
-def customized(op: str, fn: Function) -> Function:
+def with_custom_gradient(op: str, fn: Function) -> Function:
     """Returns a function with a custom gradient: `fn` returns a pair of the result and the gradient function."""
     require_callable(op, fn)
 
     @functools.wraps(fn)
     def with_own_gradient(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(op, args)
+        call = _CallWithGradient(op, args)
 
         def forward(*leaves: Any) -> list[Any]:
-            return call.tensors(call.pair(fn(*call.filled(leaves), **kwargs))[0])
+            return call.tensors(call.pair(fn(*call.fill(leaves), **kwargs))[0])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            given = call.filled(primals)
+            given = call.fill(primals)
             result, gradient_function = call.pair(fn(*given, **kwargs))
             call.tensors(result)  # for its side effect: call.result needs the structure of this result
             _require_upstream(call.head, gradient_function)
@@ -197,17 +197,17 @@ def customized(op: str, fn: Function) -> Function:
     return with_own_gradient
 
 
-def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
+def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
     """Returns the result of `fn` for its arguments as NumPy arrays; `vjp`, if given, computes the gradients."""
     require_callable(op, fn)
-    call = _Call(op, args)
+    call = _CallWithGradient(op, args)
     if vjp is not None:
         _require_upstream(call.head, vjp)
     tensors = [leaf for leaf in call.leaves if call.is_tensor(leaf)]
     device = call.backend.bound.get_device(tensors[0]) if tensors else None
 
     def forward(*leaves: Any) -> list[Any]:
-        given = tree_map(lambda leaf: _read_only(call, leaf), call.filled(leaves))
+        given = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
         returned, structure = flatten(fn(*given))
         made = [call.made_on_host(value, device) for value in returned]
         return call.tensors(tree_unflatten(structure, made))
@@ -219,13 +219,13 @@ def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -
                 f"{call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=..., or "
                 f"ops.stop_gradient of its arguments"
             )
-        given = call.filled(primals)
+        given = call.fill(primals)
         return call.gradients(vjp(*given, upstream=call.result(cotangents)), primals)
 
     return call.run_twice(forward, backward)
 
 
-def _read_only(call: "_Call", leaf: Any) -> Any:
+def _read_only(call: "_CallWithGradient", leaf: Any) -> Any:
     """Returns a tensor as a read-only NumPy array, and any other leaf unchanged."""
     if isinstance(leaf, Cell):
         leaf = leaf.on(call.backend.bound)
@@ -255,16 +255,16 @@ def _require_upstream(head: str, function: Any) -> None:
         raise ArgumentTypeError(f"{wanted}, but this one takes upstream first: put the arguments before it")
 
 
-def checkpointed(op: str, fn: Function) -> Function:
+def checkpoint(op: str, fn: Function) -> Function:
     """Returns a function that keeps only its arguments for the derivative, and then runs `fn` again."""
     require_callable(op, fn)
 
     @functools.wraps(fn)
     def rerun(*args: Any, **kwargs: Any) -> Any:
-        call, cells, draws = _Call(op, args), differentiated(), Draws()
+        call, cells, draws = _CallWithGradient(op, args), differentiated(), Draws()
 
         def run(*leaves: Any) -> list[Any]:
-            return call.tensors(fn(*call.filled(leaves), **kwargs))
+            return call.tensors(fn(*call.fill(leaves), **kwargs))
 
         def with_cells(*leaves: Any) -> list[Any]:
             count = len(leaves) - len(cells)
@@ -296,7 +296,7 @@ def checkpointed(op: str, fn: Function) -> Function:
     return rerun
 
 
-class _Call(ResultTree):
+class _CallWithGradient(ResultTree):
     """A call with a custom derivative; its primals are the floating and complex tensors anywhere in its arguments."""
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
@@ -336,11 +336,11 @@ class _Call(ResultTree):
         tensor = self.tensor(value, "the function's result")
         return self.backend.bound.convert_to_tensor(tensor, device=device, copy=True)
 
-    def filled(self, primals: Sequence[Any]) -> tuple[Any, ...]:
+    def fill(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments with these tensors in the places of the primals."""
         leaves = list(self.given)
         for i, value in zip(self.places, primals, strict=True):
-            leaves[i] = refilled(leaves[i], value)
+            leaves[i] = refill(leaves[i], value)
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 
@@ -377,7 +377,7 @@ class _Call(ResultTree):
         leaves = [leaf for tree, structure in pairs for leaf in self._leaves(tree, structure)]
         zeros = self.backend.bound.zeros_like
         return [
-            zeros(primal) if leaves[i] is None else self.matched(leaves[i], primal, "gradient")
+            zeros(primal) if leaves[i] is None else self.match(leaves[i], primal, "gradient")
             for i, primal in zip(self.places, primals, strict=True)
         ]
 
@@ -401,7 +401,7 @@ class _Call(ResultTree):
         return [leaf for part, child in pairs for leaf in self._leaves(part, child)]
 
 
-def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
+def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
     """Returns the loss, and adds its gradients to the `grad` of the trainable parameters in a tree."""
     require_callable(op, loss_fn)
     result_tree = ResultTree(op)

@@ -17,8 +17,8 @@ A watcher sees:
   these (`Watcher.takes_programs`).
 - On PyTorch and MLX the backward pass is the library's own and calls no ops. A watcher with `backward = True` makes the
   tape differentiate there too, over the same primitives, unless the nodes of the library's graph suffice (`graphs`).
-- Functions compiled by `ops.compile`, which run uncompiled; a note (`Watcher.noted`) says so.
-- The modules that are running (`Call.path`), by a wrapper of `__call__` that `nn` puts on its classes meanwhile.
+- Functions compiled by `ops.compile`, which run uncompiled; a note (`Watcher.on_note`) says so.
+- The modules that are running (`WatchedCall.path`), by a wrapper of `__call__` that `nn` puts on its classes meanwhile.
 """
 
 import threading
@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core import selection
 from emberharmony.core.state.locations import TRACKERS
 from emberharmony.core.state.scopes import Entry, Exit, _leave
-from emberharmony.transforms.twin import GRAPH, PLAIN, TAPE, Twin, observed
+from emberharmony.transforms.twin import GRAPH, PLAIN, TAPE, Twin, twin_of
 from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
-from emberharmony.transforms.watchers import Call as Call
 from emberharmony.transforms.watchers import Pulled as Pulled
+from emberharmony.transforms.watchers import WatchedCall as WatchedCall
 from emberharmony.transforms.watchers import Watcher as Watcher
 from emberharmony.transforms.watchers import values_of as values_of
 
@@ -43,7 +43,7 @@ def _observed_ops(bound: Any, mode: int) -> Any:
     """Returns ops that tell the watchers in the place of others, which may be those of `autocast`."""
     if not bound.backend.observable:
         return bound
-    twin = observed(bound.backend, mode)
+    twin = twin_of(bound.backend, mode)
     return bound if twin is bound.backend else bound.over(twin.bound)
 
 
@@ -52,22 +52,22 @@ def _mode(active: Sequence[Watcher]) -> int:
     return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in active)
 
 
-def _chosen(bound: Any) -> Any:
+def _ops_for(bound: Any) -> Any:
     """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
     active = watchers()
     return _observed_ops(bound, _mode(active)) if active else bound
 
 
-def _switched(bound: Any) -> None:
+def _switch(bound: Any) -> None:
     """Lets the observations of this thread or task go on with another backend of the process."""
     following = True
 
-    def exchanged(entry: Entry) -> Any:
+    def other_ops(entry: Entry) -> Any:
         nonlocal following
         following = following and len(entry) > WATCHER
         return _observed_ops(bound, entry[0].backend.mode) if following else entry[0]
 
-    selection.exchange_overrides(exchanged)
+    selection.exchange_overrides(other_ops)
 
 
 class Observation(selection.Override):
@@ -97,15 +97,15 @@ def _begin(block: Observation) -> None:
     with _LOCK:
         _OPEN.append(block)
         if len(_OPEN) == 1:
-            selection.observe_by((_chosen, _switched))
+            selection.observe_by((_ops_for, _switch))
             for tracker in TRACKERS:
                 tracker.start()
 
 
-def _ended(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
+def _end(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
     """Ends the block; the last block that ends takes away all that was installed."""
     _leave(scope, kind, error, trace)
-    scope.watcher.ended()
+    scope.watcher.on_end()
     with _LOCK:
         if scope in _OPEN:
             _OPEN.remove(scope)
@@ -118,7 +118,7 @@ def _ended(scope: Observation, kind: object = None, error: object = None, trace:
 
 
 if not TYPE_CHECKING:
-    Observation.__exit__ = Exit(_ended)
+    Observation.__exit__ = Exit(_end)
 
 
 def is_open() -> bool:
@@ -153,5 +153,5 @@ def module_called(
     finally:
         del modules[place:]
         here.path = before
-    tell(told, "returned", path, result)
+    tell(told, "on_return", path, result)
     return result

@@ -13,13 +13,13 @@ from emberharmony.transforms.logs import traces
 from emberharmony.transforms.logs.costs import Cost, cost_of
 from emberharmony.transforms.logs.events import Event
 from emberharmony.transforms.logs.roofline import Rates, rates
-from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recording import GROUPS, Log, Recorder
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
+from emberharmony.transforms.recording import GROUPS, Log, LogWriter
 
 _UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
 
 
-class Row(NamedTuple):
+class ProfileRow(NamedTuple):
     """What calls with one op, module or line took together.
 
     Attributes:
@@ -75,7 +75,7 @@ class Profile(Log):
                 by_event[event] = nothing if event in with_inner and not cost.whole else cost
         return by_event
 
-    def rows(self, by: str = "op") -> list[Row]:
+    def rows(self, by: str = "op") -> list[ProfileRow]:
         """Returns what the calls of each op, module or line took, the longest first.
 
         Raises:
@@ -99,7 +99,9 @@ class Profile(Log):
             least = [best.least_seconds(*costs[event][:2]) for event in events] if best else []
             share = sum(least) / sum(compared) if sum(least) and sum(compared) else None
             peaks = [event.peak for event in events if event.peak is not None]
-            rows.append(Row(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None))
+            rows.append(
+                ProfileRow(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None)
+            )
         return sorted(rows, key=lambda row: -row.own_seconds)
 
     def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
@@ -165,7 +167,7 @@ def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:
     return outer is not None
 
 
-class Profiler(Recorder):
+class Profiler(LogWriter):
     """The watcher that fills a profile: it waits for results that are computed later, and notes peaks of memory.
 
     Args:
@@ -180,7 +182,7 @@ class Profiler(Recorder):
         self._traces = memory and _is_tracing()
         self._open: list[list[int]] = []
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Adds the event of a call, and restarts the count of the memory."""
         super().before(call)
         if self._memory:
@@ -190,16 +192,16 @@ class Profiler(Recorder):
                     self._open[-1][1] = max(self._open[-1][1], peak[1])
                 self._open.append([peak[0], peak[0]])
             else:
-                self.noted(f"the peak memory of the calls is not known on backend {call.backend.name!r}")
+                self.on_note(f"the peak memory of the calls is not known on backend {call.backend.name!r}")
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Waits for the result, and adds what is known of it."""
         self._profile._backend = call.backend.unwatched
         try:
             if call.backend.awaited(result):
                 call.seconds = perf_counter() - call.started
         except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
-            self.noted(_UNTIMED)
+            self.on_note(_UNTIMED)
         event = call.kept.get(self)
         super().after(call, result)
         if self._memory:
@@ -212,7 +214,7 @@ class Profiler(Recorder):
                 if event is not None:
                     event.peak = most - before
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""
         if self._memory and not self._traces and _is_tracing():
             sys.modules["tracemalloc"].stop()

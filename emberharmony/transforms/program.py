@@ -3,7 +3,7 @@
 A call names an op, or is that of a function of a library. Its arguments are registers, which stand for tensors,
 numbers that are computed on the host before each run, and constants. So a program stays the same while its numbers
 change. The passes neither know what a function computes nor which library it belongs to: what they have to know of
-memory they ask of a `Memory`.
+memory they ask of a `ProgramMemory`.
 
 A program whose ops work element by element takes tensors of one shape and one floating dtype. A backend needs no
 promotion and no checks for it, and may run it in blocks.
@@ -39,7 +39,7 @@ CHOICE = "where"
 """The op that gives its first or its second operand, if its number is true or false."""
 
 
-def _chosen(condition: bool, x: Any, y: Any) -> Any:
+def _choose(condition: bool, x: Any, y: Any) -> Any:
     return x if condition else y
 
 
@@ -59,7 +59,7 @@ HOST: dict[str, Callable[..., Any]] = {
     "minimum": min,
     "maximum": max,
     "less": operator.lt,
-    "where": _chosen,
+    "where": _choose,
 }
 """What ops compute from numbers of Python, in double precision."""
 
@@ -76,7 +76,7 @@ _TOLD = (int, float, complex, bool, str, bytes, type(None), type(...), range, sl
 """The classes of arguments whose text tells them apart."""
 
 
-class Call(NamedTuple):
+class ProgramCall(NamedTuple):
     """A call of an op, or of a function of a library.
 
     Attributes:
@@ -102,9 +102,9 @@ class Call(NamedTuple):
         """The registers among the arguments, each once."""
         return [*dict.fromkeys(_registers((self.args, self.keywords)))]
 
-    def moved(self, places: Any) -> "Call":
+    def with_registers(self, places: Any) -> "ProgramCall":
         """Returns the call with other registers in the place of those among its arguments, which index `places`."""
-        return self._replace(args=_moved(self.args, places), keywords=_moved(self.keywords, places))
+        return self._replace(args=_with_registers(self.args, places), keywords=_with_registers(self.keywords, places))
 
     @property
     def key(self) -> Any:
@@ -121,12 +121,12 @@ def _registers(value: Any) -> Iterator[Register]:
             yield from _registers(item)
 
 
-def _moved(value: Any, places: Any) -> Any:
+def _with_registers(value: Any, places: Any) -> Any:
     """Returns tuples and lists with other registers."""
     if value.__class__ is Register:
         return places[value]
     if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_moved(item, places) for item in value])
+        return value.__class__([_with_registers(item, places) for item in value])
     return value
 
 
@@ -138,7 +138,7 @@ def _key(value: Any) -> Any:
     return kind, int(value) if kind is Register else repr(value) if kind in _TOLD else id(value)
 
 
-def distinct(calls: Sequence[Call], count: int) -> tuple[list[Call], list[Register]]:
+def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[ProgramCall], list[Register]]:
     """Returns the calls without repetitions, and the register that has the value of each register.
 
     Args:
@@ -146,10 +146,10 @@ def distinct(calls: Sequence[Call], count: int) -> tuple[list[Call], list[Regist
         count: the number of registers.
     """
     places = [Register(i) for i in range(count)]
-    seen: dict[Any, Call] = {}
+    seen: dict[Any, ProgramCall] = {}
     kept = []
     for each in calls:
-        call = each.moved(places)
+        call = each.with_registers(places)
         first = seen.setdefault(call.key, call)
         if first is call:
             kept.append(call)
@@ -158,7 +158,7 @@ def distinct(calls: Sequence[Call], count: int) -> tuple[list[Call], list[Regist
     return kept, places
 
 
-def live(calls: Sequence[Call], outputs: Collection[Any]) -> list[Call]:
+def live_calls(calls: Sequence[ProgramCall], outputs: Collection[Any]) -> list[ProgramCall]:
     """Returns the calls on which outputs depend, and all draws, which move a stream on."""
     needed = {x for x in outputs if x.__class__ is Register}
     kept = []
@@ -169,8 +169,8 @@ def live(calls: Sequence[Call], outputs: Collection[Any]) -> list[Call]:
     return kept[::-1]
 
 
-class Memory:
-    """What `reused` asks of the memory of values; here each call makes a tensor of its own, and all have one layout.
+class ProgramMemory:
+    """What `memory_targets` asks of memory; here each call makes a tensor of its own, and all have one layout.
 
     Args:
         placed: the results that have memory already.
@@ -187,16 +187,16 @@ class Memory:
         """Returns what the memory for a result must have in common with the memory of a register."""
         return None
 
-    def takes(self, call: Call) -> bool:
+    def takes(self, call: ProgramCall) -> bool:
         """Returns whether a call can write its result into other memory."""
         return call.results[0] not in self._placed
 
-    def overwrites(self, call: Call) -> bool:
+    def overwrites(self, call: ProgramCall) -> bool:
         """Returns whether it can write it over one of its operands."""
         return call.function not in APART
 
 
-def reused(program: "Program", memory: Memory) -> dict[int, int]:
+def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
     """Returns by the place of a call the register whose memory its result can take, because no later call reads it.
 
     Inputs and outputs stay as they are.
@@ -246,7 +246,7 @@ class Program:
     """
 
     inputs: int
-    calls: tuple[Call, ...]
+    calls: tuple[ProgramCall, ...]
     outputs: tuple[Any, ...]
     count: int = 0
 
@@ -266,15 +266,15 @@ class Program:
         return tuple((call.function, used, call.results[0]) for call, used in zip(self.calls, args, strict=True))
 
     @cached_property
-    def fused(self) -> "Program":
+    def with_fewer_calls(self) -> "Program":
         """The program with one op for several, where a sum has a multiple as operand; it rounds less often.
 
         `add_multiple` is `x + c * y`, `lerp` is `x + c * (y - x)`, `addcmul` is `x + c * y * z`, and `addcdiv` is
         `x + c * y / z`. Behind the numbers come their negatives.
         """
-        calls: dict[int, Call] = dict(enumerate(self.calls, self.inputs))
+        calls: dict[int, ProgramCall] = dict(enumerate(self.calls, self.inputs))
         for call in self.calls:
-            fusion = self._fused(call)
+            fusion = self._fusion_at(call)
             if fusion is not None:
                 calls[call.results[0]], gone = fusion
                 for register in gone:
@@ -282,12 +282,12 @@ class Program:
         places = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
         return Program(
             self.inputs,
-            tuple(call.moved(places)._replace(results=(places[call.results[0]],)) for call in calls.values()),
+            tuple(call.with_registers(places)._replace(results=(places[call.results[0]],)) for call in calls.values()),
             tuple(places[output] for output in self.outputs),
             2 * self.count,
         )
 
-    def _fused(self, call: Call) -> tuple[Call, list[Register]] | None:
+    def _fusion_at(self, call: ProgramCall) -> tuple[ProgramCall, list[Register]] | None:
         """Returns the call that stands for one and earlier ones, with the results of those; None if none does."""
         if call.function not in ("add", "subtract") or len(call.operands) < 2:
             return None
@@ -306,10 +306,10 @@ class Program:
             elif inner is not None and inner.function == "divide" and inner.args[1].__class__ is Register:
                 name, operands = "addcdiv", inner.args
             gone = [multiple] if name == "add_multiple" else [multiple, y]
-            return Call(name, (x, *operands, factor), call.results), gone
+            return ProgramCall(name, (x, *operands, factor), call.results), gone
         return None
 
-    def _only_for(self, register: Register, reader: Call) -> Call | None:
+    def _only_for(self, register: Register, reader: ProgramCall) -> ProgramCall | None:
         """Returns the call that computes a register, if one other call alone reads it."""
         readers = [call for call in self.calls if register in call.operands]
         alone = register >= self.inputs and register not in self.outputs and len(readers) == 1 and readers[0] is reader
@@ -332,12 +332,12 @@ class Program:
     @cached_property
     def targets(self) -> dict[int, int]:
         """The earlier results into whose memory calls can write, by the places of the calls."""
-        return reused(self, Memory())
+        return memory_targets(self, ProgramMemory())
 
     @cached_property
     def scratch(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
-        targets = reused(self, Memory(self.outputs))
+        targets = memory_targets(self, ProgramMemory(self.outputs))
         places: dict[int, int] = {}
         for i, call in enumerate(self.calls):
             if call.results[0] not in self.outputs:

@@ -7,7 +7,7 @@ tensor leads to, such as a table of positions, is computed while the function is
 tensors are drawn again by each run of the program. A function that reads a value cannot be recorded: an `if` on a
 tensor, a number of Python.
 
-A rule that works element by element calls the same ops for all tensors, so `recorded` calls it with substitutes
+A rule that works element by element calls the same ops for all tensors, so `record_rule` calls it with substitutes
 without values, for tensors and for numbers, and the program serves tensors of any shape and dtype.
 """
 
@@ -28,16 +28,16 @@ from emberharmony.transforms.program import (
     HOST,
     UNARY,
     WEAK,
-    Call,
     Number,
     Program,
+    ProgramCall,
     Register,
-    distinct,
-    live,
+    distinct_calls,
+    live_calls,
 )
 from emberharmony.transforms.rules import LEAVING
-from emberharmony.transforms.source import Source
-from emberharmony.transforms.tape import Tape, call, prepared, run_body, traced_in
+from emberharmony.transforms.source import FunctionSource
+from emberharmony.transforms.tape import Tape, call, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 MOST = 5000
@@ -81,11 +81,11 @@ class Recorder(Tape):
         if inputs:  # the class of JAX's arrays is another one than that by which they are known
             self.tensor_type = inputs[0].__class__
         self.values: list[Any] = []
-        self.calls: list[Call] = []
+        self.calls: list[ProgramCall] = []
         self.obstacle, self.closed, self.lost = "", False, False
         self._places: dict[int, Register] = {}
         for value in inputs:
-            self._placed(value)
+            self._place(value)
 
     def tensor(self, register: int) -> TracedTensor:
         """Returns the traced tensor of a register."""
@@ -126,8 +126,8 @@ class Recorder(Tape):
         if spec.composite and (spec.takes_callable or not backend.defines(spec)):
             return self._through_body(backend, spec, arguments)
         listed = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
-        given = prepared(backend, spec, arguments) if listed else arguments
-        values = self._stripped(given)
+        given = prepare(backend, spec, arguments) if listed else arguments
+        values = self._strip(given)
         try:
             result = self.made(spec, values)
         except UnrecordableError:
@@ -135,7 +135,7 @@ class Recorder(Tape):
         except Exception as error:
             call(getattr(backend.bound, op), spec, values)  # raises the typed error, or takes another path
             raise UnrecordableError(f"{op}() takes another path than its fast one") from error
-        return result if op in _ALIKE else self._traced(result)
+        return result if op in _ALIKE else self._trace(result)
 
     def _through_body(self, backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
         """Returns the result of a composite's body, whose errors get the composite's name, as in `dispatch.slow`."""
@@ -154,9 +154,9 @@ class Recorder(Tape):
         names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
         args, rest = values[: len(values) - len(names)], values[len(values) - len(names) :]
         keywords = dict(zip(names, rest, strict=True))
-        return self.noted(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
+        return self.note(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
 
-    def noted(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
+    def note(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
         """Notes a call with values and its result, of which it returns the tensors.
 
         Raises:
@@ -180,11 +180,11 @@ class Recorder(Tape):
             return result  # the function returns an argument as it is
         if any(place is not None for place in known):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
-        places = tuple(map(self._placed, items))
-        self.calls.append(Call(function, operands, places, options, several, result is not raw))
+        places = tuple(map(self._place, items))
+        self.calls.append(ProgramCall(function, operands, places, options, several, result is not raw))
         return result
 
-    def drawn(self, draw: Callable[[], Any]) -> TracedTensor:
+    def draw(self, draw: Callable[[], Any]) -> TracedTensor:
         """Draws random numbers and notes the draw; returns the traced tensor of them.
 
         Raises:
@@ -193,8 +193,8 @@ class Recorder(Tape):
         value = draw()
         if self.closed or value.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
-        place = self._placed(value)
-        self.calls.append(Call(draw, (), (place,), draws=True))
+        place = self._place(value)
+        self.calls.append(ProgramCall(draw, (), (place,), draws=True))
         return self.tensor(place)
 
     def program(self, inputs: int, outputs: Sequence[Any]) -> tuple[Program, list[Register]]:
@@ -204,27 +204,27 @@ class Recorder(Tape):
             inputs: the number of inputs.
             outputs: registers, or constants.
         """
-        calls, places = distinct(self.calls, len(self.values))
+        calls, places = distinct_calls(self.calls, len(self.values))
         moved = tuple([places[x] if x.__class__ is Register else x for x in outputs])
-        return Program(inputs, tuple(live(calls, moved)), moved), places
+        return Program(inputs, tuple(live_calls(calls, moved)), moved), places
 
-    def _placed(self, value: Any) -> Register:
+    def _place(self, value: Any) -> Register:
         place = self._places[id(value)] = Register(len(self.values))
         self.values.append(value)
         return place
 
-    def _traced(self, result: Any) -> Any:
+    def _trace(self, result: Any) -> Any:
         """Returns a result with traced tensors in the places of the tensors that calls have computed."""
         if result.__class__ is self.tensor_type:
             place = self._places.get(id(result))
             return result if place is None else self.tensor(place)
         if isinstance(result, (tuple, list)):
-            items = [self._traced(item) for item in result]
+            items = [self._trace(item) for item in result]
             kind = type(result)
             return items if kind is list else tuple(items) if kind is tuple else kind(*items)
         return result
 
-    def _stripped(self, argument: Any) -> Any:
+    def _strip(self, argument: Any) -> Any:
         """Returns an argument with the values of the traced tensors in it.
 
         Raises:
@@ -236,7 +236,7 @@ class Recorder(Tape):
                 raise UnrecordableError("it uses a tensor that is being differentiated, as a constant")
             return argument.value
         if kind is list or kind is tuple:
-            return kind(map(self._stripped, argument))
+            return kind(map(self._strip, argument))
         return argument
 
     def _operand(self, argument: Any) -> Any:
@@ -261,7 +261,7 @@ _REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError,
 """What a function may raise because it got substitutes."""
 
 
-class _Calls:
+class _RuleRecord:
     """The program while it is recorded.
 
     Args:
@@ -271,8 +271,8 @@ class _Calls:
 
     def __init__(self, inputs: int, given: int) -> None:
         self.inputs, self.given = inputs, given
-        self.calls: list[Call] = []
-        self._scalars: list[Call] = []
+        self.calls: list[ProgramCall] = []
+        self._scalars: list[ProgramCall] = []
 
     @property
     def count(self) -> int:
@@ -282,7 +282,7 @@ class _Calls:
     def call(self, op: str, *args: int) -> "_Tensor":
         """Records the call of an op with registers and numbers."""
         result = Register(self.inputs + len(self.calls))
-        self.calls.append(Call(op, args, (result,)))
+        self.calls.append(ProgramCall(op, args, (result,)))
         return _Tensor(self, result)
 
     def scalar(self, function: Callable[..., Any], operands: Sequence[Any]) -> "_Scalar":
@@ -294,25 +294,25 @@ class _Calls:
         args = tuple([x.place if x.__class__ is _Scalar else x for x in operands])
         if not all(isinstance(x, _PYTHON) for x in args):
             raise UnrecordableError("it computes numbers of something else")
-        self._scalars.append(Call(function, args, (Number(self.count),)))
+        self._scalars.append(ProgramCall(function, args, (Number(self.count),)))
         return _Scalar(self, Number(self.count - 1))
 
-    def placed(self, number: Any) -> Any:
+    def place_of(self, number: Any) -> Any:
         """Returns the place of a number that is the operand of an op."""
         return number.place if number.__class__ is _Scalar else self.scalar(float, (number,)).place
 
-    def compiled(self) -> Callable[[list[Any]], list[Any]]:
+    def function(self) -> Callable[[list[Any]], list[Any]]:
         """Returns the function of the given numbers that returns all."""
-        source = Source(Program(0, tuple(self._scalars), ()), {})
-        return partial(source.compiled([f"n{i}" for i in range(self.count)], range(self.given)), ())
+        source = FunctionSource(Program(0, tuple(self._scalars), ()), {})
+        return partial(source.function([f"n{i}" for i in range(self.count)], range(self.given)), ())
 
 
-class _Recorded(Substitute):
+class _Placeholder(Substitute):
     """The base of what stands for a tensor or a number."""
 
     __slots__ = ("place", "record")
 
-    def __init__(self, record: _Calls, place: Any) -> None:
+    def __init__(self, record: _RuleRecord, place: Any) -> None:
         self.record, self.place = record, place
 
     def __bool__(self) -> NoReturn:
@@ -343,7 +343,7 @@ class _Recorded(Substitute):
             if x.__class__ is _Tensor and y.__class__ is _Tensor:
                 return record.call(op, x.place, y.place)
             if x.__class__ is _Tensor and op in WEAK and y.__class__ in (*_PYTHON, _Scalar):
-                return record.call(op, x.place, record.placed(y))
+                return record.call(op, x.place, record.place_of(y))
         if op == CHOICE:
             condition, x, y = arguments
             if condition.__class__ is bool:
@@ -353,13 +353,13 @@ class _Recorded(Substitute):
         raise UnrecordableError(f"{op}() in a program of elementwise ops")
 
 
-class _Tensor(_Recorded):
+class _Tensor(_Placeholder):
     """Stands for a tensor."""
 
     __slots__ = ()
 
 
-class _Scalar(_Recorded):
+class _Scalar(_Placeholder):
     """Stands for a number."""
 
     __slots__ = ()
@@ -381,7 +381,7 @@ class RuleProgram(NamedTuple):
     given: list[str]
 
 
-def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any]) -> RuleProgram | None:
+def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any]) -> RuleProgram | None:
     """Returns what a rule computes; None if it calls anything else than the ops that a program may have.
 
     If the rule reads numbers, as in an `if`, those of the state and the rate are constants of the program.
@@ -394,7 +394,7 @@ def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mappin
     given = [name for name, x in state.items() if isinstance(x, _PYTHON)]
     for numbers in ([*given, "lr"], []):
         try:
-            program = _recorded(rule, state, options, numbers)
+            program = _record(rule, state, options, numbers)
         except _REFUSED:  # if the rule is at fault, it raises the same again when it runs without a program
             continue
         if program is not None:
@@ -402,11 +402,11 @@ def recorded(rule: Callable[..., Any], state: Mapping[str, Any], options: Mappin
     return None
 
 
-def _recorded(
+def _record(
     rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], given: list[str]
 ) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
-    record = _Calls(2 + len(names), len(given))
+    record = _RuleRecord(2 + len(names), len(given))
     substitutes = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
     for i, name in enumerate(given[:-1]):
         substitutes[name] = _Scalar(record, Number(i))
@@ -426,4 +426,4 @@ def _recorded(
     if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
     program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
-    return RuleProgram(program, record.compiled(), made, given)
+    return RuleProgram(program, record.function(), made, given)

@@ -12,10 +12,10 @@ from emberharmony.core.errors import ArgumentError, EmberError, suggest
 from emberharmony.core.registry import ALIASES
 from emberharmony.core.state.files import replace_text
 from emberharmony.core.trees.tree import tree_map
-from emberharmony.transforms.logs.events import FIELDS, Event, loaded
+from emberharmony.transforms.logs.events import FIELDS, Event, event_of_row
 from emberharmony.transforms.logs.lines import line_of
 from emberharmony.transforms.logs.statistics import statistics_of
-from emberharmony.transforms.observe import Call, Observation, Watcher, values_of
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher, values_of
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 FORMAT = 1
@@ -177,7 +177,7 @@ class Log(Sequence[Event]):
             log = cls()
             log.notes = [str(note) for note in read["notes"]]
             for row in read["events"]:
-                log._events.append(loaded(row, None if row["outer"] is None else log._events[row["outer"]]))
+                log._events.append(event_of_row(row, None if row["outer"] is None else log._events[row["outer"]]))
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ArgumentError(f"the text is no log of ops.record: {type(error).__name__}: {error}") from error
         return log
@@ -197,7 +197,7 @@ class Log(Sequence[Event]):
         return cls.from_json(Path(file).read_text(encoding="utf-8"))
 
 
-class Recorder(Watcher):
+class LogWriter(Watcher):
     """The watcher that fills a log.
 
     Args:
@@ -216,9 +216,9 @@ class Recorder(Watcher):
         log._begun = perf_counter()
 
     # An event holds nothing of its own that Python's garbage collection follows, because each such object costs as much
-    # as an op of the recorder: so tuples are shared, and the `Call` is not kept.
+    # as an op of the recorder: so tuples are shared, and the `WatchedCall` is not kept.
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Adds the event of a call."""
         outer = call.outer
         event: Event = _new(Event)
@@ -244,7 +244,7 @@ class Recorder(Watcher):
         call.kept[self] = event
         self.log._events.append(event)
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Adds what is known of the result."""
         event = call.kept.get(self)
         if event is not None:
@@ -262,16 +262,16 @@ class Recorder(Watcher):
                 try:
                     event.values = statistics_of(result, call.backend)
                 except (EmberError, ValueError, RuntimeError):
-                    self.noted(_UNREAD)
+                    self.on_note(_UNREAD)
 
-    def failed(self, call: Call, error: Exception) -> None:
+    def on_error(self, call: WatchedCall, error: Exception) -> None:
         """Adds the class of the error."""
         event = call.kept.get(self)
         if event is not None:
             event.error = type(error).__name__
         self.after(call, None)
 
-    def returned(self, path: str, result: Any) -> None:
+    def on_return(self, path: str, result: Any) -> None:
         """Keeps what a module returned, as constants."""
         patterns, name = self._patterns, path.partition(".")[2]
         if patterns is None or any(fnmatchcase(path, each) or fnmatchcase(name, each) for each in patterns):
@@ -283,13 +283,13 @@ class Recorder(Watcher):
         """Returns True: a log shows which calls took the time."""
         return True
 
-    def noted(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Keeps a note, once."""
         if text not in self.log.notes:
             self.log.notes.append(text)
 
 
-class Recording(Observation):
+class LogBlock(Observation):
     """The block of `ops.record`.
 
     Args:
@@ -309,7 +309,7 @@ class Recording(Observation):
     def __enter__(self) -> Log:
         """Starts the recording and returns an empty log."""
         log = Log()
-        self.watcher = Recorder(log, *self._options)
+        self.watcher = LogWriter(log, *self._options)
         super().__enter__()
         return log
 

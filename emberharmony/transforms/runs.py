@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from emberharmony.transforms.program import Call, Number, Program, Register
+from emberharmony.transforms.program import Number, Program, ProgramCall, Register
 
 Runner = Callable[[Program, list[Any]], Callable[..., list[Any]]]
 """Returns the function that runs a program with numbers; scalars in the place of registers come behind its inputs."""
 
 
-def in_runs(
-    program: Program, kind: Callable[[Call], Any], is_scalar: Callable[[Register], bool], runner: Runner
+def join_runs(
+    program: Program, kind: Callable[[ProgramCall], Any], is_scalar: Callable[[Register], bool], runner: Runner
 ) -> Program:
     """Returns a program with one call in the place of each run; a call that needs nothing of a run is made before it.
 
@@ -27,8 +27,8 @@ def in_runs(
         return program
     uses = Counter(x for call in program.calls for x in call.operands)
     uses.update(x for x in program.outputs if x.__class__ is Register)
-    calls: list[Call] = []
-    run: list[Call] = []
+    calls: list[ProgramCall] = []
+    run: list[ProgramCall] = []
     made: set[Register] = set()
     common = None
     for call, its in zip(program.calls, kinds, strict=True):
@@ -36,19 +36,19 @@ def in_runs(
             calls.append(call)
             continue
         if its is None or its != common:
-            calls += _as_one(run, uses, is_scalar, runner)
+            calls += _one_call(run, uses, is_scalar, runner)
             run, made, common = [], set(), its
         if its is None:
             calls.append(call)
         else:
             run.append(call)
             made.update(call.results)
-    return replace(program, calls=(*calls, *_as_one(run, uses, is_scalar, runner)))
+    return replace(program, calls=(*calls, *_one_call(run, uses, is_scalar, runner)))
 
 
-def _as_one(
-    run: list[Call], uses: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
-) -> list[Call]:
+def _one_call(
+    run: list[ProgramCall], uses: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
+) -> list[ProgramCall]:
     """Returns the calls of a run as one call, if there are several."""
     if len(run) < 2:
         return run
@@ -66,8 +66,8 @@ def _as_one(
             else:
                 args.append(Number(len(numbers)))
                 numbers.append(x)
-        calls.append(Call(call.function, tuple(args), (places[call.results[0]],)))
+        calls.append(ProgramCall(call.function, tuple(args), (places[call.results[0]],)))
     outputs = [x for x in made if uses[x] > inner[x]]
     program = Program(len(inputs), tuple(calls), tuple(places[x] for x in outputs), len(numbers))
     scalars = [x for x in numbers if x.__class__ is Register]
-    return [Call(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]
+    return [ProgramCall(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]

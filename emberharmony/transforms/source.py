@@ -6,13 +6,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from emberharmony.transforms.program import Call, Number, Program, Register
+from emberharmony.transforms.program import Number, Program, ProgramCall, Register
 
 _INLINE = (int, bool, type(None), type(...))
 """The classes of constants that stand in the source themselves."""
 
 
-class Source:
+class FunctionSource:
     """The source of a function that makes calls one after the other, while it is written.
 
     Args:
@@ -33,7 +33,7 @@ class Source:
         self.scope: dict[str, Any] = {}
         self._named: dict[int, str] = {}
 
-    def compiled(self, outputs: Iterable[str], numbers: Sequence[int] = ()) -> Callable[..., list[Any]]:
+    def function(self, outputs: Iterable[str], numbers: Sequence[int] = ()) -> Callable[..., list[Any]]:
         """Returns the function of the inputs and of these numbers of a program.
 
         Args:
@@ -51,14 +51,14 @@ class Source:
         function: Callable[..., list[Any]] = self.scope["replay"]
         return function
 
-    def lines(self, place: int, call: Call) -> list[str]:
+    def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
         parts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
         result = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
         if call.results[0] not in self.targets:
-            return [f"{result} = {self.named(call.function)}({', '.join(parts)})"]
+            return [f"{result} = {self.name_of(call.function)}({', '.join(parts)})"]
         parts.append(f"out={result}" if call.function in self.by_name else result)
-        return [f"{self.named(call.function)}({', '.join(parts)})"]
+        return [f"{self.name_of(call.function)}({', '.join(parts)})"]
 
     def text(self, value: Any) -> str:
         """Returns the expression for an argument."""
@@ -72,9 +72,9 @@ class Source:
             return f"[{', '.join(map(self.text, value))}]"
         if value is ...:
             return "..."
-        return repr(value) if value.__class__ in _INLINE else self.named(value)
+        return repr(value) if value.__class__ in _INLINE else self.name_of(value)
 
-    def named(self, value: Any) -> str:
+    def name_of(self, value: Any) -> str:
         """Returns the name of a function or constant."""
         if id(value) not in self._named:
             name = self._named[id(value)] = f"k{len(self._named)}"
@@ -82,20 +82,20 @@ class Source:
         return self._named[id(value)]
 
 
-def written(
+def write_function(
     program: Program,
     functions: Callable[[str], Callable[..., Any]],
     targets: Mapping[int, int] = MappingProxyType({}),
-    kind: type[Source] = Source,
+    kind: type[FunctionSource] = FunctionSource,
 ) -> Callable[..., list[Any]]:
     """Returns the function of inputs and numbers that runs a program, which a library may compile.
 
     Args:
         program: the program.
         functions: returns the function of a name, such as an op of a backend.
-        targets: see `Source`.
+        targets: see `FunctionSource`.
         kind: the class of its source.
     """
     calls = [x._replace(function=functions(x.function)) if isinstance(x.function, str) else x for x in program.calls]
     source = kind(replace(program, calls=tuple(calls)), targets)
-    return source.compiled(map(source.text, program.outputs), program.numbers)
+    return source.function(map(source.text, program.outputs), program.numbers)

@@ -98,7 +98,7 @@ class Tape:
         key: tuple[Any, ...] = (op, *map(type, arguments))
         plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
-            plan = self.plans[key] = _planned(rule, tensor_type, key[1:])
+            plan = self.plans[key] = _plan(rule, tensor_type, key[1:])
         _, usual, traced, options, unread, sloped = plan
         for place in options:
             usual = usual and _is_option(op, place, arguments[place])
@@ -134,7 +134,7 @@ class Tape:
         number = next(self.numbers)
         node = (number, rule, values, kept, parents)
         if result.__class__ is not tensor_type:
-            return self.traced(result, node)
+            return self.trace(result, node)
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
 
     def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
@@ -148,11 +148,11 @@ class Tape:
             elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
                 return self.run(argument.backend, op, arguments)
             elif kind is not self.tensor_type and kind not in _PLAIN:
-                arguments = prepared(backend, OPS[op], arguments)
+                arguments = prepare(backend, OPS[op], arguments)
                 innermost = max((x.tape for x in traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
-            raise _unfollowed(op, backend)
+            raise _not_followed(op, backend)
         if not innermost.differentiates:
             return innermost.run(backend, op, arguments)
         spec = OPS[op]
@@ -182,16 +182,16 @@ class Tape:
                         parents.append((i, j, item.node, item.key))
         if not parents:
             # The op would run again with the same traced tensors and so recurse without end.
-            raise _unfollowed(spec.name, self.backend)
+            raise _not_followed(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
             raise UnsupportedOpError(
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
         result = call(getattr(backend.bound, spec.name), spec, values)
-        return result if rule is None else self.traced(result, (next(self.numbers), rule, values, result, parents))
+        return result if rule is None else self.trace(result, (next(self.numbers), rule, values, result, parents))
 
-    def traced(self, result: Any, node: _Node) -> Any:
+    def trace(self, result: Any, node: _Node) -> Any:
         """Returns the result of a node, in which the floating and complex tensors are traced."""
         if isinstance(result, (tuple, list)):
             items = [
@@ -231,7 +231,7 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 """By class of native tensors, and then by op and classes of arguments, how a tape records them."""
 
 
-def _planned(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
+def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     traced, options = ([i for i, kind in enumerate(kinds) if kind is wanted] for wanted in (TracedTensor, tuple))
     known = _PLAIN | {TracedTensor, tensor_type, tuple}
     if rule.__class__ is not tuple or not known.issuperset(kinds) or max(traced, default=0) >= len(rule):
@@ -270,7 +270,7 @@ def is_plain(op: str, place: int, argument: Any) -> bool:
     return argument.__class__ in _PLAIN or _is_option(op, place, argument)
 
 
-def _unfollowed(op: str, backend: Any) -> TracedTensorError:
+def _not_followed(op: str, backend: Any) -> TracedTensorError:
     return TracedTensorError(
         f"{op}() on backend {backend.name!r}: a tensor that is being differentiated is where it cannot be followed, "
         f"in an option or deep inside a container; pass it as an argument of its own, or pass ops.stop_gradient(x)"
@@ -298,7 +298,7 @@ def traced_in(arguments: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-def prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
+def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
     given: list[Any] = opened(backend.bound, list(arguments))
     for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
@@ -347,7 +347,7 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
 
 def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Returns the result of a composite's body on arguments that contain traced tensors."""
-    given = prepared(backend, spec, arguments)
+    given = prepare(backend, spec, arguments)
     if is_active(backend.bound):
         return call(backend.opened(spec), spec, given)
     with Override(backend):
@@ -370,7 +370,7 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
 
     A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
     """
-    tape, outputs = _traced(backend, fn, primals)
+    tape, outputs = _trace(backend, fn, primals)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
@@ -383,7 +383,7 @@ def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[
 
     The backward pass frees the values of each node as soon as it has used them.
     """
-    tape, outputs = _traced(backend, fn, primals)
+    tape, outputs = _trace(backend, fn, primals)
     values = _values(tape, outputs)
     roots = _roots(tape, outputs[0], values[0])
     outputs.clear()
@@ -399,7 +399,7 @@ def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
     return [(loss, tape.backend.bound.ones_like(value))]
 
 
-def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
+def _trace(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
     """Returns a new tape, and the outputs of a function whose arguments it traces."""
     if not RULES:
         importlib.import_module("emberharmony.rules")
@@ -425,7 +425,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
     gradients: dict[Any, Any] = {}
-    pulled: Any = _pulled if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pulled)
+    pulled: Any = _pull if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull)
     nodes: dict[int, _Node] = {}
     numbers: list[int] = []
     reached: list[tuple[Any, Any, Any]] = []
@@ -455,7 +455,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     return made
 
 
-def _pulled(gradients: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
+def _pull(gradients: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
     """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
     number, rule, arguments, result, parents = node
     if number in gradients:
@@ -481,12 +481,12 @@ def _pulled(gradients: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]
         if j >= 0:
             gradient, argument = gradient[j], argument[j]
         if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
-            gradient = _fitted(gradient, argument)
+            gradient = _fit(gradient, argument)
         pulled.append((parent, key, gradient))
     return pulled
 
 
-def _fitted(gradient: Any, argument: Any) -> Any:
+def _fit(gradient: Any, argument: Any) -> Any:
     """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
     shape, wanted = gradient.shape, argument.shape
     if shape != wanted:

@@ -34,7 +34,7 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     return tree_flatten(tree, _is_listed)
 
 
-def refilled(leaf: Any, tensor: Any) -> Any:
+def refill(leaf: Any, tensor: Any) -> Any:
     """Returns a tensor for the place of a leaf in the arguments of a function: in a cell if the leaf is a cell."""
     return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
 
@@ -50,7 +50,7 @@ def _is_listed(tree: Any) -> bool:
     return bool(tree) and all(isinstance(item, _NUMBERS) or _is_listed(item) for item in tree)
 
 
-def refused(error: BaseException) -> str:
+def refusal(error: BaseException) -> str:
     """Returns the message for the error by which a library refuses a traced tensor."""
     reason = str(error).partition(". The")[0]
     return (
@@ -137,7 +137,7 @@ class ResultTree:
             if isinstance(error, EmberError):
                 raise
             if says(error, (TypeError, ValueError), _PROXY):
-                raise TracedTensorError(f"{self.head}{refused(error)}") from error
+                raise TracedTensorError(f"{self.head}{refusal(error)}") from error
             if not says(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
                 raise
             reason = str(error).strip().partition("\n")[0]
@@ -217,9 +217,9 @@ class ResultTree:
         leaves, given = flatten(tree)
         if given != structure:
             raise ArgumentError(f"{self.head}the {what}s must form the same tree as the tensors that they belong to")
-        return [self.matched(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
+        return [self.match(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
 
-    def matched(self, leaf: Any, tensor: Any, what: str) -> Any:
+    def match(self, leaf: Any, tensor: Any, what: str) -> Any:
         """Returns a leaf as a tensor with the shape and dtype of `tensor`, or None if that is an integer.
 
         Raises:
@@ -261,7 +261,7 @@ class Argnums:
         self.places: tuple[int, ...] = known if sure else ()
         self.last = max(self.places, default=sys.maxsize)
 
-    def listed(self) -> list[Any]:
+    def as_list(self) -> list[Any]:
         """Returns the positions as they were given."""
         return [self.given] if self.alone else [*self.given]  # type: ignore[misc]
 
@@ -297,7 +297,7 @@ class FlatFunction(ResultTree):
     ) -> None:
         super().__init__(op, has_aux)
         self.fn, self.args, self.kwargs, self.alone = fn, args, kwargs, argnums.alone
-        self.positions = argnums.places if argnums.last < len(args) else self._positions(argnums.listed())
+        self.positions = argnums.places if argnums.last < len(args) else self._positions(argnums.as_list())
         given, tensor_type = [args[place] for place in self.positions], self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
         self.bare = True
@@ -334,8 +334,8 @@ class FlatFunction(ResultTree):
         elif self.plain:
             values = tree_unflatten(self.structure, leaves)
         else:
-            tensors = self._completed(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
-            given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
+            tensors = self._complete(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
+            given = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
             values = tree_unflatten(self.structure, given)
         for place, value in zip(self.positions, values, strict=True):
             args[place] = value
@@ -404,10 +404,10 @@ class FlatFunction(ResultTree):
 
     def _trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments to differentiate with these leaves, and None in the places of constants."""
-        trees: tuple[Any, ...] = tree_unflatten(self.structure, self._completed(leaves, [None] * len(self.constants)))
+        trees: tuple[Any, ...] = tree_unflatten(self.structure, self._complete(leaves, [None] * len(self.constants)))
         return trees
 
-    def _completed(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
+    def _complete(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
         """Returns the leaves with the constants in their places."""
         if not self.constants:
             return leaves

@@ -12,7 +12,16 @@ from emberharmony.core.registry import OpSpec
 from emberharmony.core.selection import _OVERRIDE, active
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.transforms.traced_tensor import TracedTensor
-from emberharmony.transforms.watchers import THREADS, WATCHER, Call, Pulled, tell, values_of, watchers, watchers_in
+from emberharmony.transforms.watchers import (
+    THREADS,
+    WATCHER,
+    Pulled,
+    WatchedCall,
+    tell,
+    values_of,
+    watchers,
+    watchers_in,
+)
 
 _RESULTS = ("Tensor", "Result", "HostArray")
 """Words in the annotation of the result of an op that computes something."""
@@ -31,7 +40,7 @@ _LOCK = threading.Lock()
 _Pull = Callable[[Any, Any], Any]
 
 
-def _told(
+def _telling_function(
     spec: OpSpec,
     backend: Any,
     function: Callable[..., Any],
@@ -63,7 +72,7 @@ def _told(
         if not told:
             return function(*args, **kwargs)
         calls = here.calls
-        made = new(Call)
+        made = new(WatchedCall)
         made.spec = spec
         made.backend = backend
         made.args, made.kwargs = _values(args, kwargs) if traced else (args, kwargs)
@@ -98,7 +107,7 @@ def _told(
             made.seconds = perf_counter() - made.started
             del calls[made.depth :]
             if isinstance(error, Exception):
-                tell(told, "failed", made, error)
+                tell(told, "on_error", made, error)
             raise
         calls.pop()
         here.last = name
@@ -121,7 +130,7 @@ def _values(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, .
     return values_of(args), {name: values_of(value) for name, value in kwargs.items()}
 
 
-class Numbers:
+class NodeNumbers:
     """The numbers of the nodes of a tape on a twin: each remembers the op and the module that it belongs to."""
 
     def __init__(self, backend: Any) -> None:
@@ -144,10 +153,10 @@ class Numbers:
         told = watchers()
         asked = [watcher for watcher in told if watcher.pulls]
         if not asked:
-            return partial(self._placed, pull)
-        return partial(self._pulled, pull, asked, len(asked) == len(told))
+            return partial(self._pull_in_place, pull)
+        return partial(self._pull_and_tell, pull, asked, len(asked) == len(told))
 
-    def _placed(self, pull: _Pull, gradients: Any, node: Any) -> Any:
+    def _pull_in_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
         here = THREADS.here
         op, path = here.gradient_of, here.path
@@ -157,7 +166,7 @@ class Numbers:
         finally:
             here.gradient_of, here.path = op, path
 
-    def _pulled(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
+    def _pull_and_tell(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
         """Returns the same, and tells watchers of gradients.
 
         Args:
@@ -180,12 +189,12 @@ class Numbers:
         # So does the graph of the library, if it differentiates what the tape computes.
         here.telling = telling or (quiet and here.graph is None and not _is_nested(node, gradients))
         try:
-            pulled = self._placed(pull, gradients, node)
+            pulled = self._pull_in_place(pull, gradients, node)
         finally:
             here.telling = telling
         if step is not None:
             step.gradients = [gradient for _, _, gradient in pulled]
-            tell(asked, "pulled", step)
+            tell(asked, "on_pull", step)
         return pulled
 
 
@@ -251,11 +260,11 @@ class Twin:
 
     def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
-        told = _told(spec, self, function, self.wrap)
+        told = _telling_function(spec, self, function, self.wrap)
         quick = getattr(function, "__fast__", None)
         if quick is not None:
             # The further options of the native function only save a conversion.
-            native = _told(spec, self, quick.native, self.wrap, otherwise=function)
+            native = _telling_function(spec, self, quick.native, self.wrap, otherwise=function)
             told.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
         return told
 
@@ -265,7 +274,7 @@ class Twin:
         if function is None:
             function = super().opened(spec)  # type: ignore[misc]
             if _is_told(spec):
-                function = _told(spec, self, function, _same, traced=True)
+                function = _telling_function(spec, self, function, _same, traced=True)
             self._opened[spec] = function
         return function
 
@@ -305,7 +314,7 @@ class Twin:
             finally:
                 here.telling = before
 
-        results = _told(PROGRAM, self, quietly, _same)(columns)
+        results = _telling_function(PROGRAM, self, quietly, _same)(columns)
         if results is None or here.telling:
             return results
         here.telling = True
@@ -314,9 +323,9 @@ class Twin:
         finally:
             here.telling = False
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> NodeNumbers:
         """Returns the numbers of the nodes of a new tape."""
-        return Numbers(self)
+        return NodeNumbers(self)
 
     def taping(self, fn: Callable[..., Any], tensors: Sequence[Any]) -> Any:
         """Returns what a function of traced tensors returns while a tape records it."""
@@ -331,14 +340,14 @@ class Twin:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
 
-        def uncompiled(*args: Any, **kwargs: Any) -> Any:
-            tell(watchers(), "noted", f"{name}() runs uncompiled while its ops are observed")
+        def run_as_is(*args: Any, **kwargs: Any) -> Any:
+            tell(watchers(), "on_note", f"{name}() runs uncompiled while its ops are observed")
             return fn(*args, **kwargs)
 
-        return uncompiled
+        return run_as_is
 
 
-def observed(backend: Any, mode: int = PLAIN) -> Any:
+def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     """Returns the twin of a backend; there are at most three for each backend object.
 
     Args:
@@ -357,7 +366,7 @@ def observed(backend: Any, mode: int = PLAIN) -> Any:
     if mode not in twins:
         with _LOCK:
             if mode not in twins:
-                twins[mode] = _made(plain, mode)
+                twins[mode] = _new_twin(plain, mode)
     return twins[mode]
 
 
@@ -373,7 +382,7 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
         values, derived = method(self, fn, primals)
         asked = [watcher for watcher in watchers() if watcher.pulls]
         if asked and not THREADS.here.telling:
-            tell(asked, "derived", values, derived, self)
+            tell(asked, "on_derivative", values, derived, self)
         return values, derived
 
     return gradients
@@ -395,7 +404,7 @@ def _graphing(name: str, by_tape: Callable[..., Any]) -> Callable[..., Any]:
 
         def run(*leaves: Any) -> Any:
             outputs = list(fn(*leaves))
-            tell(told, "graphed", outputs[0], self)
+            tell(told, "on_graph", outputs[0], self)
             return outputs
 
         here.graph = {}
@@ -428,7 +437,7 @@ class _Graphed:
         return super().custom_vjp(forward, backward, primals)  # type: ignore[misc]
 
 
-def _made(plain: Any, mode: int) -> Any:
+def _new_twin(plain: Any, mode: int) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
     kind = type(plain)
     body: dict[str, Any] = {"__module__": kind.__module__}

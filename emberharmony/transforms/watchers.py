@@ -13,7 +13,7 @@ WATCHER = 5
 """The place of the watcher in the entry of an observation."""
 
 
-class Call:
+class WatchedCall:
     """One call of an op, as watchers see it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Call:
     kwargs: dict[str, Any]
     path: str
     depth: int
-    outer: "Call | None"
+    outer: "WatchedCall | None"
     gradient_of: str
     started: float
     seconds: float
@@ -107,13 +107,13 @@ class Watcher:
     pulls = False
     graphs = False
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Called when an op begins."""
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Called when an op has ended, with its result: a tensor, or a tuple or list with tensors."""
 
-    def failed(self, call: Call, error: Exception) -> None:
+    def on_error(self, call: WatchedCall, error: Exception) -> None:
         """Called when an op has raised an error; that of a wrong argument may be raised before the op begins."""
 
     def takes_programs(self, backend: Any) -> bool:
@@ -134,27 +134,27 @@ class Watcher:
         """Returns whether the watcher wants the gradients of an op."""
         return True
 
-    def pulled(self, step: Pulled) -> None:
+    def on_pull(self, step: Pulled) -> None:
         """Is told that a tape has computed the gradients of an op."""
 
-    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+    def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Is told the results of a function that a tape has differentiated, and its gradients."""
 
-    def graphed(self, loss: Any, backend: Any) -> None:
+    def on_graph(self, loss: Any, backend: Any) -> None:
         """Is told the result of a function before the library itself computes its gradients."""
 
-    def returned(self, path: str, result: Any) -> None:
+    def on_return(self, path: str, result: Any) -> None:
         """Called when a module has returned a tree of tensors."""
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """Called when the block of the observation has ended."""
 
-    def noted(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Called with a note on the whole, such as that a compiled function runs uncompiled."""
 
-    def unseen(self, text: str) -> None:
+    def on_unseen(self, text: str) -> None:
         """Called with a note before a function runs whose calls cannot be observed."""
-        self.noted(text)
+        self.on_note(text)
 
 
 class _Here:
@@ -169,7 +169,7 @@ class _Here:
     __slots__ = ("calls", "gradient_of", "graph", "last", "modules", "path", "taping", "telling")
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[WatchedCall] = []
         self.modules: list[tuple[Any, str]] = []
         self.telling, self.taping = False, 0
         self.graph: dict[Any, Any] | None = None

@@ -18,7 +18,7 @@ else:
 
 def record(
     backward: bool = False, capture: "str | Sequence[str] | None" = None, values: bool = False
-) -> "recording.Recording":
+) -> "recording.LogBlock":
     """Returns a block that records the calls of ops of this thread or asyncio task: `with ops.record() as log:`.
 
     The log is a sequence of events, one for each call in the order in which they begin, with the op, the module of the
@@ -46,7 +46,7 @@ def record(
         >>> log.calls("matmul")[0].shapes
         ((2, 3), (3, 4))
     """
-    return recording.Recording(backward, capture, values)
+    return recording.LogBlock(backward, capture, values)
 
 
 def profile(backward: bool = False, memory: bool = False) -> "profiling.Profiling":
@@ -129,4 +129,4 @@ def checked(
     words = checked_mode.words_of(checks, "checked()")
     if words == {"bounds"}:
         return checked_mode.checked()
-    return block.Checking(block.Options(words, policy, every, judge, infinities, lazy, moves))
+    return block.Checking(block.CheckOptions(words, policy, every, judge, infinities, lazy, moves))

@@ -11,7 +11,7 @@ import pytest
 from emberharmony import Parameter, errors, ops
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import op_globals
-from emberharmony.transforms.program import Call, Number, Program, Register, Update
+from emberharmony.transforms.program import Number, Program, ProgramCall, Register, Update
 
 torch = pytest.importorskip("torch")
 programs = importlib.import_module("emberharmony.backend.torch.programs")
@@ -73,7 +73,10 @@ def test_a_probe_of_values_that_nobody_can_read_is_finite() -> None:
 
 def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
     first, second, multiple, found = map(Register, range(4))
-    calls = Call("multiply", (first, Number(0)), (multiple,)), Call("subtract", (second, multiple), (found,))
+    calls = (
+        ProgramCall("multiply", (first, Number(0)), (multiple,)),
+        ProgramCall("subtract", (second, multiple), (found,)),
+    )
     columns = [[torch.full((2,), 2.0)], [torch.full((2,), 3.0)]]
     for dtype in (torch.float32, torch.bfloat16):
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]

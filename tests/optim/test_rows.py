@@ -12,8 +12,8 @@ from emberharmony import Parameter, errors, ops, optim
 from emberharmony.backend.numpy import programs as numpy_programs
 from emberharmony.core import selection
 from emberharmony.optim import layout, updates
-from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recorder import recorded
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
+from emberharmony.transforms.recorder import record_rule
 from tests.optim.test_vectors import KINDS, assert_same, bits, cells_of, kinds, rows_of, shares, states_of, trained
 
 LARGE = [(2500,), (300, 7), (), (40, 3), (0, 3), (123,)]
@@ -220,11 +220,11 @@ RULES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_that_calls_anything_else_has_no_program(name: str, backend: str) -> None:
-    assert recorded(lambda g, p, state, hyper: (RULES[name](g, p), state), {}, {"lr": 0.1}) is None
+    assert record_rule(lambda g, p, state, hyper: (RULES[name](g, p), state), {}, {"lr": 0.1}) is None
 
 
 def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
-    found = recorded(optim.SGD.rule, {"step": 3, "momentum_buffer": ops.ones(2)}, optim.SGD(momentum=0.5).defaults)
+    found = record_rule(optim.SGD.rule, {"step": 3, "momentum_buffer": ops.ones(2)}, optim.SGD(momentum=0.5).defaults)
     assert found is not None
     assert found.program.moves == (
         ("multiply", (2, 7), 3),
@@ -236,9 +236,9 @@ def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
     assert (found.program.outputs, found.program.places) == ((6, 4), {6: 1, 4: 2})
     assert (found.numbers([3, 0.1]), found.given) == ([3, 0.1, 0.5, 4], ["step", "lr"])
     assert found.made == {"step": 3, "momentum_buffer": None}
-    assert found.program.fused.moves == (("add_multiple", (0, 2, 5), 3), ("add_multiple", (1, 3, 6), 4))
-    assert found.program.fused.numbers == [2, 5]
-    assert found.program.fused.count == 2 * found.program.count == 8
+    assert found.program.with_fewer_calls.moves == (("add_multiple", (0, 2, 5), 3), ("add_multiple", (1, 3, 6), 4))
+    assert found.program.with_fewer_calls.numbers == [2, 5]
+    assert found.program.with_fewer_calls.count == 2 * found.program.count == 8
 
 
 @pytest.mark.parametrize("which", ["record", "profile", "nan"])
@@ -297,7 +297,7 @@ def test_a_watcher_of_single_ops_sees_those_of_a_program(backend: str, alone: No
     names: list[str] = []
 
     class Names(Watcher):
-        def after(self, call: Call, result: Any) -> None:
+        def after(self, call: WatchedCall, result: Any) -> None:
             names.append(call.op)
 
     optimizer = optim.AdamW(cells_of())
@@ -309,7 +309,7 @@ def test_a_watcher_of_single_ops_sees_those_of_a_program(backend: str, alone: No
 
 
 def test_a_sign_is_not_written_over_its_operand(backend: str) -> None:
-    found = recorded(optim.Lion.rule, {"exp_avg": ops.ones(2)}, optim.Lion(lr=0.1, maximize=True).defaults)
+    found = record_rule(optim.Lion.rule, {"exp_avg": ops.ones(2)}, optim.Lion(lr=0.1, maximize=True).defaults)
     assert found is not None
     program = found.program
     signs = [(i, call) for i, call in enumerate(program.calls) if call.function == "sign"]

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops, optim
 from emberharmony.optim import layout, updates
-from emberharmony.transforms.recorder import recorded
+from emberharmony.transforms.recorder import record_rule
 from tests.optim.test_vectors import assert_same, cells_of, rows_of, states_of, trained
 from tests.sampling import portion
 
@@ -171,7 +171,7 @@ def test_a_number_before_a_tensor_changes_places_with_it_where_it_may(backend: s
     def rule(gradient: Any, parameter: Any, state: Any, hyper: Any) -> Any:
         return ops.add(2.0, ops.multiply(0.5, gradient)), state
 
-    found = recorded(rule, {}, {"lr": 0.1})
+    found = record_rule(rule, {}, {"lr": 0.1})
     assert found is not None
     assert found.program.moves == (("multiply", (0, 4), 2), ("add", (2, 5), 3))
     assert (found.numbers([0.1]), found.program.outputs) == ([0.1, 0.5, 2.0], (3,))

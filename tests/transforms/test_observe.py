@@ -16,7 +16,7 @@ from emberharmony.core.dispatch import DISPATCH
 from emberharmony.core.errors import EmberError, ShapeError
 from emberharmony.core.op_code.code_swap import SWAP
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.transforms.observe import Call, Observation, Watcher, is_open, observed
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher, is_open, twin_of
 
 
 class Names(Watcher):
@@ -24,21 +24,21 @@ class Names(Watcher):
 
     def __init__(self, backward: bool = False) -> None:
         self.backward = backward
-        self.calls: list[Call] = []
+        self.calls: list[WatchedCall] = []
         self.modules: list[str] = []
         self.failures: list[str] = []
         self.notes: list[str] = []
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         self.calls.append(call)
 
-    def returned(self, path: str, result: Any) -> None:
+    def on_return(self, path: str, result: Any) -> None:
         self.modules.append(path)
 
-    def failed(self, call: Call, error: Exception) -> None:
+    def on_error(self, call: WatchedCall, error: Exception) -> None:
         self.failures.append(call.op)
 
-    def noted(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         self.notes.append(text)
 
     def names(self, depth: int | None = 0) -> list[str]:
@@ -166,7 +166,7 @@ def test_the_exception_of_a_watcher_passes_unchanged(backend: str, kind: Any, me
     error = kind("stop here")
 
     class Stopping(Watcher):
-        def told(self, call: Call, *result: Any) -> None:
+        def told(self, call: WatchedCall, *result: Any) -> None:
             ops.isnan(ops.ones(()))  # no watcher sees it
             if call.op == "square":
                 raise error
@@ -187,7 +187,7 @@ def test_a_composite_is_not_run_again_after_the_exception_of_a_watcher(backend: 
     begun: list[str] = []
 
     class Stopping(Watcher):
-        def before(self, call: Call) -> None:
+        def before(self, call: WatchedCall) -> None:
             begun.append(call.op)
             if call.depth:
                 raise StopError
@@ -211,10 +211,10 @@ def test_several_watchers_share_a_twin(backend: str) -> None:
         ops.sin(0.0)
         with outer:
             ops.cos(0.0)
-        assert backends.current() is observed(backends.current())
+        assert backends.current() is twin_of(backends.current())
     assert first.names() == ["sin", "cos", "cos"]
     assert second.names() == ["sin", "cos"]
-    assert observed(selection.current()) is observed(selection.current())
+    assert twin_of(selection.current()) is twin_of(selection.current())
 
 
 def test_ops_get_their_code_back(backend: str) -> None:
@@ -277,10 +277,10 @@ def test_watchers_of_a_gradient_get_values_also_of_composites(backend: str) -> N
         def __init__(self) -> None:
             self.seen: dict[str, list[Any]] = {}
 
-        def before(self, call: Call) -> None:
+        def before(self, call: WatchedCall) -> None:
             self.seen.setdefault(call.op, []).extend((*call.args, *call.kwargs.values()))
 
-        def after(self, call: Call, result: Any) -> None:
+        def after(self, call: WatchedCall, result: Any) -> None:
             self.seen[call.op].append(result)
 
     with Observation(watcher := Arguments()):

@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.transforms.program import Program, Register
 from emberharmony.transforms.recorder import Recorder
-from emberharmony.transforms.source import written
+from emberharmony.transforms.source import write_function
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "arithmetic": lambda x, y: ops.multiply(ops.add(x, 2.0), ops.tanh(y)),
@@ -36,7 +36,7 @@ def test_a_program_of_ops_runs_on_each_backend(name: str, backend: str) -> None:
     with ops.use_backend("numpy"):
         recorded, result = program(function, *given)
         assert all(isinstance(call.function, str) for call in recorded.calls)
-    run = written(recorded, lambda op: getattr(ops, op))
+    run = write_function(recorded, lambda op: getattr(ops, op))
     for tensors in (given, [-x for x in given]):
         (found,) = run(list(map(ops.convert_to_tensor, tensors)))
         with ops.use_backend("numpy"):
@@ -51,7 +51,7 @@ def test_the_compiler_of_a_backend_takes_a_program_that_another_one_recorded(qui
     function = FUNCTIONS["gradient"]
     with ops.use_backend("numpy"):
         recorded, wanted = program(function, *given)
-    run = written(recorded, lambda op: getattr(ops, op))
+    run = write_function(recorded, lambda op: getattr(ops, op))
     compiled = ops.compile(lambda *tensors: run(tensors)[0])
     tensors = list(map(ops.convert_to_tensor, given))
     for _ in range(3):

@@ -239,7 +239,7 @@ def _retried(refused: Exception, unread: Callable[[], T], draws: Draws | None = 
     """
     told = watchers()
     if told:
-        tell(told, "unseen", _UNSEEN)
+        tell(told, "on_unseen", _UNSEEN)
     here, telling = THREADS.here, THREADS.here.telling
     try:
         here.telling = True

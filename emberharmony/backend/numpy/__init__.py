@@ -268,9 +268,9 @@ class NumpyBackend(
         if checking() or self.unwatched is not self:
             return self.looped(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.
-        from emberharmony.transforms.batch import batched
+        from emberharmony.transforms.batch import map_at_once
 
-        return batched(self, fn, tensors, axes, same)
+        return map_at_once(self, fn, tensors, axes, same)
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""

@@ -133,7 +133,7 @@ class Compiled:
             filled[place] = recorder.tensor(register)
         traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
         effects = Effects()
-        draws = Recording(recorder.drawn, effects)
+        draws = Recording(recorder.draw, effects)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
             with draws, Assignments(traced) as assigned, ReadFromOutside() as read:

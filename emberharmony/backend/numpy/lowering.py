@@ -211,13 +211,13 @@ class NumpyRecorder(Recorder):
         function, args, keywords = _direct(self.backend, spec, values)
         if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
             raise UnrecordableError(f"{spec.name}() converts a tensor")
-        return self.called(function, args, keywords)
+        return self.call_native(function, args, keywords)
 
-    def called(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
         rule = lowering_rules().get(getattr(function, "__func__", function))
-        found = None if rule is None else rule(self.called, *args, **keywords)
-        return self.noted(function, args, keywords, function(*args, **keywords)) if found is None else found
+        found = None if rule is None else rule(self.call_native, *args, **keywords)
+        return self.note(function, args, keywords, function(*args, **keywords)) if found is None else found
 
     def _places_in(self, values: Sequence[Any]) -> set[int]:
         """Returns the registers of the values in lists and tuples."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Program, Register, Update
-from emberharmony.transforms.source import Source, written
+from emberharmony.transforms.source import FunctionSource, write_function
 
 BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
@@ -47,7 +47,7 @@ def computed(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[Se
     return [columns[x] if x < program.inputs else made[x] for x in program.outputs]
 
 
-class NumpySource(Source):
+class NumpySource(FunctionSource):
     """The source of a function that makes calls of NumPy."""
 
     by_name = frozenset((np.maximum, np.minimum))  # NumPy 2.4
@@ -59,7 +59,7 @@ def _whole(program: Program) -> Callable[..., Any]:
 
     It takes 20 µs less for a small network than `_rows`, which prepares for many blocks.
     """
-    return written(program, _NATIVES.__getitem__, program.targets, NumpySource)
+    return write_function(program, _NATIVES.__getitem__, program.targets, NumpySource)
 
 
 def overwrites(program: Program) -> bool:

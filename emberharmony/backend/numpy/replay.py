@@ -15,9 +15,9 @@ import numpy as np
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
 from emberharmony.backend.numpy.programs import Blocks, NumpySource
-from emberharmony.transforms.program import Call, Memory, Program, Register, reused
+from emberharmony.transforms.program import Program, ProgramCall, ProgramMemory, Register, memory_targets
 from emberharmony.transforms.recorder import Recorder
-from emberharmony.transforms.runs import in_runs
+from emberharmony.transforms.runs import join_runs
 
 _FOREIGN = -1
 """Stands for memory that neither an input nor a call of NumPy owns."""
@@ -55,10 +55,10 @@ def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callab
     """
     program, places = recorder.program(inputs, outputs)
     values = recorder.values
-    program = in_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
+    program = join_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
     memory = _Arrays(recorder, program, places)
-    source = _Recorded(program, reused(program, memory), memory)
-    return source.compiled(source.copied(outputs, places))
+    source = _Recorded(program, memory_targets(program, memory), memory)
+    return source.function(source.copied(outputs, places))
 
 
 def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
@@ -86,7 +86,7 @@ def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     return found
 
 
-def _blocks_of(values: Sequence[Any], call: Call) -> Any:
+def _blocks_of(values: Sequence[Any], call: ProgramCall) -> Any:
     """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
     value, function = values[call.results[0]], call.function
     if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
@@ -107,7 +107,7 @@ def _blocks_of(values: Sequence[Any], call: Call) -> Any:
     return value.shape, value.dtype
 
 
-class _Arrays(Memory):
+class _Arrays(ProgramMemory):
     """The memory of recorded arrays.
 
     Args:
@@ -123,7 +123,7 @@ class _Arrays(Memory):
         self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
         self._owners = self._roots(program.calls, shared, places)
 
-    def _shared(self, call: Call) -> Iterator[tuple[Register, list[Register]]]:
+    def _shared(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
         """Yields each result with the operands with which it may share memory, in the record as it was."""
         for result in call.results:
             value = self.values[result]
@@ -134,7 +134,7 @@ class _Arrays(Memory):
             )
 
     def _roots(
-        self, calls: Sequence[Call], shared: dict[Register, list[Register]], places: Sequence[Register]
+        self, calls: Sequence[ProgramCall], shared: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
         """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
         roots = {i: frozenset((i,)) for i in range(self._inputs)}
@@ -156,14 +156,14 @@ class _Arrays(Memory):
         value = self.values[register]
         return value.dtype, value.shape, value.strides
 
-    def takes(self, call: Call) -> bool:
+    def takes(self, call: ProgramCall) -> bool:
         """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""
         function = call.function
         if not isinstance(function, np.ufunc) or any(value is not ... for _, value in call.keywords):
             return False
         return len(call.args) == function.nin and function.nout == 1 and self.values[call.results[0]].ndim > 0
 
-    def overwrites(self, call: Call) -> bool:
+    def overwrites(self, call: ProgramCall) -> bool:
         """Returns whether a call works element by element."""
         return call.function.signature is None
 
@@ -208,7 +208,7 @@ class _Recorded(NumpySource):
         earlier: list[tuple[Register, Register]] = []
         for given, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
-                found.append(f"{self.named(output)}.copy()")
+                found.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
             both, before = merged & self.memory.roots(output), self.memory.before
@@ -218,12 +218,12 @@ class _Recorded(NumpySource):
             found.append(self.names[output] + (".copy()" if close else ""))
         return found
 
-    def lines(self, place: int, call: Call) -> list[str]:
+    def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and that which lets go of what nothing needs after it."""
         gone = self._gone.get(place)
         return [*self._statements(call), *([f"del {', '.join(gone)}"] if gone else [])]
 
-    def _statements(self, call: Call) -> list[str]:
+    def _statements(self, call: ProgramCall) -> list[str]:
         function, wrapped = call.function, call.wrapped
         keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
         plain = call._replace(args=self._with_arrays(call), keywords=keywords)
@@ -247,7 +247,7 @@ class _Recorded(NumpySource):
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
         return lines
 
-    def _with_arrays(self, call: Call) -> tuple[Any, ...]:
+    def _with_arrays(self, call: ProgramCall) -> tuple[Any, ...]:
         """Returns the arguments of a call with an array for a number beside a tensor, which NumPy converts faster."""
         if call.function not in _WEAK or len(call.args) != 2:
             return call.args
@@ -260,6 +260,6 @@ class _Recorded(NumpySource):
         return call.args
 
 
-def is_known(call: Call) -> bool:
+def is_known(call: ProgramCall) -> bool:
     """Returns whether the shapes of the operands of a call determine that of its result."""
     return isinstance(call.function, (np.ufunc, Blocks)) or call.function in _KNOWN

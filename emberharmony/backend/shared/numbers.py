@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emberharmony.transforms.logs.statistics import Statistics
+from emberharmony.transforms.logs.statistics import ValueStatistics
 
 _PART = 2**16
 """So many elements are looked at together, so that the memory for it is small."""
@@ -55,7 +55,7 @@ def _first(found: "np.ndarray[Any, Any]") -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(found)), found.shape))
 
 
-def statistics_of(array: "np.ndarray[Any, Any]") -> Statistics:
+def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     """Returns the statistics of the finite elements of an array of float64 or complex128."""
     flat = array.reshape(-1)
     count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
@@ -72,6 +72,6 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> Statistics:
                 mean, count = mean + gap * more / both, both
                 low, high = min(low, float(part.min())), max(high, float(part.max()))
     if not count:
-        return Statistics(None, None, None, None, None, 0, flat.size)
+        return ValueStatistics(None, None, None, None, None, 0, flat.size)
     norm = math.sqrt(deviations + count * mean * mean)
-    return Statistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat.size)
+    return ValueStatistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat.size)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.torch.math_ops import sign
-from emberharmony.transforms.program import BINARY, CHOICE, Call, Number, Program, Update
+from emberharmony.transforms.program import BINARY, CHOICE, Number, Program, ProgramCall, Update
 
 _FUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "add_multiple": (torch.add, "alpha"),
@@ -95,7 +95,7 @@ def _prepared(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
     """Returns a program for tensors like this one, and its numbers in the form in which functions take them."""
     program, numbers = update.program, update.numbers
     if like.dtype.itemsize >= 4:
-        program = program.fused
+        program = program.with_fewer_calls
         numbers = [*numbers, *map(operator.neg, numbers)]
     number, found = number_in(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
@@ -106,7 +106,7 @@ def _prepared(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
     return program, found
 
 
-def _called(call: Call, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
+def _called(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
     """Returns a call of a program for one tensor."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:

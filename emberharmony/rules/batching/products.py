@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches, lengthened
-from emberharmony.transforms.batch import Mapped, Rows, aligned
+from emberharmony.transforms.batch import Mapped, Rows, align
 
 T = Any
 
@@ -30,7 +30,7 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     vectors = ranks[0] == 1, ranks[1] == 1
     a = lengthened(m, a, -2) if vectors[0] else a
     b = lengthened(m, b, -1) if vectors[1] else b
-    found = _product(m, *aligned(m, (a, b)))
+    found = _product(m, *align(m, (a, b)))
     dropped = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
     return bound.squeeze(found, dropped) if dropped else found
 
@@ -75,4 +75,4 @@ def _vecdot(m: Mapped, a: Any, b: Any, axis: int) -> T:
     ranks = {len(a.shape), len(b.shape)}
     if axis.__class__ is not int or 0 in ranks or (axis >= 0 and len(ranks) > 1):
         return NotImplemented
-    return m(*aligned(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)
+    return m(*align(m, (a, b)), axis - max(ranks) if axis >= 0 else axis)

@@ -12,7 +12,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
 from emberharmony.testing.differences.records import Record, decoded, native
 from emberharmony.testing.differences.runs import STREAM, Stopped, Watch, streams
-from emberharmony.transforms.observe import Call, Observation
+from emberharmony.transforms.observe import Observation, WatchedCall
 from emberharmony.transforms.watchers import THREADS
 
 _MOST = 1000
@@ -33,7 +33,7 @@ class _Inner(Watch):
         super().__init__(tell, inside=True)
         self.around: dict[int, tuple[str, ...]] = {}
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Takes the arguments of a call that is not the outermost one."""
         if call.outer is not None:
             super().before(call)

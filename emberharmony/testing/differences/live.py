@@ -10,7 +10,7 @@ from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Re
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Tensors, Writer
 from emberharmony.transforms.logs.lines import user_line
-from emberharmony.transforms.observe import Call
+from emberharmony.transforms.observe import WatchedCall
 
 _LATER = frozenset(("args", "kwargs", "tensors", "seen", "line"))
 
@@ -53,11 +53,11 @@ class Live(Record):
 
     __slots__ = ("_call", "_frame", "_watch")
 
-    _call: Call
+    _call: WatchedCall
     _frame: Any
     _watch: "Following"
 
-    def __init__(self, call: Call, number: int, watch: "Following") -> None:
+    def __init__(self, call: WatchedCall, number: int, watch: "Following") -> None:
         frame = sys._getframe(3)
         path = call.path if call.path or call.gradient_of else path_of(call, frame, user_line(frame)[0])
         self.op, self.path, self.gradient_of = call.spec.name, path, call.gradient_of
@@ -140,22 +140,22 @@ class Following(Watch):
         self._known = Tensors()
         self._read: set[Near] = set()
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Takes the state of the streams, before the op runs."""
         if not self._is_hidden(call):
             call.kept[self] = states(call)
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the call."""
         if self in call.kept:
             self._told(call, result, "")
 
-    def failed(self, call: Call, error: Exception) -> None:
+    def on_error(self, call: WatchedCall, error: Exception) -> None:
         """Tells a call that raised an error."""
         if self in call.kept and not getattr(error, "of_watcher", False):
             self._told(call, (), f"{type(error).__name__}: {error}")
 
-    def _told(self, call: Call, result: Any, error: str) -> None:
+    def _told(self, call: WatchedCall, result: Any, error: str) -> None:
         number = self._count
         self._count += 1
         record = Live(call, number, self)

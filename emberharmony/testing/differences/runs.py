@@ -24,7 +24,7 @@ from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encoded, hosted
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.logs.lines import line_of
-from emberharmony.transforms.observe import Call, Observation, Watcher
+from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
 """What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""
@@ -113,7 +113,7 @@ class Watch(Watcher):
         self._tell, self._writer, self._inside = tell, writer, inside
         self._count = 0
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Takes the arguments, before the op runs."""
         if self._is_hidden(call):
             return
@@ -143,7 +143,7 @@ class Watch(Watcher):
         record._given, record.streams = tensors, states(call)
         call.kept[self] = record
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Takes the result and tells the call."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None:
@@ -161,14 +161,14 @@ class Watch(Watcher):
             record.tensors = [*tensors, *made]
             self._tell(record)
 
-    def failed(self, call: Call, error: Exception) -> None:
+    def on_error(self, call: WatchedCall, error: Exception) -> None:
         """Tells a call that raised an error."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None and not getattr(error, "of_watcher", False):
             record.error, record.result = f"{type(error).__name__}: {error}", {"u": []}
             self._tell(record)
 
-    def unseen(self, text: str) -> None:
+    def on_unseen(self, text: str) -> None:
         """Ends the run, because the calls of the other run would have no counterpart.
 
         Raises:
@@ -176,7 +176,7 @@ class Watch(Watcher):
         """
         raise TracedTensorError(text)
 
-    def _is_hidden(self, call: Call) -> bool:
+    def _is_hidden(self, call: WatchedCall) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
             return True
         outer = call.outer
@@ -198,14 +198,14 @@ def draws(spec: OpSpec) -> bool:
     return spec.category in ("random", "distributions") or spec.name == "dropout"
 
 
-def states(call: Call) -> Any:
+def states(call: WatchedCall) -> Any:
     """Returns the states of the streams that a random op is about to draw from; None for other ops."""
     if not draws(call.spec):
         return None
     return [STREAM.get().state_dict(), HOST.get().state_dict()]
 
 
-def path_of(call: Call, frame: Any, end: str) -> str:
+def path_of(call: WatchedCall, frame: Any, end: str) -> str:
     """Returns the module that makes a call, or `OPTIMIZER`.
 
     Args:

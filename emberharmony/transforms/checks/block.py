@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, switched_off
-from emberharmony.transforms.checks.drift import Devices, Drift, DTypes, Gradients, Graphs
+from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
 from emberharmony.transforms.checks.nonfinite import READS, NonFinite
 from emberharmony.transforms.logs.lines import line_of, user_line
-from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher
+from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher
 from emberharmony.transforms.watchers import THREADS
 
 LAZY = 1000
@@ -30,7 +30,7 @@ class Checker(Watcher):
         options: those of the block.
     """
 
-    def __init__(self, findings: Findings, options: "Options") -> None:
+    def __init__(self, findings: Findings, options: "CheckOptions") -> None:
         words = options.words
         self.findings = findings
         self.backward = self.pulls = "nan" in words
@@ -39,7 +39,7 @@ class Checker(Watcher):
         self._nonfinite = NonFinite(findings, options.every, used, options.infinities) if self.backward else None
         drifts: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
-            "device": lambda: Devices(findings),
+            "device": lambda: DeviceMixes(findings),
             "lazy": lambda: Graphs(findings, options.lazy),
             "gradients": lambda: Gradients(findings),
         }
@@ -47,7 +47,7 @@ class Checker(Watcher):
         self._since = innermost()
         self._wanted: dict[str, bool] = {}
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Tells the checks that an op of the program begins."""
         if not (self._drifts or call.spec.name in READS):
             return
@@ -61,7 +61,7 @@ class Checker(Watcher):
             for drift in self._drifts:
                 drift.before(call, line)
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the checks the result of an op of the program, and the node of the library's graph that it made."""
         graph = THREADS.here.graph
         off, finite = self._is_off(), False
@@ -75,10 +75,10 @@ class Checker(Watcher):
             notes = graph.setdefault(self, {})
             self._nonfinite.note(notes, call, result, finite, None if off else line_of(call.spec.name))
 
-    def graphed(self, loss: Any, backend: Any) -> None:
+    def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""
         if self._nonfinite is not None:
-            self._nonfinite.graphed(loss, (THREADS.here.graph or {}).get(self, {}), backend)
+            self._nonfinite.watch_graph(loss, (THREADS.here.graph or {}).get(self, {}), backend)
 
     def _is_off(self) -> bool:
         """Returns whether a block inside turned the checks off, or a check itself calls ops."""
@@ -103,15 +103,15 @@ class Checker(Watcher):
             wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_pulled(op)
         return wanted
 
-    def pulled(self, step: Pulled) -> None:
+    def on_pull(self, step: Pulled) -> None:
         """Tells the check of numbers the gradients of an op."""
         if self._nonfinite is not None and step.line is not None and not self._is_off():
-            self._nonfinite.pulled(step)
+            self._nonfinite.look_at_pull(step)
 
-    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+    def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Tells it a loss and the gradients of the parameters."""
         if self._nonfinite is not None:
-            self._nonfinite.derived(values, gradients, backend)
+            self._nonfinite.look_at_derivative(values, gradients, backend)
 
     def end(self, failed: bool) -> None:
         """Looks at what still waits, unless the block ends by an error."""
@@ -122,7 +122,7 @@ class Checker(Watcher):
                 self._nonfinite.flush()
 
 
-class Options:
+class CheckOptions:
     """The options of a block: see `ops.checked`."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Checking(Observation, contextlib.ContextDecorator):
         options: the options.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CheckOptions) -> None:
         super().__init__(Watcher())
         self._options = options
         bounds, devices = "bounds" in options.words, "device" in options.words
@@ -170,7 +170,7 @@ class Checking(Observation, contextlib.ContextDecorator):
         return findings
 
 
-class _Exit:
+class _BothExits:
     """The descriptor behind `Checking.__exit__`: it holds those of both blocks, so they end if it is dropped."""
 
     def __get__(self, scope: Checking | None, kind: type[Checking]) -> Callable[..., None]:
@@ -191,12 +191,12 @@ class _Exit:
 
 
 if not TYPE_CHECKING:
-    Checking.__exit__ = _Exit()
+    Checking.__exit__ = _BothExits()
 
 
 def check_this_thread(words: frozenset[str]) -> None:
     """Starts checks that end with the process, in this thread and in the tasks that start in it."""
-    checking_all = Checking(Options(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
+    checking_all = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
     leave = checking_all.__exit__
     checking_all.__enter__()
     atexit.register(leave, None, None, None)

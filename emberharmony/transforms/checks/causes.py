@@ -38,12 +38,12 @@ _CAUSES: dict[str, list[Cause]] = {}
 def _of(*ops: str) -> Callable[[Cause], Cause]:
     """Returns a decorator of a cause that some ops may have; one that is defined earlier is likelier."""
 
-    def decorated(cause: Cause) -> Cause:
+    def decorate(cause: Cause) -> Cause:
         for op in ops:
             _CAUSES.setdefault(op, []).append(cause)
         return cause
 
-    return decorated
+    return decorate
 
 
 def _several(count: int, one: str) -> str:

@@ -7,7 +7,7 @@ from emberharmony.core.dtypes import default_float
 from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.checks.findings import Finding, Findings, place
-from emberharmony.transforms.observe import Call
+from emberharmony.transforms.observe import WatchedCall
 
 _INEXACT = ("float", "complex")
 _INTEGERS = ("signed", "unsigned")
@@ -33,13 +33,13 @@ class Drift:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
 
-    def before(self, call: Call, line: Any) -> None:
+    def before(self, call: WatchedCall, line: Any) -> None:
         """Is told that an op of the program begins."""
 
-    def after(self, call: Call, result: Any, line: Any) -> None:
+    def after(self, call: WatchedCall, result: Any, line: Any) -> None:
         """Is told that an op of the program has ended."""
 
-    def _found(self, call: Call, line: Any, text: str) -> None:
+    def _found(self, call: WatchedCall, line: Any, text: str) -> None:
         where = f"{line[0]}:{line[1]}" if line[0] else ""
         head = f"{call.op}() on backend {call.backend.name!r}"
         self._findings.add(
@@ -55,7 +55,7 @@ class DTypes(Drift):
 
     name = "dtype"
 
-    def after(self, call: Call, result: Any, line: Any) -> None:
+    def after(self, call: WatchedCall, result: Any, line: Any) -> None:
         """Compares the dtype of the result with those of the arguments."""
         backend = call.backend
         if not isinstance(result, backend.tensor_type) or _names_a_dtype(call.spec, call):
@@ -66,12 +66,12 @@ class DTypes(Drift):
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
         made_of = call.op in ("convert_to_tensor", "array")
         given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
-        text = _drifted(made, given, call.spec.category in _AT_POSITIONS)
+        text = _drift(made, given, call.spec.category in _AT_POSITIONS)
         if text:
             self._found(call, line, text)
 
 
-def _drifted(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
+def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
     """Returns how a dtype differs from those of the arguments; "" if it is as meant.
 
     Args:
@@ -108,7 +108,7 @@ def _width(dtype: Any) -> int:
     return _WIDTHS.get(dtype.name) or dtype.itemsize * 8
 
 
-def _names_a_dtype(spec: OpSpec, call: Call) -> bool:
+def _names_a_dtype(spec: OpSpec, call: WatchedCall) -> bool:
     """Returns whether a call says which dtype it wants."""
     for i, parameter in enumerate(spec.parameters):
         if parameter.role == "DTypeLike" or parameter.name == "dtype":
@@ -118,7 +118,7 @@ def _names_a_dtype(spec: OpSpec, call: Call) -> bool:
     return spec.name == "view"
 
 
-def _tensors_by_name(call: Call, roles: Collection[str] = ()) -> list[tuple[str, Any]]:
+def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tuple[str, Any]]:
     """Returns the tensors among the arguments of a call, with the names of the parameters.
 
     Args:
@@ -139,12 +139,12 @@ def _tensors_by_name(call: Call, roles: Collection[str] = ()) -> list[tuple[str,
     return tensors
 
 
-class Devices(Drift):
+class DeviceMixes(Drift):
     """Finds ops whose arguments, or result, are on several devices."""
 
     name = "device"
 
-    def after(self, call: Call, result: Any, line: Any) -> None:
+    def after(self, call: WatchedCall, result: Any, line: Any) -> None:
         """Compares the devices of the arguments and of the result."""
         backend = call.backend
         if call.op in _MOVING or call.spec.category == "device":
@@ -174,7 +174,7 @@ class Graphs(Drift):
         super().__init__(findings)
         self._limit, self._count = limit, 0
 
-    def after(self, call: Call, result: Any, line: Any) -> None:
+    def after(self, call: WatchedCall, result: Any, line: Any) -> None:
         """Counts the ops; only after many of them it asks how large the graph is."""
         if call.op == "eval":
             self._count = 0
@@ -195,7 +195,7 @@ class Gradients(Drift):
 
     name = "gradients"
 
-    def before(self, call: Call, line: Any) -> None:
+    def before(self, call: WatchedCall, line: Any) -> None:
         """Looks at what is read."""
         if call.op in ("to_numpy", "host_call"):
             for name, tensor in _tensors_by_name(call):

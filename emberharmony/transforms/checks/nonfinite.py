@@ -18,7 +18,7 @@ from emberharmony.transforms.checks.causes import Faulty, likely_cause
 from emberharmony.transforms.checks.findings import Finding, Findings, place
 from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
 from emberharmony.transforms.logs.lines import user_line
-from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher, values_of
+from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher, values_of
 from emberharmony.transforms.watchers import THREADS
 
 _MOST = 4096
@@ -61,7 +61,7 @@ class NonFinite:
         self.running_again = False
         """Whether a composite runs again to find the op inside, which is not to be checked."""
 
-    def before(self, call: Call) -> None:
+    def before(self, call: WatchedCall) -> None:
         """Looks at what waits before an op that reads values, in the same evaluation."""
         if call.spec.name not in READS:
             return
@@ -70,7 +70,7 @@ class NonFinite:
         if self._used and call.spec.name == "to_numpy":
             self._judge_used(needed, call.backend)
 
-    def after(self, call: Call, result: Any) -> bool:
+    def after(self, call: WatchedCall, result: Any) -> bool:
         """Looks at the result of an op of the program, and returns whether it surely holds only finite numbers."""
         spec, backend = call.spec, call.backend
         if is_safe(spec) and not self._used:
@@ -89,7 +89,7 @@ class NonFinite:
             self._probe(case)
         return False
 
-    def note(self, notes: dict[Any, Any], call: Call, result: Any, finite: bool, line: Any) -> None:
+    def note(self, notes: dict[Any, Any], call: WatchedCall, result: Any, finite: bool, line: Any) -> None:
         """Notes the node of the library's graph that made the result of an op, for `graphed`.
 
         Args:
@@ -112,19 +112,19 @@ class NonFinite:
             if node is not None:
                 notes.setdefault(node, note)
 
-    def graphed(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
+    def watch_graph(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
         """Looks at the gradients of each op while the library computes them, given what `note` has noted."""
 
         def look(note: list[Any]) -> Any:
             note[1] += 1
-            return partial(self._looked, note)
+            return partial(self._look, note)
 
         backend.look_at_nodes(loss, notes, look)
         for note in filter(None, notes.values()):
             if not note[1]:
                 note.clear()
 
-    def _looked(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    def _look(self, note: list[Any], gradients: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """Looks at the gradients that a node has computed.
 
         Args:
@@ -172,7 +172,7 @@ class NonFinite:
         """Returns whether the gradients of an op may not be finite."""
         return self._used or not is_safe_backward(OPS[op])
 
-    def pulled(self, step: Pulled) -> None:
+    def look_at_pull(self, step: Pulled) -> None:
         """Looks at the gradients of an op."""
         if not self._is_later(step.backend) and _are_finite(step.gradients, step.backend):
             return
@@ -183,7 +183,7 @@ class NonFinite:
             case.backward = True
             self._probe(case)
 
-    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+    def look_at_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Looks at a loss and its gradients, where only these count."""
         if self._used:
             self.flush()
@@ -240,7 +240,7 @@ class NonFinite:
             return
         self.running_again = True
         try:
-            finding = _described(case, made, operands)
+            finding = _finding(case, made, operands)
         finally:
             self.running_again = False
         if not self._used:
@@ -277,7 +277,7 @@ class _First(Watcher):
     def __init__(self) -> None:
         self.op = ""
 
-    def after(self, call: Call, result: Any) -> None:
+    def after(self, call: WatchedCall, result: Any) -> None:
         if self.op or not call.depth:
             return
         results = _inexact(values_of(result), call.backend)
@@ -305,7 +305,7 @@ def _inside(case: _Case) -> str:
     return first.op
 
 
-def _described(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
+def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
     first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)

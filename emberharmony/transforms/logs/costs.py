@@ -50,11 +50,11 @@ _PRODUCTS: dict[str, _Formula] = {}
 def _counts(*ops: str) -> Callable[[_Formula], _Formula]:
     """Returns a decorator of the formula that counts the operations of ops."""
 
-    def decorated(formula: _Formula) -> _Formula:
+    def decorate(formula: _Formula) -> _Formula:
         _PRODUCTS.update(dict.fromkeys(ops, formula))
         return formula
 
-    return decorated
+    return decorate
 
 
 def _size(shape: Shape) -> int:
@@ -62,7 +62,7 @@ def _size(shape: Shape) -> int:
 
 
 @_counts("matmul", "dot", "vdot", "vecdot", "inner")
-def _contracted(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _contraction(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     """Returns the operations of a product that sums over the last axis of its first operand."""
     return 2 * _size(results[0]) * (shapes[0][-1] if shapes[0] else 1)
 
@@ -81,7 +81,7 @@ def _outer(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
 
 @_counts("linear")
 def _linear(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
-    return _contracted(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
+    return _contraction(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
 
 
 @_counts("conv")
@@ -95,7 +95,7 @@ def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
 
 
 @_counts("conv_transpose")
-def _transposed(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _transposition(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from emberharmony.core.dtypes import ALL
-from emberharmony.transforms.logs.statistics import Statistics
+from emberharmony.transforms.logs.statistics import ValueStatistics
 
 FIELDS = (
     *("op", "path", "depth", "shapes", "dtypes", "results", "result_dtypes", "seconds", "bytes", "frame"),
@@ -55,7 +55,7 @@ class Event:
     peak: int | None
     seconds: float
     started: float
-    values: tuple[Statistics, ...] | None
+    values: tuple[ValueStatistics, ...] | None
     where: Any
 
     @property
@@ -71,7 +71,7 @@ class Event:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Their dtypes, as names."""
-        return self._named(self.given)
+        return self._names(self.given)
 
     @property
     def results(self) -> tuple[tuple[int, ...], ...]:
@@ -81,9 +81,9 @@ class Event:
     @property
     def result_dtypes(self) -> tuple[str, ...]:
         """Their dtypes."""
-        return self._named(self.made)
+        return self._names(self.made)
 
-    def _named(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
+    def _names(self, tensors: tuple[Any, ...]) -> tuple[str, ...]:
         return tuple(self.where.dtypes.neutral[dtype].name for dtype in tensors[1::2])
 
     @property
@@ -106,14 +106,14 @@ class Event:
         return f"<{self.op}({given}) -> {made or self.error or None}{where}>"
 
 
-def loaded(row: Mapping[str, Any], outer: Event | None) -> Event:
+def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
     """Returns the event that a row of JSON describes, which has its `FIELDS`."""
     event = Event()
     for name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
         setattr(event, name, row[name])
     file, _, line = row["frame"].rpartition(":")
     known = row.get("values")  # files of earlier versions have none
-    event.values = None if known is None else tuple(Statistics(*each) for each in known)
+    event.values = None if known is None else tuple(ValueStatistics(*each) for each in known)
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
     event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])

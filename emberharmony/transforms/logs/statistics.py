@@ -1,4 +1,4 @@
-"""Statistics of the numbers in a tensor: what a log keeps of a result in the place of its elements."""
+"""ValueStatistics of the numbers in a tensor: what a log keeps of a result in the place of its elements."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from emberharmony.transforms.watchers import values_of
 
 
-class Statistics(NamedTuple):
-    """Statistics of the finite elements of a tensor in float64; of complex numbers those of their magnitudes.
+class ValueStatistics(NamedTuple):
+    """ValueStatistics of the finite elements of a tensor in float64; of complex numbers those of their magnitudes.
 
     Attributes:
         mean: the mean; None, as the others but `finite` and `size`, if no element is finite.
@@ -28,7 +28,7 @@ class Statistics(NamedTuple):
     size: int
 
 
-def statistics_of(result: Any, backend: Any) -> tuple[Statistics, ...]:
+def statistics_of(result: Any, backend: Any) -> tuple[ValueStatistics, ...]:
     """Returns the statistics of each tensor in the result of an op.
 
     Args:

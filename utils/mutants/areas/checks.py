@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-equal-width",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drifted",
+        function="_drift",
         original="_width(dtype) < _width(made)",
         replacement="_width(dtype) <= _width(made)",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),
@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-wider-sums",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drifted",
+        function="_drift",
         original="promote(*integers.values()) is made",
         replacement="len(set(integers.values())) > 1",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-double-one-hot",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drifted",
+        function="_drift",
         original="integers and (not at_positions)",
         replacement="integers",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),
@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="device-of-results",
         module="emberharmony/transforms/checks/drift.py",
-        function="Devices.after",
+        function="DeviceMixes.after",
         original="made != device",
         replacement="False",
         tests=("tests/transforms/checks/test_drift.py",),

@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(
         name="memory-of-a-live-operand",
         module="emberharmony/transforms/program.py",
-        function="reused",
+        function="memory_targets",
         original="ends[root] == i",
         replacement="True",
         tests=(LOWERED, COMPILED),
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="memory-in-another-layout",
         module="emberharmony/transforms/program.py",
-        function="reused",
+        function="memory_targets",
         original="memory.layout(x) == layout",
         replacement="True",
         tests=(LOWERED, COMPILED),
@@ -56,7 +56,7 @@ MUTANTS = [
     Mutant(
         name="memory-of-arguments",
         module="emberharmony/transforms/program.py",
-        function="reused",
+        function="memory_targets",
         original="x >= inputs",
         replacement="True",
         tests=(LOWERED, COMPILED),
@@ -75,8 +75,8 @@ MUTANTS = [
         name="constants-of-a-program",
         module="emberharmony/backend/numpy/replay.py",
         function="_Recorded.copied",
-        original="f'{self.named(output)}.copy()'",
-        replacement="f'{self.named(output)}'",
+        original="f'{self.name_of(output)}.copy()'",
+        replacement="f'{self.name_of(output)}'",
         tests=(f"{COMPILED} -k writes", COMPILED),
         why="each call returns the same array for a constant, which the user may change",
     ),
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         name="draws-of-a-program",
         module="emberharmony/transforms/program.py",
-        function="live",
+        function="live_calls",
         original="call.draws or needed.intersection(call.results)",
         replacement="needed.intersection(call.results)",
         tests=(f"{COMPILED} -k draw",),
@@ -101,7 +101,7 @@ MUTANTS = [
     Mutant(
         name="several-results-of-a-call",
         module="emberharmony/transforms/source.py",
-        function="Source.lines",
+        function="FunctionSource.lines",
         original="',' if call.several else ''",
         replacement="''",
         tests=(f"tests/transforms/test_recorder.py {NUMPY}", COMPILED),
@@ -110,7 +110,7 @@ MUTANTS = [
     Mutant(
         name="calls-behind-a-run",
         module="emberharmony/transforms/runs.py",
-        function="in_runs",
+        function="join_runs",
         original="its is None and made.isdisjoint(call.operands)",
         replacement="its is None",
         tests=(f"{COMPILED} -k large",),
@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(
         name="results-of-a-run",
         module="emberharmony/transforms/runs.py",
-        function="_as_one",
+        function="_one_call",
         original="uses[x] > inner[x]",
         replacement="uses[x] > inner[x] and x != made[0]",
         tests=(f"{COMPILED} -k large",),

@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         name="numbers-of-a-program",
         module="emberharmony/transforms/recorder.py",
-        function="_recorded",
+        function="_record",
         original="x.place if x.__class__ is _Scalar else x",
         replacement="state.get(name, 0)",
         tests=(f"{ROWS} -k recorded {NUMPY}", f"{WAYS} {NUMPY}"),
@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(
         name="signs-of-differences",
         module="emberharmony/transforms/program.py",
-        function="Program._fused",
+        function="Program._fusion_at",
         original="self.count if call.function == 'subtract' else 0",
         replacement="0",
         tests=(f"{ROWS} -k recorded {NUMPY}", f"{WAYS} {TORCH}"),

@@ -14,7 +14,7 @@ MUTANTS = [
     Mutant(
         name="tape-dtype-of-a-broadcast-gradient",
         module=TAPE,
-        function="_fitted",
+        function="_fit",
         original="gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)",
         replacement="gradient",
         tests=(f"tests/transforms/test_tape.py -k dtype {ON_NUMPY}",),
@@ -23,7 +23,7 @@ MUTANTS = [
     Mutant(
         name="tape-dtype-of-a-gradient",
         module=TAPE,
-        function="_fitted",
+        function="_fit",
         original="gradient if gradient.dtype == dtype else active().cast(gradient, dtype)",
         replacement="gradient",
         tests=(f"tests/transforms/test_tape.py -k dtype {ON_NUMPY}",),
@@ -32,7 +32,7 @@ MUTANTS = [
     Mutant(
         name="tape-broadcast-inner-axis",
         module=TAPE,
-        function="_fitted",
+        function="_fit",
         original="n == 1 and shape[extra + i] != 1",
         replacement="n == 1 and shape[extra + i] == 1",
         tests=(f"tests/transforms/test_tape.py tests/ops/test_transforms.py {ON_NUMPY}",),
@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         name="tape-missing-cotangent",
         module=TAPE,
-        function="_pulled",
+        function="_pull",
         original="active().zeros_like(y) if part is None else part",
         replacement="active().ones_like(y) if part is None else part",
         tests=(f"tests/transforms/test_tape.py {ON_NUMPY}",),
@@ -122,7 +122,7 @@ MUTANTS = [
     Mutant(
         name="backward-loses-running-statistics",
         module=DERIVATIVES,
-        function="accumulated.loss",
+        function="accumulate.loss",
         original="newly_held(assigned, before, trained)",
         replacement="{}",
         tests=(f"tests/ops/test_backward.py {ON_NUMPY}",),
@@ -131,7 +131,7 @@ MUTANTS = [
     Mutant(
         name="backward-trains-frozen-parameters",
         module=DERIVATIVES,
-        function="accumulated",
+        function="accumulate",
         original="list(filter(_TRAINABLE, parameters))",
         replacement="list(parameters)",
         tests=(f"tests/ops/test_backward.py {ON_NUMPY}",),
@@ -140,7 +140,7 @@ MUTANTS = [
     Mutant(
         name="custom-gradient-none-is-one",
         module=DERIVATIVES,
-        function="_Call.gradients",
+        function="_CallWithGradient.gradients",
         original="self.backend.bound.zeros_like",
         replacement="self.backend.bound.ones_like",
         tests=(f"tests/regressions/test_layers_and_tools.py -k custom_gradient_may {ON_NUMPY}",),
@@ -149,7 +149,7 @@ MUTANTS = [
     Mutant(
         name="custom-gradient-draws-anew",
         module=DERIVATIVES,
-        function="_Call.run_twice.again",
+        function="_CallWithGradient.run_twice.again",
         original="draws.replayed()",
         replacement="draws.recorded()",
         tests=(f"tests/ops/test_custom_gradients.py tests/ops/test_memory.py {ON_NUMPY}",),
@@ -158,7 +158,7 @@ MUTANTS = [
     Mutant(
         name="vmap-out-axes",
         module=BATCHING,
-        function="_placed",
+        function="_move_axis",
         original="value if axis == 0 else result_tree.backend.bound.moveaxis(value, 0, axis)",
         replacement="value",
         tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant(
         name="vmap-late-op-along-its-axis",
         module="emberharmony/transforms/batch.py",
-        function="Batch._mapped",
+        function="Batch._map",
         original="elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along)",
         replacement="elementwise if spec.facts.elementwise or spec.facts.along else None",
         tests=(f"tests/backend/test_numpy_batching.py -k results_and_dtypes_of_its_slices {ON_NUMPY}",),
@@ -194,7 +194,7 @@ MUTANTS = [
     Mutant(
         name="vmap-axes-of-the-call-before",
         module=BATCHING,
-        function="mapped.batched",
+        function="map_over.over_axes",
         original="known is None or known[0] != structure",
         replacement="known is None",
         tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
@@ -284,7 +284,7 @@ MUTANTS = [
     Mutant(
         name="vjp-takes-any-dtype",
         module=TREES,
-        function="ResultTree.matched",
+        function="ResultTree.match",
         original="leaf.dtype != tensor.dtype",
         replacement="False",
         tests=(f"tests/ops/test_transforms.py tests/ops/test_custom_gradients.py {ON_NUMPY}",),
@@ -311,7 +311,7 @@ MUTANTS = [
     Mutant(
         name="twin-sees-traced-tensors",
         module="emberharmony/transforms/twin.py",
-        function="_told.call",
+        function="_telling_function.call",
         original="_values(args, kwargs) if traced else (args, kwargs)",
         replacement="(args, kwargs)",
         tests=(f"tests/transforms/test_observe.py -k composites {ON_NUMPY}",),
@@ -320,7 +320,7 @@ MUTANTS = [
     Mutant(
         name="twin-gradient-without-its-module",
         module="emberharmony/transforms/twin.py",
-        function="Numbers._placed",
+        function="NodeNumbers._pull_in_place",
         original="here.gradient_of, here.path, _, _ = self._places[node[0]]",
         replacement="here.gradient_of = self._places[node[0]][0]",
         tests=(f"tests/transforms/test_observe.py tests/transforms/test_recording.py {ON_NUMPY}",),
