@@ -29,7 +29,7 @@ from pairs import alone, evaluated
 
 from emberharmony import ops
 from emberharmony.backend.abstract import AbstractBackend
-from emberharmony.core.op_code.code_swap import uncalled
+from emberharmony.core.op_code.code_swap import op_before_first_call
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
 from emberharmony.core.types import BackendName
@@ -79,7 +79,7 @@ def compile_again(op: str) -> None:
     """Makes the next call of an op compile it."""
     for backend in (current(), AbstractBackend.over(current())):
         backend.bound.forget(op)
-    OPS[op].function.__code__ = uncalled(OPS[op]).__code__
+    OPS[op].function.__code__ = op_before_first_call(OPS[op]).__code__
 
 
 def _scales(op: str, call: Call) -> bool:

@@ -114,7 +114,7 @@ class autocast(selection.Override):  # noqa: N801  (a context manager that reads
         super().__init__(None)
         self._dtype, self._enabled = dtype, enabled
 
-    def _chosen(self) -> Any:
+    def _choose_backend(self) -> Any:
         backend = selection.current()
         if not self._enabled:
             return backend

@@ -31,7 +31,7 @@ from emberharmony.core.errors import (
     brief,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.state.locations import located
+from emberharmony.core.state.locations import with_location
 from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
 
         Backends whose library has its own automatic differentiation override this, as far as the library can tell.
         """
-        return isinstance(x, TensorProxy) and x.differentiated
+        return isinstance(x, TensorProxy) and x.wants_derivative
 
     def may_keep(self, tensor: Any) -> bool:
         """Returns whether a cell may keep a tensor after the transforms that are running."""
@@ -487,7 +487,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         """
         if isinstance(error, EmberError):
             error.args = (self._named(op, str(error)) + diagnosis.unpacked(OPS[op], arguments),)
-            return located(error)
+            return with_location(error)
         typed = next(
             (
                 typed
@@ -496,7 +496,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
             ),
             None,
         )
-        return located(diagnosis.explain(self, op, error, arguments, typed))
+        return with_location(diagnosis.explain(self, op, error, arguments, typed))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

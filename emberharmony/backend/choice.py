@@ -207,7 +207,7 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
             """Starts the override and returns its backend."""
             raise NotImplementedError
 
-    def _chosen(self) -> Backend:
+    def _choose_backend(self) -> Backend:
         if self._name is None:
             return backend_of(self._like) or selection.current()
         backend = self._name if isinstance(self._name, Backend) else load(cast("BackendLike", self._name))

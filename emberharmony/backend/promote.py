@@ -12,7 +12,7 @@ which function of its library computes it:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emberharmony.core.axes import normalized as normalized
+from emberharmony.core.axes import nonnegative_axes as nonnegative_axes
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
@@ -341,7 +341,7 @@ def single(axis: Any, ndim: int) -> int:
         ArgumentError: if several axes are given.
         AxisError: if the axis is out of range.
     """
-    axes = normalized(axis, ndim)
+    axes = nonnegative_axes(axis, ndim)
     if len(axes) != 1:
         raise ArgumentError(f"expected one axis, got {axis}")
     return axes[0]
@@ -369,5 +369,5 @@ def nonempty(shape: Any, axis: Any) -> None:
     Raises:
         ShapeError: if one of the axes has length 0.
     """
-    if any(shape[a] == 0 for a in normalized(axis, len(shape))):
+    if any(shape[a] == 0 for a in nonnegative_axes(axis, len(shape))):
         raise ShapeError(f"shape {tuple(shape)} has no elements along axis {axis} to reduce")

@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import owner
 from emberharmony.backend.discovery import BUILTIN, OPTIONAL, load
-from emberharmony.core.cells.cell import Cell, moved
+from emberharmony.core.cells.cell import Cell, steps_of_move
 from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.tracing import LEAVES, TensorProxy
@@ -98,7 +98,7 @@ class _Move:
 
     def _moved(self, value: Any, place: str) -> Any:
         if isinstance(value, Cell):
-            self._cells += moved(value, self._home)
+            self._cells += steps_of_move(value, self._home)
             return value
         if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic):
             backend = owner(value)

@@ -54,7 +54,7 @@ def as_length(n: Any) -> int:
     return as_index(n)
 
 
-def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
+def nonnegative_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Returns the axes as a tuple of integers from 0 to ndim - 1.
 
     Args:

@@ -25,7 +25,7 @@ from emberharmony.core.op_code.op_source import fast as fast
 from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
 from emberharmony.core.state.blame import is_callers
-from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, when
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import Substitute
 
@@ -33,10 +33,10 @@ DISPATCH, REASON = choose_dispatch()
 """Which dispatch runs in this process, and why."""
 
 if DISPATCH == SWAP:
-    from emberharmony.core.op_code.code_swap import compiled, guarded, looked_up
-    from emberharmony.core.op_code.code_swap import uncalled as _declared
+    from emberharmony.core.op_code.code_swap import compile_op, guarded_code, looked_up
+    from emberharmony.core.op_code.code_swap import op_before_first_call as _declared
 else:
-    from emberharmony.core.op_code.portable import compiled, looked_up
+    from emberharmony.core.op_code.portable import compile_op, looked_up
 
     _declared = looked_up
 
@@ -80,7 +80,7 @@ def _declare(facts: dict[str, object], declared: F) -> F:
     function.__qualname__ = declared.__qualname__
     spec.function = function
     if DISPATCH == SWAP:
-        UNCALLED.append(assigned(function, "__code__", function.__code__))
+        UNCALLED.append(assignment(function, "__code__", function.__code__))
     return function  # type: ignore[return-value]
 
 
@@ -98,7 +98,7 @@ class _Codes:
 
 
 CODES = _Codes()
-_NO_BACKEND: list[Step] = [assigned(CODES, "direct", None), assigned(CODES, "guarded", None)]
+_NO_BACKEND: list[Step] = [assignment(CODES, "direct", None), assignment(CODES, "guarded", None)]
 UNCALLED: list[Step] = list(_NO_BACKEND)
 """The steps that give every op of the process the code that it had before its first call."""
 
@@ -109,7 +109,7 @@ def looked_up_steps() -> list[Step]:
         return list(_NO_BACKEND)
     for name, spec in list(OPS.items()):
         if name not in _LOOKED_UP:
-            _LOOKED_UP[name] = assigned(spec.function, "__code__", looked_up(spec).__code__)
+            _LOOKED_UP[name] = assignment(spec.function, "__code__", looked_up(spec).__code__)
     return [*_NO_BACKEND, *_LOOKED_UP.values()]
 
 
@@ -153,7 +153,7 @@ class Bound:
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        self._made_direct: list[Step] = [assigned(CODES, "direct", self)]
+        self._made_direct: list[Step] = [assignment(CODES, "direct", self)]
         self._guarded: dict[str, Step] = {}
         _BOUNDS[id(self)] = self
 
@@ -176,13 +176,13 @@ class Bound:
         if spec is None:
             raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
-        function = compiled(spec, self.backend)
+        function = compile_op(spec, self.backend)
         # It calls itself again for a parameter. An attribute of this class would cost 500 instructions more. No op has
         # a name that begins with an underscore.
         op_globals.publish(**{f"{self.backend.prefix}__{name}": function})
         steps: list[Step] = []
         if DISPATCH == SWAP:
-            steps = [assigned(spec.function, "__code__", function.__code__)]
+            steps = [assignment(spec.function, "__code__", function.__code__)]
         self._made_direct.extend(steps)
         setattr(self, name, function)
         commit(when(CODES, "direct", self, steps))
@@ -194,12 +194,12 @@ class Bound:
         """Returns the steps that make the ops compiled so far guarded."""
         if DISPATCH != SWAP:
             return []
-        return [assigned(CODES, "guarded", self), *(self._guard(name) for name in list(OPS) if name in vars(self))]
+        return [assignment(CODES, "guarded", self), *(self._guard(name) for name in list(OPS) if name in vars(self))]
 
     def _guard(self, name: str) -> Step:
         if name not in self._guarded:
             spec = OPS[name]
-            self._guarded[name] = assigned(spec.function, "__code__", guarded(spec, self.backend))
+            self._guarded[name] = assignment(spec.function, "__code__", guarded_code(spec, self.backend))
         return self._guarded[name]
 
 
@@ -221,7 +221,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             return argument.run(backend, name, arguments)
     spec = OPS[name]
     try:
-        positional, keywords = converted(backend, spec.parameters, arguments)
+        positional, keywords = convert_arguments(backend, spec.parameters, arguments)
         arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
     except Exception as error:
@@ -241,7 +241,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         raise typed from error
 
 
-def _handled() -> Exception:
+def _current_error() -> Exception:
     """Returns the exception whose `except` block the caller runs in; compiled ops do not bind it to a name."""
     error = sys.exception()
     assert isinstance(error, Exception)
@@ -250,7 +250,7 @@ def _handled() -> Exception:
 
 def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
-    error = _handled()
+    error = _current_error()
     if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
     typed = backend.translate(name, error, arguments)
@@ -266,7 +266,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
     """
-    error = _handled()
+    error = _current_error()
     through = passing(error)
     if through is not None:
         raise through
@@ -290,7 +290,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     raise typed from (None if typed is error else error)
 
 
-def converted(
+def convert_arguments(
     backend: Any, parameters: Sequence[OpParameter], arguments: tuple[Any, ...]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Returns the positional arguments and the keywords with which the implementation of an op is called.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import DTypeError, brief, suggest
-from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.state.commits import assignment, commit
 
 if TYPE_CHECKING:
     from emberharmony.core.arguments import DTypeLike
@@ -296,4 +296,4 @@ def set_default_float(dtype: "DTypeLike") -> None:
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}")
     # In one commit, so that no thread sees the new default while dispatch still uses the flag of the old one.
-    commit([assigned(DEFAULTS, "float", chosen)], op_globals.set_flag_steps("float32_default", chosen is float32))
+    commit([assignment(DEFAULTS, "float", chosen)], op_globals.set_flag_steps("float32_default", chosen is float32))

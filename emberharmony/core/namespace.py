@@ -64,7 +64,7 @@ class ArrayNamespaceInfo:
     def _current(self) -> Any:
         return selection.current() if self._backend is None else self._backend
 
-    def _spelled(self, dtypes: dict[str, DType]) -> dict[str, Any]:
+    def _spell_dtypes(self, dtypes: dict[str, DType]) -> dict[str, Any]:
         if self._backend is None:
             return dict(dtypes)
         return {name: self._backend.dtypes.native(dtype) for name, dtype in dtypes.items()}
@@ -87,7 +87,7 @@ class ArrayNamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the result of the function `default_dtypes`."""
-        return self._spelled(default_dtypes(device=device))
+        return self._spell_dtypes(default_dtypes(device=device))
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Returns the backend's dtypes by name, without float16 and bfloat16, which the standard does not have.
@@ -103,7 +103,7 @@ class ArrayNamespaceInfo:
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
         kinds = {own for name in wanted for own in KINDS[name]}
         available = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
-        return self._spelled({dtype.name: dtype for dtype in available if dtype.kind in kinds})
+        return self._spell_dtypes({dtype.name: dtype for dtype in available if dtype.kind in kinds})
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  (the standard's name)

@@ -28,7 +28,7 @@ from emberharmony.core.results import SVDResult as SVDResult
 from emberharmony.core.results import UniqueAllResult as UniqueAllResult
 from emberharmony.core.results import UniqueCountsResult as UniqueCountsResult
 from emberharmony.core.results import UniqueInverseResult as UniqueInverseResult
-from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, when
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import CastTensorLike as CastTensorLike
 from emberharmony.core.types import ComplexTensorLike as ComplexTensorLike
@@ -94,11 +94,11 @@ def set_flag_steps(name: str, value: bool) -> Iterable[Step]:
     if not isinstance(globals()[name], bool):
         raise KeyError(name)
     module = sys.modules[__name__]
-    steps: Iterator[Step] = iter([assigned(module, name, value)])
+    steps: Iterator[Step] = iter([assignment(module, name, value)])
     for type_name, (tensor_type, flags) in _TYPES.items():
         if name in flags:
-            given: Iterable[Step] = [assigned(module, type_name, tensor_type)]
+            given: Iterable[Step] = [assignment(module, type_name, tensor_type)]
             for flag in flags:  # `when` reads the flag while the steps run, after the one that sets it
                 given = when(module, flag, True, given)
-            steps = chain(steps, [assigned(module, type_name, None)], given)
+            steps = chain(steps, [assignment(module, type_name, None)], given)
     return steps

@@ -67,12 +67,12 @@ def integer(name: str, value: Any, least: int) -> int:
         ArgumentTypeError: if it is not an integer.
     """
     try:
-        found = as_index(value)
+        number = as_index(value)
     except TypeError as error:
         raise ArgumentTypeError(f"expected an integer {name}, got {brief(value)}") from error
-    if found < least:
-        raise ArgumentError(f"expected {name} of at least {least}, got {brief(found)}")
-    return found
+    if number < least:
+        raise ArgumentError(f"expected {name} of at least {least}, got {brief(number)}")
+    return number
 
 
 def dense(name: str, value: object) -> None:

@@ -246,28 +246,28 @@ def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
     names, annotations = code.co_varnames, declared.__annotations__
     positional = names[: code.co_argcount]
     defaults = (EMPTY,) * (len(positional) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
-    found = [
+    parameters = [
         OpParameter(name, annotations.get(name, ""), default)
         for name, default in zip(positional, defaults, strict=True)
     ]
     end = code.co_argcount + code.co_kwonlyargcount
     if code.co_flags & VARIADIC:
-        found.append(OpParameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
+        parameters.append(OpParameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
     keyword_defaults = declared.__kwdefaults__ or {}
-    found += [
+    parameters += [
         OpParameter(name, annotations.get(name, ""), keyword_defaults.get(name, EMPTY), keyword_only=True)
         for name in names[code.co_argcount : end]
     ]
-    return tuple(found)
+    return tuple(parameters)
 
 
 def _ellipsis_codes() -> frozenset[bytes]:
-    def documented() -> None:
+    def example() -> None:
         """Documented."""
 
     def bare() -> None: ...
 
-    return frozenset((documented.__code__.co_code, bare.__code__.co_code))
+    return frozenset((example.__code__.co_code, bare.__code__.co_code))
 
 
 _ELLIPSIS = _ellipsis_codes()

@@ -20,7 +20,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.deferred import import_now
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
-from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, when
 from emberharmony.core.state.scopes import Entry, Scope
 
 
@@ -115,7 +115,7 @@ def _choose() -> Bound:
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
-    published = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", bound)]
+    published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     codes = chain(_direct(backend), when(_PROCESS, "overridden", True, bound._made_guarded()))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(when(_PROCESS, "bound", None, published), when(_PROCESS, "bound", bound, codes))
@@ -141,7 +141,7 @@ def settle() -> None:
 def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
-    state = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", bound)]
+    state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     direct = _direct(backend)  # compiles the ops of an eager backend, so that they can become guarded
     return chain(UNCALLED, state, _overridden_again(bound), direct)
 
@@ -153,7 +153,7 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
     """
     if DISPATCH != SWAP:
         return ()
-    overridden, free = (assigned(_PROCESS, "overridden", value) for value in (True, False))
+    overridden, free = (assignment(_PROCESS, "overridden", value) for value in (True, False))
     guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()
     return chain([overridden], _unless_alive([free]), when(_PROCESS, "overridden", True, guarded))
 
@@ -173,7 +173,7 @@ def _overriding() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
     guarded = () if bound is None else when(_PROCESS, "bound", bound, bound._made_guarded())
-    commit(looked_up_steps(), [assigned(_PROCESS, "overridden", True)], guarded)
+    commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guarded)
 
 
 class Override(Scope):
@@ -189,7 +189,7 @@ class Override(Scope):
 
     def __enter__(self) -> Any:
         """Starts the override and returns its backend."""
-        backend = self._backend or self._chosen()
+        backend = self._backend or self._choose_backend()
         bound = backend.bound
         # From here on `set_backend` finds that an override is alive.
         entry = bound, _OVERRIDE.get(), self, self._watch, _ALIVE
@@ -198,7 +198,7 @@ class Override(Scope):
         _OVERRIDE.set(entry)
         return backend
 
-    def _chosen(self) -> Any:
+    def _choose_backend(self) -> Any:
         raise NotImplementedError
 
 
@@ -234,7 +234,7 @@ def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:
 def _enter_observed(scope: Override) -> Any:
     """Starts an override like `Override.__enter__`, whose place it takes while ops are observed."""
     observers = _PROCESS.observers
-    bound = (scope._backend or scope._chosen()).bound
+    bound = (scope._backend or scope._choose_backend()).bound
     if observers is not None:
         bound = observers[0](bound)
     install(scope, bound)
@@ -253,7 +253,7 @@ def observe_by(observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | N
         observers: one returns the ops that stand in the place of others, the other is called with the ops of a switch.
     """
     enter = _PLAIN_ENTER if observers is None else _enter_observed
-    commit([assigned(_PROCESS, "observers", observers), assigned(Override, "__enter__", enter)])
+    commit([assignment(_PROCESS, "observers", observers), assignment(Override, "__enter__", enter)])
 
 
 op_globals.publish(active=active, override=_OVERRIDE.get)

@@ -59,7 +59,7 @@ class TensorProxy(Substitute):
     __slots__ = ()
 
     @property
-    def differentiated(self) -> bool:
+    def wants_derivative(self) -> bool:
         """Whether the ops are recorded for a derivative."""
         return True
 
@@ -79,7 +79,7 @@ A backend whose library differentiates adds its type here, so that other backend
 def is_traced(x: Any) -> bool:
     """Returns whether a tensor, of any backend, is being differentiated."""
     if isinstance(x, TensorProxy):
-        return x.differentiated
+        return x.wants_derivative
     return any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony import Buffer, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.nn import rngs
 from emberharmony.nn.options import length
 
@@ -179,12 +179,12 @@ class Batches:
             "_position": position,
             "_continues": bool(epoch) and position < len(self),
         }
-        return [*steps, *(assigned(self, name, value) for name, value in after.items())]
+        return [*steps, *(assignment(self, name, value) for name, value in after.items())]
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set the iteration back to where it is now."""
         names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
-        steps = [assigned(self, name, getattr(self, name)) for name in names]
+        steps = [assignment(self, name, getattr(self, name)) for name in names]
         return steps if self._rng is None else [*steps, *self._rng.rewinding()]
 
 

@@ -37,7 +37,7 @@ class UninitializedParameter(Parameter):
             )
         )
 
-    def held(self) -> NoReturn:
+    def tensor_and_home(self) -> NoReturn:
         """Raises the error of `on`."""
         self.on(None)
 

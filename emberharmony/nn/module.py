@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from emberharmony import Buffer, Parameter, ops, to_backend
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import BackendLike, DTypeLike
 from emberharmony.nn import locate as locate  # errors name the layer
 from emberharmony.nn import nodes, state, walk
@@ -226,7 +226,7 @@ class Module(walk.Holder):
 
     def train(self: M, mode: bool = True) -> M:
         """Makes this module and all modules in it behave as in training, and returns it."""
-        steps: list[Step] = [assigned(module, "training", bool(mode)) for _, module in self.named_modules()]
+        steps: list[Step] = [assignment(module, "training", bool(mode)) for _, module in self.named_modules()]
         commit(steps)
         return self
 
@@ -268,7 +268,7 @@ class Module(walk.Holder):
                     f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{suggest(pattern, list(named))}"
                 )
             found.update(dict.fromkeys(fitting))
-        commit([assigned(cell, "trainable", trainable) for cell in found])
+        commit([assignment(cell, "trainable", trainable) for cell in found])
         return self
 
     def apply(self: M, fn: "Callable[[Module], Any]") -> M:

@@ -146,7 +146,7 @@ def _shapes(module: "Module", named: Mapping[str, Cell]) -> dict[str, tuple[int,
     found = {}
     for name, cell in named.items():
         with _naming(module, name):
-            tensor, home = cell.held()
+            tensor, home = cell.tensor_and_home()
         found[name] = tuple((tensor.bits if home is None else tensor).shape)
     return found
 

@@ -5,7 +5,7 @@ Shape: that of the input. Dtype: integers become the default float.
 
 from __future__ import annotations
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
@@ -327,7 +327,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     wide = "float32" if kind.bits == 16 else kind
     x = x if own == wide else cast(x, wide)
     if 0 in x.shape:
-        normalized(axis, len(x.shape))
+        nonnegative_axes(axis, len(x.shape))
     else:
         # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
         shifted = subtract(x, stop_gradient(max(x, axis, True)))

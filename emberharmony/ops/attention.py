@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
@@ -139,7 +139,7 @@ def rope(
 
     Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
     """
-    (place,) = normalized(axis, len(x.shape))
+    (place,) = nonnegative_axes(axis, len(x.shape))
     start, factor = number("base", base), number("scale", scale)
     pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
     wide = widened(x)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection
-from emberharmony.core.axes import normalized
+from emberharmony.core.axes import nonnegative_axes
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -212,7 +212,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     trees.require_callable("associative_scan", f)
     leaves, structure = trees.flatten(elems)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
-    lengths = {x.shape[normalized(operator.index(axis), len(x.shape))[0]] for x in tensors}
+    lengths = {x.shape[nonnegative_axes(operator.index(axis), len(x.shape))[0]] for x in tensors}
     if len(lengths) != 1:
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -252,7 +252,7 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
         >>> ops.fftshift([0, 1, -2, -1]).tolist()
         [-2, -1, 0, 1]
     """
-    shifted = normalized(axes, len(x.shape))
+    shifted = nonnegative_axes(axes, len(x.shape))
     return roll(x, [x.shape[a] // 2 for a in shifted], shifted)
 
 
@@ -267,7 +267,7 @@ def ifftshift(x: TensorLike, axes: Axis = None) -> Tensor:
         >>> ops.ifftshift([-2, -1, 0, 1]).tolist()
         [0, 1, -2, -1]
     """
-    shifted = normalized(axes, len(x.shape))
+    shifted = nonnegative_axes(axes, len(x.shape))
     return roll(x, [-(x.shape[a] // 2) for a in shifted], shifted)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import default_float
@@ -80,7 +80,7 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
         >>> ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).tolist()
         [[2], [3]]
     """
-    x, axis = (ravel(x), 0) if axis is None else (x, normalized(axis, len(x.shape))[0])
+    x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axes(axis, len(x.shape))[0])
     return _picked(x, shared_indexing.places_along(on_host(indices), x.shape, axis))
 
 

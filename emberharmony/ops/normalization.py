@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.normalization import EPSILON, check_channels, check_groups
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -217,7 +217,7 @@ def local_response_normalization(
     Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012, with the mean in
     place of the sum, as in `torch.nn.LocalResponseNorm`.
     """
-    (place,) = normalized(axis, len(x.shape))
+    (place,) = nonnegative_axes(axis, len(x.shape))
     (width,) = shared_convolution.each(size, 1, "size")
     wide = widened(x)
     if not math.prod(wide.shape):
@@ -236,7 +236,7 @@ def local_response_normalization(
 def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
-    places = sorted(normalized(axis, rank))
+    places = sorted(nonnegative_axes(axis, rank))
     # Rules get numbers as they were given.
     if (
         isinstance(weight, (int, float, complex))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, SupportsIndex
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -92,7 +92,7 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
             raise AxisError(f"expected at most as many pairs of axes as there are axes ({n1} and {n2}), got {count}")
         axes = (range(n1 - count, n1), range(count))
     first, second = (
-        normalized(list(pair) if isinstance(pair, Sequence) else pair, n)
+        nonnegative_axes(list(pair) if isinstance(pair, Sequence) else pair, n)
         for pair, n in zip(axes, (n1, n2), strict=True)
     )
     lengths = [x1.shape[a] for a in first]
@@ -277,7 +277,7 @@ def cross(
     if axis not in (-1, None):
         axisa = axisb = axisc = axis
     given = (x1, axisa), (x2, axisb)
-    lengths = [x.shape[normalized(place, len(x.shape))[0]] for x, place in given]
+    lengths = [x.shape[nonnegative_axes(place, len(x.shape))[0]] for x, place in given]
     if lengths != [3, 3]:
         raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
     a0, a1, a2 = unstack(x1, axis=axisa)

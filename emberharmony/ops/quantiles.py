@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
@@ -168,7 +168,7 @@ def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
 
 def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
     result = as_inexact(dtype_of(x))
-    axes = normalized(axis, len(x.shape))
+    axes = nonnegative_axes(axis, len(x.shape))
     kept = [a for a in range(len(x.shape)) if a not in axes]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here

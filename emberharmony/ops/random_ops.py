@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.random import Generator, generator_of
 from emberharmony.backend.shared.random_streams import HOST, start_streams
-from emberharmony.core.axes import normalized
+from emberharmony.core.axes import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
@@ -31,7 +31,7 @@ from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpErr
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import constant
-from emberharmony.core.state.draws import drawn
+from emberharmony.core.state.draws import draw_or_trace
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import less, less_equal, logical_and
 from emberharmony.ops.device import get_device, to_device
@@ -259,7 +259,7 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
     Raises:
         AxisError: if `axis` is out of range.
     """
-    (along,) = normalized(axis, len(x.shape))
+    (along,) = nonnegative_axes(axis, len(x.shape))
     return take(x, source_of(seed, generator).permutation(x.shape[along]), along)
 
 
@@ -285,7 +285,7 @@ def random_choice(
     pool = None
     if n is None:
         pool = convert_to_tensor(a)
-        normalized(0, len(pool.shape))
+        nonnegative_axes(0, len(pool.shape))
         n = pool.shape[0]
     weights = (
         None
@@ -332,7 +332,7 @@ def dropout(
 
 def _from(source: Generator, dtype: DType, draw: Callable[[Generator], Any]) -> Tensor:
     """Returns the numbers that `draw` takes from a generator as a tensor."""
-    return drawn(lambda: convert_to_tensor(draw(source), dtype), source)
+    return draw_or_trace(lambda: convert_to_tensor(draw(source), dtype), source)
 
 
 def source_of(seed: Any, generator: Generator | None) -> Generator:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.promote import nonempty, nonnegative_axes, single
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.options import without_axes
@@ -313,7 +313,7 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         0.0
     """
     refuse_complex(x)
-    wide, axes = widened(x), normalized(axis, len(x.shape))
+    wide, axes = widened(x), nonnegative_axes(axis, len(x.shape))
     top = max(wide, axes, True, -math.inf)
     # Do not shift by infinities: inf - inf is NaN.
     shift = where(isfinite(top), top, 0.0)
@@ -368,7 +368,7 @@ def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def _count(x: Tensor, axis: Axis) -> int:
-    return math.prod([x.shape[a] for a in normalized(axis, len(x.shape))])
+    return math.prod([x.shape[a] for a in nonnegative_axes(axis, len(x.shape))])
 
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, default_float
@@ -133,7 +133,7 @@ def scale_and_translate(
     Source: `jax.image.scale_and_translate`.
     """
     shared_image.check_method(method)
-    axes = normalized(tuple(spatial_dims), images.ndim)
+    axes = nonnegative_axes(tuple(spatial_dims), images.ndim)
     scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
     offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
     shape = tuple(output_shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import DTypeError, ShapeError
@@ -159,7 +159,7 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         >>> ops.shape(ops.squeeze([[[1], [2]]]))
         (2,)
     """
-    axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, len(x.shape))
+    axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, len(x.shape))
     return reshape(x, tuple(shared.squeezed(x.shape, axes)))
 
 
@@ -287,7 +287,7 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
         >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
         [[1, 2], [3, 4]]
     """
-    (axis,) = normalized(axis, len(x.shape))
+    (axis,) = nonnegative_axes(axis, len(x.shape))
     head = (slice(None),) * axis
     parts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
     return [indexing.get_item(x, (*head, slice(a, b))) for a, b in parts]
@@ -305,7 +305,7 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
         >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
         [[1, 2], [3]]
     """
-    (place,) = normalized(axis, len(x.shape))
+    (place,) = nonnegative_axes(axis, len(x.shape))
     return split(x, shared.uneven_cuts(x.shape[place], indices_or_sections), place)
 
 
@@ -385,7 +385,7 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
         >>> ops.flip([1, 2, 3]).tolist()
         [3, 2, 1]
     """
-    for a in normalized(axis, len(x.shape)):
+    for a in nonnegative_axes(axis, len(x.shape)):
         x = indexing.take(x, range(x.shape[a] - 1, -1, -1), a)
     return x
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -59,7 +59,7 @@ def diff(
         raise ArgumentError(f"expected n of 0 or more, got {n}")
     parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]
     a = concatenate(parts, axis) if len(parts) > 1 else a
-    (place,) = normalized(axis, len(a.shape))
+    (place,) = nonnegative_axes(axis, len(a.shape))
     between = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
         ends = split(a, [1], axis)[1]

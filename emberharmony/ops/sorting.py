@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.core.axes import as_index
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -239,7 +239,7 @@ def unique(
         >>> [part.tolist() for part in ops.unique([[2, 0], [1, 5], [2, 0]], return_counts=True, axis=0)]
         [[[1, 5], [2, 0]], [1, 2]]
     """
-    place = 0 if axis is None else normalized(axis, len(x.shape))[0]
+    place = 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0]
     rows = ravel(x) if axis is None else moveaxis(x, place, 0)
     length = rows.shape[0]
     table = reshape(rows, (length, math.prod(rows.shape[1:])))

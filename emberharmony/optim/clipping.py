@@ -146,7 +146,7 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
     for cell in cells:
         # A new cell checks the gradient, and knows its backend.
         gradient = change(cell.grad)
-        made.append(None if gradient is None else Cell(gradient).held())
+        made.append(None if gradient is None else Cell(gradient).tensor_and_home())
     ops.eval([held[0] for held in made if held is not None])
     commit(cell.exchanging_grad(held) for cell, held in zip(cells, made, strict=True))
 

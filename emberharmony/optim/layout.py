@@ -57,7 +57,7 @@ class Layout:
         new = {cell for part in other.parts if isinstance(part, Joined) for cell in part.cells}
         gone = [cell for part in self.parts if isinstance(part, Joined) for cell in part.cells if cell not in new]
         shares = [x for cell in gone for x in held.get(cell, {}).values() if isinstance(x, Share)]
-        return [(setattr, share, "_held", share.held()) for share in shares]
+        return [(setattr, share, "_held", share.tensor_and_home()) for share in shares]
 
 
 def new_layout(step: Stepping) -> tuple[Layout, list[Work]]:

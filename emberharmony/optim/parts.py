@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import replacing, values_of
-from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.state.commits import Step, assignment
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.plan import Plan, exchanging
@@ -227,11 +227,11 @@ class Rows(Part):
         """Returns the steps that make columns, or else states, those of the parameters."""
         if new_state is None or (self.entries is None and any(cell in held for cell in self.cells)):
             states = states or _rows(new_state or {}, len(self.cells))
-            return [*exchanging(self.cells, held, states), assigned(self, "entries", None)]
+            return [*exchanging(self.cells, held, states), assignment(self, "entries", None)]
         if self.entries is None:
             return self._beginning(held, new_state)
         if _kinds(new_state) != _kinds(self.state):
-            return [*exchanging(self.cells, held, _rows(new_state, len(self.cells))), assigned(self, "entries", None)]
+            return [*exchanging(self.cells, held, _rows(new_state, len(self.cells))), assignment(self, "entries", None)]
         steps: list[Step] = []
         for name, x in new_state.items():
             steps += replacing(self.state[name], x) if x.__class__ is list else self.noting(name, x)
@@ -242,7 +242,7 @@ class Rows(Part):
         columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _rows(columns, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held), self.cells, entries))
-        return [*steps, assigned(self, "entries", entries), assigned(self, "state", columns)]
+        return [*steps, assignment(self, "entries", entries), assignment(self, "state", columns)]
 
     def _add_overwriting(self, step: Stepping, update: Update) -> None:
         """Adds what writes over the tensors of the parameters, and of their states."""
@@ -383,7 +383,7 @@ class Joined(Part):
         steps += zip(repeat(setattr), shares, repeat("_held"), at)
         made = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
         known = {"_places": places, "_shares": shares, "_held": at}
-        return [*steps, *(assigned(self, name, x) for name, x in {**made, **known}.items())]
+        return [*steps, *(assignment(self, name, x) for name, x in {**made, **known}.items())]
 
 
 def columns_of(states: Sequence[State | None]) -> State | None:

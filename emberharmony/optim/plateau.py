@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.optim.numbers import Number
 
 
@@ -99,7 +99,7 @@ class ReduceOnPlateau:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         if state_dict.keys() != set(_PLATEAU):
             raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")
-        return [assigned(self, name, value) for name, value in state_dict.items()]
+        return [assignment(self, name, value) for name, value in state_dict.items()]
 
     def _is_better(self, value: float) -> bool:
         sign = 1.0 if self._mode == "min" else -1.0

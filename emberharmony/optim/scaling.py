@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.optim.terms import all_finite, wide
 
@@ -88,11 +88,11 @@ class LossScaler:
             scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
             made = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
             ops.eval(made)
-            held = [Cell(gradient).held() for gradient in made]
+            held = [Cell(gradient).tensor_and_home() for gradient in made]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
-        exchanged = [assigned(cell, "_grad", each) for cell, each in zip(cells, held, strict=True)]
-        commit(exchanged, [assigned(self, "scale", scale), assigned(self, "steps", steps)])
+        exchanged = [assignment(cell, "_grad", each) for cell, each in zip(cells, held, strict=True)]
+        commit(exchanged, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
         return finite
 
     def state_dict(self) -> dict[str, float]:
@@ -112,4 +112,4 @@ class LossScaler:
         missing = [name for name in _STATE if name not in state_dict]
         if missing:
             raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing)}")
-        return [assigned(self, attribute, state_dict[name]) for name, attribute in _STATE.items()]
+        return [assignment(self, attribute, state_dict[name]) for name, attribute in _STATE.items()]

@@ -41,15 +41,15 @@ class Share(Buffer):
         # The first step assigns `_held`.
         self.name, self.persistent, self._grad, self._journey = "", True, None, Journey()
 
-    def converted(self, held: Held, home: Any) -> Any:
+    def convert_held(self, held: Held, home: Any) -> Any:
         """Returns a held tensor, or part of a vector, as a tensor of a backend."""
         place, source = held
         if source.__class__ is not Vectors:
-            return super().converted(held, home)
+            return super().convert_held(held, home)
         tensor = source.part(*place)
-        return tensor if source.home is home else super().converted((tensor, source.home), home)
+        return tensor if source.home is home else super().convert_held((tensor, source.home), home)
 
-    def held(self) -> Held:
+    def tensor_and_home(self) -> Held:
         """Returns the tensor with its backend."""
         held = self._held
         if held[1].__class__ is Vectors:
@@ -57,13 +57,13 @@ class Share(Buffer):
         return self._held
 
     def __getstate__(self) -> dict[str, Any]:
-        self.held()
+        self.tensor_and_home()
         return super().__getstate__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Share":
-        self.held()
+        self.tensor_and_home()
         return super().__deepcopy__(memo)
 
     def __repr__(self) -> str:
-        self.held()
+        self.tensor_and_home()
         return super().__repr__().replace("Share", "Buffer", 1)

@@ -8,7 +8,7 @@ long, for few elements.
 import math
 from typing import Any
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.ops.dtype import option, widened
 from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
@@ -47,7 +47,7 @@ def _layer(
     rms_scaling: bool = False,
 ) -> list[T]:
     wide = widened(x)
-    places = normalized(axis, len(x.shape))
+    places = nonnegative_axes(axis, len(x.shape))
     count = math.prod([x.shape[place] for place in places])
     centred, factor = _statistics(wide, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
     scaled = multiply(wide if rms_scaling else centred, factor)
@@ -66,7 +66,7 @@ def _layer(
 
 def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
     wide, by_y = widened(x), widened(g[0])
-    (place,) = normalized(axis, len(x.shape))
+    (place,) = nonnegative_axes(axis, len(x.shape))
     over = [a for a in range(len(x.shape)) if a != place]
     count = math.prod(x.shape[a] for a in over)
     centred, factor = _statistics(wide, over, count, option("epsilon", epsilon, wide))

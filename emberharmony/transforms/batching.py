@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.core.axes import broadcast, normalized
+from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, ResultTree, flatten, refill, require_callable
@@ -113,7 +113,7 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
 
 def _axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
     try:
-        return normalized(axis, len(tensor.shape))[0]
+        return nonnegative_axes(axis, len(tensor.shape))[0]
     except AxisError as error:
         raise AxisError(f"{result_tree.head}{error}") from None
 

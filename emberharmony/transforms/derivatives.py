@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cells.blocks import Assignments, ReadCells, differentiated, newly_held
+from emberharmony.core.cells.blocks import Assignments, ReadCells, cells_of_open_blocks, newly_held
 from emberharmony.core.cells.cell import Cell, values_of
 from emberharmony.core.cells.effects import accumulating, without_grads
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
@@ -129,7 +129,7 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     push = flat.backend.linearized(flat, primals)
 
     def column(place: int, tangent: Any) -> list[Any]:
-        with draws.repeated():
+        with draws.next_run():
             outputs, pushed = push([*zeros[:place], tangent, *zeros[place + 1 :]])
         _require_real(flat, outputs[: flat.width])
         return [*pushed[: flat.width], *outputs]
@@ -261,7 +261,7 @@ def checkpoint(op: str, fn: Function) -> Function:
 
     @functools.wraps(fn)
     def rerun(*args: Any, **kwargs: Any) -> Any:
-        call, cells, draws = _CallWithGradient(op, args), differentiated(), Draws()
+        call, cells, draws = _CallWithGradient(op, args), cells_of_open_blocks(), Draws()
 
         def run(*leaves: Any) -> list[Any]:
             return call.tensors(fn(*call.fill(leaves), **kwargs))
@@ -272,7 +272,7 @@ def checkpoint(op: str, fn: Function) -> Function:
                 return run(*leaves[:count])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            with draws.replayed():
+            with draws.later_run():
                 gradients: list[Any] = call.backend.pullback(with_cells if cells else run, primals)[1](cotangents)
             return gradients
 
@@ -280,7 +280,7 @@ def checkpoint(op: str, fn: Function) -> Function:
             return call.run_twice(run, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
         bound, inside = call.backend.bound, cells
-        with draws.recorded(), ReadCells() as read:
+        with draws.first_run(), ReadCells() as read:
             constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in inside}
             read.clear()
             with Assignments(constants) as assigned:
@@ -315,14 +315,14 @@ class _CallWithGradient(ResultTree):
         draws = Draws()
 
         def first(*leaves: Any) -> Any:
-            with draws.recorded():
+            with draws.first_run():
                 return forward(*leaves)
 
         def again(primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             if selection.current() is not self.backend:
                 with selection.Override(self.backend):
                     return again(primals, cotangents)
-            with draws.replayed():
+            with draws.later_run():
                 return backward(primals, cotangents)
 
         return self.result(self.backend.bound.custom_vjp(first, again, self.primals))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
-from emberharmony.core.cells.cell import opened
+from emberharmony.core.cells.cell import replace_cells
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.registry import OPS, OpSpec
@@ -112,7 +112,7 @@ class Recorder(Tape):
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnrecordableError(f"{op}() on another backend")
-        arguments = opened(backend.bound, tuple(arguments))
+        arguments = replace_cells(backend.bound, tuple(arguments))
         latest = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
         if latest is not self:
             return latest.run(backend, op, arguments)

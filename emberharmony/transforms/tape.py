@@ -24,7 +24,7 @@ from operator import attrgetter
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from emberharmony.core.cells.cell import opened
+from emberharmony.core.cells.cell import replace_cells
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
@@ -300,7 +300,7 @@ def traced_in(arguments: Sequence[Any]) -> list[Any]:
 
 def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
-    given: list[Any] = opened(backend.bound, list(arguments))
+    given: list[Any] = replace_cells(backend.bound, list(arguments))
     for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
         if argument is None or argument.__class__ is TracedTensor:
             continue

@@ -32,9 +32,9 @@ class TracedTensor(ExplainedMethods, TensorProxy):
     dtype: Any = property(attrgetter("value.dtype"), doc="The native dtype of the value.")
 
     @property
-    def differentiated(self) -> bool:
+    def wants_derivative(self) -> bool:
         """Whether its tape or, under `vmap`, that of the whole tensor computes gradients."""
-        return self.tape.differentiates or getattr(self.value, "differentiated", False)
+        return self.tape.differentiates or getattr(self.value, "wants_derivative", False)
 
     @property
     def itemsize(self) -> int:

@@ -424,7 +424,7 @@ class _Graphed:
 
     def is_traced(self, x: Any) -> bool:
         """Returns whether the tape or the library differentiates with respect to a tensor."""
-        return bool(x.differentiated if isinstance(x, TensorProxy) else super().is_traced(x))  # type: ignore[misc]
+        return bool(x.wants_derivative if isinstance(x, TensorProxy) else super().is_traced(x))  # type: ignore[misc]
 
     def may_keep(self, tensor: Any) -> bool:
         """Returns whether a cell may keep a tensor after the transforms that are running."""

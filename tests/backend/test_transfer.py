@@ -104,7 +104,7 @@ class Model:
             *(self.slotted.hidden(), *self.slotted.plain, self.guarded.x, self.frozen.x, self.space.x),
         ]
         grads = [layer.weight._grad[0] for layer in self.layers if layer.weight._grad]
-        return [*(cell.held()[0] for cell in cells), *grads, *plain]
+        return [*(cell.tensor_and_home()[0] for cell in cells), *grads, *plain]
 
     def numbers(self) -> list[Any]:
         return [tensor.tolist() for tensor in self.tensors()]
@@ -134,7 +134,7 @@ def test_everything_in_a_model_moves_and_stays_itself(here: str, there: str) -> 
     assert (model.state[3].label, model.same.x, model.words.tolist()) == ("x", 3, ["a", "b"])
     assert ops.get_backend() == here
     ops.set_backend(there)
-    held = [weight.held() for weight in weights]
+    held = [weight.tensor_and_home() for weight in weights]
     assert [weight.value is pair[0] for weight, pair in zip(weights, held, strict=True)] == [True, True]
     ops.set_backend(here)
     to_backend(model, here)
@@ -155,7 +155,7 @@ def test_tensors_trees_and_cells_move_alone(here: str, there: str) -> None:
     assert to_backend((tensor, 1), there)[1] == 1
     cell = Parameter([1.0])
     assert to_backend(cell, there) is cell
-    assert type(cell.held()[0]) is kind(there)
+    assert type(cell.tensor_and_home()[0]) is kind(there)
     for nothing in (3, "text", None, [], {}, Model, ops, len):
         assert to_backend(nothing, there) is nothing
 
@@ -195,7 +195,7 @@ def test_a_tensor_that_is_being_differentiated_does_not_move(backend: str) -> No
         ops.backward(loss, weight)
     with pytest.raises(errors.TracedTensorError, match=r"dict\['x'\]"):
         ops.grad(lambda x: ops.sum(to_backend({"x": ops.square(x)}, there)["x"]))([1.0])
-    assert type(weight.held()[0]) is kind(backend)
+    assert type(weight.tensor_and_home()[0]) is kind(backend)
 
 
 def test_an_object_that_is_nested_too_deeply_is_refused() -> None:

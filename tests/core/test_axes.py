@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emberharmony.core.axes import as_length, broadcast, normalized
+from emberharmony.core.axes import as_length, broadcast, nonnegative_axes
 from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
@@ -21,25 +21,25 @@ from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
     ],
 )
 def test_axes_count_from_either_end(axis, axes):
-    assert normalized(axis, 3) == axes
+    assert nonnegative_axes(axis, 3) == axes
 
 
 @pytest.mark.parametrize("axis", [3, -4, (0, 3), (-4,), np.int64(3)])
 def test_an_axis_out_of_range(axis):
     with pytest.raises(AxisError, match="is out of range for a tensor of 3 axes"):
-        normalized(axis, 3)
+        nonnegative_axes(axis, 3)
 
 
 @pytest.mark.parametrize("axis", [(0, 0), (0, -3), (2, 1, -1)])
 def test_an_axis_that_is_named_twice(axis):
     with pytest.raises(AxisError, match="name one axis more than once"):
-        normalized(axis, 3)
+        nonnegative_axes(axis, 3)
 
 
 @pytest.mark.parametrize("axis", [True, (0, False)])
 def test_a_boolean_is_no_axis(axis):
     with pytest.raises(ArgumentTypeError, match="not a boolean"):
-        normalized(axis, 2)
+        nonnegative_axes(axis, 2)
     with pytest.raises(ArgumentTypeError, match="not a boolean"):
         as_length(True)
 

@@ -190,7 +190,7 @@ def _checked() -> None:
 def _watched() -> None:
     drawing = draws.Draws()
     for _ in range(2):
-        with drawing.repeated(), draws.WithoutDraws():
+        with drawing.next_run(), draws.WithoutDraws():
             pass
 
 

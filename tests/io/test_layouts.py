@@ -67,7 +67,7 @@ def test_converting_twice_is_converting_once(backend: str, tmp_path: Path, layou
     net = model()
     first, second, back = (tmp_path / f"{name}.safetensors" for name in "abc")
     io.save_model(net, first, metadata={"epoch": "3"})
-    homes = [cell.held()[1] for cell in net.parameters()]
+    homes = [cell.tensor_and_home()[1] for cell in net.parameters()]
     io.convert(first, second, layout=layout, model=net)
     once = second.read_bytes()
     io.convert(second, second, layout=layout, model=net)
@@ -76,7 +76,7 @@ def test_converting_twice_is_converting_once(backend: str, tmp_path: Path, layou
     assert second.read_bytes() == once
     io.convert(second, back, layout="torch", model=net)
     assert back.read_bytes() == first.read_bytes()
-    assert [cell.held()[1] for cell in net.parameters()] == homes, "the model has moved"
+    assert [cell.tensor_and_home()[1] for cell in net.parameters()] == homes, "the model has moved"
 
 
 def test_conversion_renames_casts_and_shards(tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ def test_a_function_in_the_aux_of_vjp_is_returned_unchanged(xp: Any, x: Any) -> 
 def test_parameters_and_devices_are_those_of_the_backend(xp: Any, x: Any, backend: str) -> None:
     weight = xp.Parameter([1.0, 2.0], name="weight")
     assert type(weight) is ops.Parameter
-    assert type(weight.held()[0]) is type(xp.square(weight)) is type(x)
+    assert type(weight.tensor_and_home()[0]) is type(xp.square(weight)) is type(x)
     assert xp.backward(lambda: xp.sum(xp.square(weight.value)), weight).tolist() == 5.0
     assert weight.grad.tolist() == [2.0, 4.0]
     with xp.device("cpu"):

@@ -335,7 +335,7 @@ def test_to_backend_moves_an_optimizer(here: str, there: str) -> None:
     assert to_backend(optimizer, there) is optimizer
     with ops.use_backend(there):
         held = [
-            cell.held()[1].backend.name
+            cell.tensor_and_home()[1].backend.name
             for entry in optimizer.state.values()
             for cell in entry.values()
             if isinstance(cell, Buffer)

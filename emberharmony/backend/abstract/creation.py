@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.creation import check_ends
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.shape import as_shape, held, matrices
@@ -91,7 +91,7 @@ def _spaced(
     shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = named.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
-    (place,) = normalized(axis, len(shape) + 1)
+    (place,) = nonnegative_axes(axis, len(shape) + 1)
     shape.insert(place, count)
     result = backend.abstracted(shape, samples.dtype)
     return result if step is None else (result, backend.abstracted(ends, step.dtype))

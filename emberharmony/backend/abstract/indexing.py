@@ -11,7 +11,7 @@ import numpy as np
 from emberharmony.backend.abstract.creation import diagonal_length
 from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.indexing import (
     block,
     checked,
@@ -56,7 +56,7 @@ class AbstractIndexing:
 
     def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = normalized(0 if axis is None else axis, len(shape))
+        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
         where = self.integers(indices)
         if isinstance(where, np.ndarray):
             checked(where, shape[place])
@@ -64,7 +64,7 @@ class AbstractIndexing:
 
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = normalized(0 if axis is None else axis, len(shape))
+        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
         where = self.integers(indices)
         if len(where.shape) != len(shape):
             raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
@@ -162,7 +162,7 @@ class AbstractIndexing:
         )
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
-        first, second = normalized((axis1, axis2), matrices(x).ndim)
+        first, second = nonnegative_axes((axis1, axis2), matrices(x).ndim)
         far = held(offset, FURTHEST, FURTHEST)
         others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
         return self._of(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
@@ -197,7 +197,7 @@ class AbstractIndexing:
     ) -> AbstractTensor:
         dense("sparse", sparse)
         found = dtype_from(self, name, x, 1, axis, dtype)
-        (place,) = normalized(axis, x.ndim + 1)
+        (place,) = nonnegative_axes(axis, x.ndim + 1)
         return self.abstracted((*x.shape[:place], class_count(operator.index(num_classes)), *x.shape[place:]), found)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.random import checked_seed
 from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
 from emberharmony.backend.shared.random_state import State
@@ -111,7 +111,7 @@ class AbstractReaders:
 
     @staticmethod
     def random_shuffle(x: AbstractTensor, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
-        normalized(axis, x.ndim)
+        nonnegative_axes(axis, x.ndim)
         return x
 
     def random_choice(
@@ -120,7 +120,7 @@ class AbstractReaders:
         lengths, length = as_shape(shape), size_of(a)
         if length is None:
             pool = self.convert(a)
-            normalized(0, pool.ndim)
+            nonnegative_axes(0, pool.ndim)
             length, rest, dtype = pool.shape[0], pool.shape[1:], pool.dtype
         else:
             rest, dtype = (), self.dtypes["int64"]
@@ -150,7 +150,7 @@ class AbstractReaders:
         if size is None:
             raise no_value("the length of the result is the number of different elements; pass size")
         count, places = integer("size", size, 0), self.dtypes["int64"]
-        place = 0 if axis is None else normalized(axis, x.ndim)[0]
+        place = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
         values = self.abstracted((count,) if axis is None else resized(x.shape, place, count), x.dtype)
         inverse = self.abstracted(x.shape if axis is None else (x.shape[place],), places)
         vector = self.abstracted((count,), places)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.core.axes import broadcast, normalized
+from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.transforms.abstract_tensor import AbstractTensor
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def pointwise(name: str) -> Rule:
 
 def kept(shape: Sequence[int], axis: Any, keepdims: bool) -> tuple[int, ...]:
     """Returns the shape of a reduction over axes, where None stands for all."""
-    axes = normalized(axis, len(shape))
+    axes = nonnegative_axes(axis, len(shape))
     return tuple([1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes])
 
 

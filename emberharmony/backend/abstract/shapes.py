@@ -9,7 +9,7 @@ from typing import Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
@@ -57,7 +57,7 @@ class AbstractShapes:
         return self._of(x, [x.shape[a] for a in order])
 
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
-        (first,), (second,) = normalized(axis1, x.ndim), normalized(axis2, x.ndim)
+        (first,), (second,) = nonnegative_axes(axis1, x.ndim), nonnegative_axes(axis2, x.ndim)
         shape = list(x.shape)
         shape[first], shape[second] = shape[second], shape[first]
         return self._of(x, shape)
@@ -66,7 +66,7 @@ class AbstractShapes:
         return self._of(x, expanded(x.shape, axis))
 
     def squeeze(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
-        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, x.ndim)
         return self._of(x, squeezed(x.shape, axes))
 
     def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
@@ -84,7 +84,7 @@ class AbstractShapes:
         dtype = dtype_from(self, name, xs, axis)
         if axis is None:
             return self.abstracted((sum(x.size for x in xs),), dtype)
-        (place,) = normalized(axis, xs[0].ndim)
+        (place,) = nonnegative_axes(axis, xs[0].ndim)
         for x in xs:
             if len(x.shape) != len(xs[0].shape) or resized(x.shape, place, 0) != resized(xs[0].shape, place, 0):
                 raise ShapeError(f"shapes {xs[0].shape} and {x.shape} differ in other axes than axis {axis}")
@@ -95,15 +95,15 @@ class AbstractShapes:
         dtype = dtype_from(self, name, x, axis)
         if any(one.shape != x[0].shape for one in x):
             raise ShapeError(f"expected tensors of one shape, got {sorted({one.shape for one in x})}")
-        (place,) = normalized(axis, x[0].ndim + 1)
+        (place,) = nonnegative_axes(axis, x[0].ndim + 1)
         return self.abstracted((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
 
     def split(self, x: AbstractTensor, indices_or_sections: Any, axis: int = 0) -> list[AbstractTensor]:
-        (place,) = normalized(axis, x.ndim)
+        (place,) = nonnegative_axes(axis, x.ndim)
         return [self._of(x, resized(x.shape, place, b - a)) for a, b in cuts(x.shape[place], indices_or_sections)]
 
     def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:
-        (place,) = normalized(axis, x.ndim)
+        (place,) = nonnegative_axes(axis, x.ndim)
         if num not in (None, x.shape[place]):
             raise ShapeError(f"axis {axis} has length {x.shape[place]}, not {num}")
         part = self._of(x, (*x.shape[:place], *x.shape[place + 1 :]))
@@ -117,7 +117,7 @@ class AbstractShapes:
 
     def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = normalized(0 if axis is None else axis, len(shape))
+        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
         repeats = self.adopted(repeats)
         if isinstance(repeats, AbstractTensor):
             if repeats.known is None:
@@ -129,11 +129,11 @@ class AbstractShapes:
         return self._of(x, resized(shape, place, int(counted(counts, shape[place]).sum())))
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
-        normalized(axis, x.ndim)
+        nonnegative_axes(axis, x.ndim)
         return self._of(x, x.shape)
 
     def roll(self, x: AbstractTensor, shift: Any, axis: Any = None) -> AbstractTensor:
-        shifts_of(shift, (0,) if axis is None else normalized(axis, x.ndim))
+        shifts_of(shift, (0,) if axis is None else nonnegative_axes(axis, x.ndim))
         return self._of(x, x.shape)
 
     def pad(

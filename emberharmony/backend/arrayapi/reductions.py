@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing, program
-from emberharmony.backend.promote import nonempty, normalized, remaining, single
+from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, single
 from emberharmony.backend.shared.products import check_factors
 from emberharmony.core.options import without_axes
 from emberharmony.core.tracing import Substitute
@@ -39,7 +39,7 @@ class _Reductions(Definitions):
         return self._library.dtypes["uint64" if kind == "unsigned" else "int64"]
 
     def _axes(self, x: Any, axis: Any) -> Any:
-        return normalized(axis, len(x.shape))
+        return nonnegative_axes(axis, len(x.shape))
 
     def _truth(self, x: Any) -> Any:
         """Returns booleans as small integers, which the standard adds up and orders; other tensors unchanged."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
-from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.backend.shared.shape import as_shape, held, joinable, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -43,7 +43,7 @@ class _Shapes(Definitions):
         return self._xp.triu(matrices(x), k=held(k, *x.shape[-2:]))
 
     def flip(self, x: Any, axis: Any = None) -> Any:
-        axes = normalized(axis, len(x.shape))
+        axes = nonnegative_axes(axis, len(x.shape))
         return self._xp.flip(x, axis=axes) if axes else x
 
     def roll(self, x: Any, shift: Any, axis: Any = None) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.indexing import checked, inside, is_plain
 from emberharmony.backend.shared.shape import as_shape, check_copy, joinable, permuted
 from emberharmony.core.axes import broadcast
@@ -60,7 +60,7 @@ class _Tensors(Definitions):
         if axis is not None:
             if not tensors[0].shape:
                 raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
-            (axis,) = normalized(axis, len(tensors[0].shape))
+            (axis,) = nonnegative_axes(axis, len(tensors[0].shape))
         return self._library.function("concatenate")(tensors, axis=axis)
 
     def where(self, condition: Any, x1: Any, x2: Any) -> Any:
@@ -86,7 +86,7 @@ class _Tensors(Definitions):
         xp = self._xp
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
-        (axis,) = normalized(axis, len(x.shape))
+        (axis,) = nonnegative_axes(axis, len(x.shape))
         places = self._places(indices, x.shape[axis])
         inner = tuple(places.shape)
         count = math.prod(inner)
@@ -100,7 +100,7 @@ class _Tensors(Definitions):
         xp = self._xp
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
-        (axis,) = normalized(axis, len(x.shape))
+        (axis,) = nonnegative_axes(axis, len(x.shape))
         places = self._places(indices, x.shape[axis])
         if len(places.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")

@@ -18,7 +18,7 @@ from emberharmony.backend.dask.blocks import (
     slotted,
     whole_axes,
 )
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.fft import named_by_keras
 from emberharmony.core.registry import OPS, complete
 
@@ -42,7 +42,7 @@ def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     found = shapes_of(name, *args, **kwargs)
     given = named(name, args, kwargs)
     x, q = given["x"], given.get("q")
-    axes = normalized(given["axis"], x.ndim)
+    axes = nonnegative_axes(given["axis"], x.ndim)
     own = [None if axis in axes else axis for axis in range(x.ndim)]
     loops: list[Axes] = [own, [None] * q.ndim] if isinstance(q, da.Array) else [own]
     kept = own if given["keepdims"] else [axis for axis in own if axis is not None]

@@ -9,7 +9,7 @@ from dask.array.reductions import cumreduction
 from emberharmony.backend.dask.blocks import Block, Slot, each_block, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, widened
 from emberharmony.backend.dask.shapes import reshaped
-from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.core.options import without_axes
 
 
@@ -30,7 +30,7 @@ def folded(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -
         dtype: that of the result, if the op takes it.
     """
     kind, options = x.dtype, {} if dtype is None else {"dtype": dtype}
-    axes = normalized(axis, known(x).ndim)
+    axes = nonnegative_axes(axis, known(x).ndim)
     x = _without_empty(x, axes)
     if not axes:
         return each_block(Block(op, (Slot(0), ()), options, kind), [x], x.ndim, kind)
@@ -55,13 +55,13 @@ class DaskReductionOps:
 
     def mean(self, x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
         dtype = shapes_of("mean", x, axis, keepdims).dtype
-        count = int(np.prod([x.shape[a] for a in normalized(axis, x.ndim)], dtype=np.int64))
+        count = int(np.prod([x.shape[a] for a in nonnegative_axes(axis, x.ndim)], dtype=np.int64))
         total = self.bound.sum(widened(cast(x, dtype)), axis, keepdims)
         return cast(self.bound.divide(total, float(count)), dtype)
 
     def var(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
         dtype = shapes_of("var", x, axis, keepdims, correction).dtype
-        axes, ops = normalized(axis, x.ndim), self.bound
+        axes, ops = nonnegative_axes(axis, x.ndim), self.bound
         wide = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
         count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
         divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))

@@ -6,7 +6,7 @@ import dask.array as da
 
 from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
 from emberharmony.backend.dask.dtypes import promotion
-from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.backend.shared.shape import check_copy, expanded, joinable, squeezed
 
 
@@ -24,13 +24,13 @@ class DaskShapeOps:
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
         whole = expanded(known(x).shape, axis)
-        new = normalized(axis, len(whole))
+        new = nonnegative_axes(axis, len(whole))
         return x[tuple(None if a in new else slice(None) for a in range(len(whole)))]
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
         ones = tuple(a for a, n in enumerate(known(x).shape) if n == 1)
-        axes = ones if axis is None else normalized(axis, x.ndim)
+        axes = ones if axis is None else nonnegative_axes(axis, x.ndim)
         squeezed(x.shape, axes)
         return x[tuple(0 if a in axes else slice(None) for a in range(x.ndim))] if axes else x
 

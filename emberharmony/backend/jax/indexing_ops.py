@@ -12,7 +12,7 @@ from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.jax.indices import ON_ROWS, indices_for, integers, key_of, mask_axes, rows_at, seen
 from emberharmony.backend.jax.tracing import on_host
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.indexing import (
     block,
     class_count,
@@ -45,7 +45,7 @@ class JAXIndexingOps:
     def take(x: jax.Array, indices: Any, axis: int | None = None) -> jax.Array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         places = indices_for(indices, x.shape[axis])
         inside(x.shape[axis], places.size)
         if not x.size:
@@ -56,7 +56,7 @@ class JAXIndexingOps:
     def take_along_axis(x: jax.Array, indices: Any, axis: int | None = -1) -> jax.Array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         places = indices_for(indices, x.shape[axis])
         inside(x.shape[axis], places.size)
         if not x.size or not places.size:
@@ -109,7 +109,7 @@ class JAXIndexingOps:
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
         offset = held(offset, FURTHEST, FURTHEST)
         if axis1.__class__ is int and axis2.__class__ is int and matrices(x).size:
-            first, second = (normalized(a, x.ndim)[0] for a in (axis1, axis2))
+            first, second = (nonnegative_axes(a, x.ndim)[0] for a in (axis1, axis2))
             offset = held(offset, x.shape[first], x.shape[second])
         return jnp.diagonal(matrices(x), offset, axis1, axis2)
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import adding, is_complex, is_float, program, promotion, widened
-from emberharmony.backend.promote import along, normalized
+from emberharmony.backend.promote import along, nonnegative_axes
 from emberharmony.core.options import is_number, without_axes
 
 _COMPLEX = ("complex",)
@@ -27,7 +27,7 @@ def _averaged(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
 
 
 def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
-    return _averaged(promotion.floats(x), normalized(axis, x.ndim), bool(keepdims))
+    return _averaged(promotion.floats(x), nonnegative_axes(axis, x.ndim), bool(keepdims))
 
 
 @program("axes", "keepdims")
@@ -42,7 +42,7 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
 
 
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     if is_number(correction):
         freedom: Any = np.float64(_count(x, axes) - correction)
     else:
@@ -116,5 +116,5 @@ class JAXReductionOps:
     def logsumexp(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return _log_of_sum(x, axes, bool(keepdims)) if axes else x

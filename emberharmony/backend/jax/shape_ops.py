@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import promotion
 from emberharmony.backend.jax.tracing import on_host
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
@@ -57,7 +57,7 @@ class JAXShapeOps:
 
     @staticmethod
     def swapaxes(x: jax.Array, axis1: int, axis2: int) -> jax.Array:
-        return jnp.swapaxes(x, *(normalized(axis, x.ndim)[0] for axis in (axis1, axis2)))
+        return jnp.swapaxes(x, *(nonnegative_axes(axis, x.ndim)[0] for axis in (axis1, axis2)))
 
     @staticmethod
     def moveaxis(x: jax.Array, source: Any, destination: Any) -> jax.Array:
@@ -70,7 +70,7 @@ class JAXShapeOps:
 
     @staticmethod
     def squeeze(x: jax.Array, axis: Any = None) -> jax.Array:
-        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, x.ndim)
         return jnp.reshape(x, squeezed(x.shape, axes))
 
     @staticmethod
@@ -86,7 +86,7 @@ class JAXShapeOps:
 
     @staticmethod
     def split(x: jax.Array, indices_or_sections: Any, axis: int = 0) -> list[jax.Array]:
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         head = (slice(None),) * axis
         return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
 
@@ -99,7 +99,7 @@ class JAXShapeOps:
     def repeat(x: jax.Array, repeats: Any, axis: int | None = None) -> jax.Array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
         counts = counted(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
         check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.dtype.itemsize)

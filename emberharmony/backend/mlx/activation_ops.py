@@ -14,7 +14,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.mlx.reduction_ops import largest
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
@@ -124,7 +124,7 @@ class MLXActivationOps:
     @fast(mx.softmax, _ROWS)
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         if not is_single(x) or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("softmax")(x, axis)
         return mx.softmax(x, axes, precise=True)
@@ -132,7 +132,7 @@ class MLXActivationOps:
     @fast(_log_softmax, _ROWS)
     def log_softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("log_softmax")(x, axis)
         return _log_softmax(x, axes)

@@ -11,7 +11,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.mlx.indices import ON_ROWS, assigned, indices_for, integers, linear, mask_axes, seen, written
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import SURE
 from emberharmony.backend.shared.indexing import (
     block,
@@ -59,7 +59,7 @@ class MLXIndexingOps:
     def take(x: mx.array, indices: Any, axis: int | None = None) -> mx.array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
         if indices.__class__ is int and -length <= indices < length:
             # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
@@ -72,7 +72,7 @@ class MLXIndexingOps:
     def take_along_axis(x: mx.array, indices: Any, axis: int | None = -1) -> mx.array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         places = indices_for(indices, x.shape[axis])
         inside(x.shape[axis], places.size)
         return fitting(mx.take_along_axis(x, places, axis))

@@ -16,7 +16,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiate
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
-from emberharmony.backend.promote import along, nonempty, normalized, remaining
+from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
@@ -108,7 +108,7 @@ def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
 
 
 def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-    x, axes = _summable(x, dtype), normalized(axis, x.ndim)
+    x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
     return wide_sum(x, axes, keepdims).astype(x.dtype) if axes else x
 
 
@@ -152,7 +152,7 @@ def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
 
 def _mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
     x = promotion.floats(x)
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
     total = wide_sum(x, axes, keepdims) if axes else x
     return (total / count).astype(x.dtype)
@@ -179,7 +179,7 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
 def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
     def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
         if not x.size:
             if bound is None:
@@ -196,7 +196,7 @@ def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> 
 def _arg(native: Callable[..., mx.array]) -> Any:
     def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
         promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         nonempty(x.shape, axes)
         if not x.size or x.ndim == 0:
             return mx.zeros(remaining(x.shape, axes, keepdims), mx.int64)
@@ -302,7 +302,7 @@ def _squares(axes: tuple[int, ...]) -> Function:
 
 def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
     x = promotion.floats(x)
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     if is_complex(x):
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     count = math.prod(x.shape[a] for a in axes)
@@ -349,7 +349,7 @@ def _of_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -
 def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
     x = promotion.floats(x)
     promotion.refuse(x, _COMPLEX)
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     if not axes:
         return x
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
@@ -423,7 +423,7 @@ class MLXReductionOps:
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axes = _summable(x, dtype), normalized(axis, x.ndim)
+        x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
         wide = widened(x, few=1)
         if not axes or not wide.size:
             return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
@@ -432,10 +432,10 @@ class MLXReductionOps:
 
     @staticmethod
     def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return reduced(mx.any, x != 0, axes, keepdims, False) if axes else x != 0
 
     @staticmethod
     def all(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return reduced(mx.all, x != 0, axes, keepdims, True) if axes else x != 0

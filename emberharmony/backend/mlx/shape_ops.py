@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import of_host, promotion
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.shape import (
     as_shape,
     check_copy,
@@ -97,7 +97,7 @@ class MLXShapeOps:
 
     @staticmethod
     def squeeze(x: mx.array, axis: Any = None) -> mx.array:
-        return mx.squeeze(x) if axis is None else mx.squeeze(x, normalized(axis, x.ndim))
+        return mx.squeeze(x) if axis is None else mx.squeeze(x, nonnegative_axes(axis, x.ndim))
 
     @staticmethod
     def broadcast_to(x: mx.array, shape: Any) -> mx.array:
@@ -116,7 +116,7 @@ class MLXShapeOps:
             raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
         if not (axis.__class__ is int and -tensors[0].ndim <= axis < tensors[0].ndim):
             # mx.concatenate (MLX 0.32) does not check the axis if there is only one tensor.
-            (axis,) = normalized(axis, tensors[0].ndim)
+            (axis,) = nonnegative_axes(axis, tensors[0].ndim)
         return fitting(mx.concatenate(tensors, axis))
 
     @staticmethod
@@ -125,7 +125,7 @@ class MLXShapeOps:
 
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         parts = cuts(x.shape[axis], indices_or_sections)
         return list(mx.split(x, [start for start, _ in parts[1:]], axis))
 
@@ -144,7 +144,7 @@ class MLXShapeOps:
     def repeat(x: mx.array, repeats: Any, axis: int | None = None) -> mx.array:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
         if repeats.__class__ is int and repeats >= 0:
             check_memory((repeats, *x.shape), x.itemsize)
@@ -155,7 +155,7 @@ class MLXShapeOps:
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))] if axes else x
 
     @staticmethod
@@ -167,7 +167,7 @@ class MLXShapeOps:
             return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
         if shift.__class__ is int and axis.__class__ is int and -x.ndim <= axis < x.ndim:
             return mx.roll(x, shift % x.shape[axis], axis)
-        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only

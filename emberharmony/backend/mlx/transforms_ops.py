@@ -77,7 +77,7 @@ class MLXTransformsOps:
     def _pulled_back(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
         # `pull` runs `fn` again, which must then draw the same random numbers.
         draws = Draws()
-        with draws.recorded():
+        with draws.first_run():
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
@@ -93,7 +93,7 @@ class MLXTransformsOps:
                     return [], list(pulled(_kept(fn, list(given)), tensors[:count], tensors[count:]))
 
             def replayed(run: Callable[[], Pair]) -> Pair:
-                with draws.replayed():
+                with draws.later_run():
                     return run()
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
@@ -218,7 +218,7 @@ def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, 
     try:
         if draws is None:
             return run()
-        with draws.recorded():
+        with draws.first_run():
             return run()
     except Exception as error:
         if not _is_refusal(error):
@@ -243,7 +243,7 @@ def _retried(refused: Exception, unread: Callable[[], T], draws: Draws | None = 
     here, telling = THREADS.here, THREADS.here.telling
     try:
         here.telling = True
-        with contextlib.nullcontext() if draws is None else draws.replayed():
+        with contextlib.nullcontext() if draws is None else draws.later_run():
             return unread()
     except Exception as error:
         if not says(error, (ValueError, RuntimeError), _NO_RULE):

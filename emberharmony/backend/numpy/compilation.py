@@ -14,7 +14,7 @@ import numpy as np
 from emberharmony.backend.numpy.lowering import NumpyRecorder
 from emberharmony.backend.numpy.replay import ShapeChangedError, guarding, replaying
 from emberharmony.backend.shared.compilation import constant_kind, hashable
-from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, differentiated, newly_held
+from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_held
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import Effects
 from emberharmony.core.dtypes import default_float
@@ -88,7 +88,7 @@ class Compiled:
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
         result = program.result
-        if result.effects is not None and (is_without_draws() or differentiated() or not result.effects.fit()):
+        if result.effects is not None and (is_without_draws() or cells_of_open_blocks() or not result.effects.fit()):
             return self._fn(*args, **kwargs)
         streams = Rewinding() if program.draws else None
         try:
@@ -121,7 +121,7 @@ class Compiled:
         kwargs: dict[str, Any],
     ) -> Any:
         """Runs the function while its calls are recorded; returns the result."""
-        inside = is_without_draws() or bool(differentiated())
+        inside = is_without_draws() or bool(cells_of_open_blocks())
         if inside or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
             return self._fn(*args, **kwargs)
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
@@ -155,7 +155,7 @@ class Compiled:
             return self._fn(*args, **kwargs)
         finally:
             recorder.closed = True
-        fresh = [cell for cell in read if cell not in traced and not isinstance(cell.held()[0], TensorProxy)]
+        fresh = [cell for cell in read if cell not in traced and not isinstance(cell.tensor_and_home()[0], TensorProxy)]
         if recorder.obstacle or (fresh and self._tries.get(key, 0) == _TRIES):
             self._made[inner] = None
         elif fresh:  # their values were constants; the next call has them as inputs
@@ -223,7 +223,7 @@ class _Result:
             return _Place(self._added(leaf))
         if not isinstance(leaf, Cell):
             return leaf
-        tensor = leaf.held()[0]
+        tensor = leaf.tensor_and_home()[0]
         if isinstance(tensor, TensorProxy):
             return _Place(self._added(tensor), leaf.holding(None))
         if leaf not in known:

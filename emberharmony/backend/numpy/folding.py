@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 
 FEW = 4096
 """Up to this number of elements, folding gains nothing."""
@@ -35,7 +35,7 @@ def check_axis(axis: Any, ndim: int) -> None:
         AxisError: if it is out of range.
     """
     if axis is not None and (not ndim or axis == _NO_AXIS):
-        normalized(axis, ndim)
+        nonnegative_axes(axis, ndim)
 
 
 def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
@@ -52,7 +52,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
         return ufunc.reduce(
             x, (None if axis is None else tuple(axis)) if axis.__class__ is not int else (axis,), None, None, keepdims
         )
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:
         if x.flags.f_contiguous:
@@ -146,7 +146,7 @@ def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
     """
     if x.size < _BLOCK or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return None
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     first = x.ndim - len(axes)
     if sorted(axes) != list(range(first, x.ndim)):
         return None

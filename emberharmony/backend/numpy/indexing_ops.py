@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices, readable
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.numpy.folding import check_axis
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.indexing import block, checked, class_count, reduction_of, unraveled, vectors
 from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.dispatch import fast
@@ -93,7 +93,7 @@ class NumpyIndexingOps:
         if axis is None or x.flags.c_contiguous:
             return x.take(where, axis)
         # `take` would first copy a tensor that is not contiguous as a whole.
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         key: Any = (*(slice(None),) * axis, where)
         found = x[key]
         return found if where.ndim else found.copy()
@@ -107,7 +107,7 @@ class NumpyIndexingOps:
     def take_along_axis(x: np.ndarray, indices: Any, axis: int | None = -1) -> np.ndarray:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         return np.take_along_axis(x, host_indices(indices), axis)
 
     @staticmethod

@@ -22,7 +22,7 @@ from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.layers import is_linear
 from emberharmony.backend.shared.shape import expanded
-from emberharmony.core.dispatch import converted
+from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
@@ -248,7 +248,7 @@ def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Seq
         native, args, keywords = found
         named = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
         return native, args, named
-    positional, keywords = converted(backend, spec.parameters, tuple(values))
+    positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
     return backend.implementation(spec), positional, keywords
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.promote import nonempty, normalized
+from emberharmony.backend.promote import nonempty, nonnegative_axes
 from emberharmony.backend.shared.norms import is_usual, leaves_float64, order_of, range_of
 from emberharmony.core.options import constant
 
@@ -39,7 +39,7 @@ class NumpyNormsOps:
             if _LOW < length < _HIGH:
                 return np.asarray(length, x.dtype)
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         if ord == -np.inf:
             nonempty(x.shape, axis)
         if not leaves_float64(ord, x.real.itemsize * 8):

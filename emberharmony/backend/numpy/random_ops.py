@@ -12,7 +12,7 @@ from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
-from emberharmony.core.state.draws import drawn
+from emberharmony.core.state.draws import draw_or_trace
 
 # The lambda delays the import of `numpy.random`, which takes 15 ms, until numbers are drawn.
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
@@ -40,12 +40,14 @@ class NumpyRandomOps:
                 values = values.clip(max=below(1.0, wanted))
             return values.astype(DTYPES[wanted], copy=False)
 
-        return drawn(draw)
+        return draw_or_trace(draw)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
         wanted = floating(dtype)
-        return drawn(lambda: _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False))
+        return draw_or_trace(
+            lambda: _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
+        )
 
     @staticmethod
     def random_get_state() -> State:

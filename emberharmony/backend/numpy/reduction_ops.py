@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import cast, promotion
 from emberharmony.backend.numpy.folding import check_axis, fold, long_rows, squares
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import without_axes
 
@@ -62,7 +62,7 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarra
     """Returns the variance, computed in float64."""
     rows = long_rows(x, axis)
     if rows is not None:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
         return _shared(squares(rows).reshape(shape), rows.shape[1], correction)
     off = x.astype(_double(x.dtype))
@@ -104,7 +104,7 @@ def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     """Returns `x` and the axis along which to accumulate; without an axis, the flattened `x` and 0."""
     if axis is None:
         return x.reshape(-1), 0
-    return x, axis if x.ndim else normalized(axis, 0)[0]
+    return x, axis if x.ndim else nonnegative_axes(axis, 0)[0]
 
 
 def _cumulative(ufunc: np.ufunc) -> Any:
@@ -201,4 +201,4 @@ class NumpyReductionOps:
     def logsumexp(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
-        return logsumexp(widened(x), normalized(axis, x.ndim), keepdims).astype(x.dtype, copy=False)
+        return logsumexp(widened(x), nonnegative_axes(axis, x.ndim), keepdims).astype(x.dtype, copy=False)

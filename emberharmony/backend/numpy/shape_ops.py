@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.folding import check_axis
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
@@ -122,7 +122,7 @@ class NumpyShapeOps:
 
     @staticmethod
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         head = (slice(None),) * axis
         return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
 
@@ -156,7 +156,7 @@ class NumpyShapeOps:
 
     @staticmethod
     def flip(x: np.ndarray, axis: Any = None) -> np.ndarray:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return x[tuple(slice(None, None, -1 if a in axes else 1) for a in range(x.ndim))]
 
     def pad(self, x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> np.ndarray:

@@ -6,7 +6,7 @@ A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from emberharmony.core.cells.blocks import ReadFromOutside, differentiated
+from emberharmony.core.cells.blocks import ReadFromOutside, cells_of_open_blocks
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.state.checked_mode import checking
@@ -113,7 +113,7 @@ class _Graph:
         args, kwargs = tree_unflatten(self._structure, filled)
         with (block := ReadFromOutside()) as self._read:
             returned = self._fn(*args, **kwargs)
-        open_cells = differentiated()
+        open_cells = cells_of_open_blocks()
         if any(cell.is_passing or cell in open_cells for cell in self._read):
             self._read = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.backend.shared.shape import as_shape, held
 from emberharmony.core.axes import as_index
@@ -197,7 +197,7 @@ class HostMade:
     ) -> Any:
         check_memory((num := as_index(num),), 8)
         if _are_numbers(start, stop):
-            normalized(axis, 1)
+            nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array, own = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
             samples = self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
@@ -230,7 +230,7 @@ class HostMade:
     ) -> Any:
         check_memory((num := as_index(num),), 8)
         if _are_numbers(start, stop, base):
-            normalized(axis, 1)
+            nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
@@ -263,7 +263,7 @@ class HostMade:
             samples = self.multiply(sign, self.multiply(self.power(first, rest), self.power(last, part)))
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
-        normalized(axis, 1)
+        nonnegative_axes(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)

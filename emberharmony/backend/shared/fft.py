@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.axes import as_index
 from emberharmony.core.dtypes import DType
@@ -28,7 +28,7 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
         AxisError: if the axis is out of range.
         OutOfMemoryError: if no memory holds the result.
     """
-    (place,) = normalized(axis, len(shape))
+    (place,) = nonnegative_axes(axis, len(shape))
     length = as_index(n) if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
     if length < 1:
         raise ArgumentError(f"expected a transform of length 1 or more, got {length}")
@@ -71,7 +71,7 @@ def along_all(
     """
     if axes is None:
         axes = range(len(shape)) if s is None else range(-len(s), 0)
-    places = normalized(list(axes), len(shape))
+    places = nonnegative_axes(list(axes), len(shape))
     lengths = [None] * len(places) if s is None else list(s)
     if not places or len(lengths) != len(places):
         raise ArgumentError(f"expected one length per axis, and at least one axis, got s={s} along axes {places}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.axes import normalized
+from emberharmony.core.axes import nonnegative_axes
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
     ArgumentError,
@@ -40,7 +40,7 @@ def check_cross_entropy(
     if not 0.0 <= number("label_smoothing", smoothing) <= 1.0:
         raise ArgumentError(f"label_smoothing is {brief(smoothing)}, expected a number from 0 to 1")
     shape = tuple(x.shape)
-    (along,) = normalized(axis, len(shape))
+    (along,) = nonnegative_axes(axis, len(shape))
     if dtype_of(x).is_complex:
         raise DTypeError("input is complex, expected real logits; pass ops.real(x) or ops.abs(x)")
     if not dtype_of(target).is_integer:

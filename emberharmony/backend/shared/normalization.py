@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 EPSILON = 1e-7
@@ -17,7 +17,7 @@ def check_groups(shape: Sequence[int], groups: Any, axis: int, scale: Any, offse
         ArgumentError: if `groups` is not a positive integer, or if the channels are on the axis of the samples.
         ShapeError: if the groups, the scale or the offset do not fit the channels.
     """
-    (place,) = normalized(axis, len(shape))
+    (place,) = nonnegative_axes(axis, len(shape))
     if place == 0:
         raise ArgumentError(f"axis is that of the channels, not {axis}, which is that of the samples")
     if not isinstance(groups, int) or groups < 1:
@@ -34,7 +34,7 @@ def check_channels(shape: Sequence[int], axis: int, scale: Any, offset: Any) -> 
     Raises:
         ShapeError: if they are not vectors with one number for each channel.
     """
-    (place,) = normalized(axis, len(shape))
+    (place,) = nonnegative_axes(axis, len(shape))
     _check_weights(shape[place], scale, offset)
     return place
 

@@ -16,8 +16,8 @@ from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, float32, float64, int64, uint64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, RangeError, brief
-from emberharmony.core.state.commits import Step, assigned, commit
-from emberharmony.core.state.draws import recording, refuse_effect, watched
+from emberharmony.core.state.commits import Step, assignment, commit
+from emberharmony.core.state.draws import recording, refuse_effect, stream_to_draw_from
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import random_normal, random_parameters, random_state
@@ -123,7 +123,7 @@ class Generator:
             reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned
         )
         children = iter(range(spawned, _MOST_CHILDREN))
-        return list(map(assigned, repeat(self), _PARTS, (source, sequence, children)))
+        return list(map(assignment, repeat(self), _PARTS, (source, sequence, children)))
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set the generator back to where it is now."""
@@ -131,11 +131,11 @@ class Generator:
         with bits.lock:  # another thread may be drawing
             state = bits.state
         parts = (self._source, self._sequence, copy(self._children))
-        return [assigned(bits, "state", state), *map(assigned, repeat(self), _PARTS, parts)]
+        return [assignment(bits, "state", state), *map(assignment, repeat(self), _PARTS, parts)]
 
     @property
     def _rng(self) -> np.random.Generator:
-        return watched(self._source, clone)
+        return stream_to_draw_from(self._source, clone)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._source = state["_source"]

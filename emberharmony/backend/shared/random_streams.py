@@ -14,7 +14,7 @@ import numpy as np
 from emberharmony.backend.shared.random import Generator, checked_seed, fresh_seed
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import BackendMismatchError
-from emberharmony.core.state.draws import refuse_effect, watched
+from emberharmony.core.state.draws import refuse_effect, stream_to_draw_from
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import random_state
@@ -94,7 +94,7 @@ class DefaultStream(Generic[S]):
 
     Args:
         start: returns a new stream for a seed.
-        clone: see `core.state.draws.watched`; None if `watched` is applied to the stream's own draws already.
+        clone: see `core.state.draws.stream_to_draw_from`; None if that is applied to the stream's own draws already.
     """
 
     def __init__(self, start: Callable[[int], S], clone: Callable[[S], S] | None = None) -> None:
@@ -103,7 +103,7 @@ class DefaultStream(Generic[S]):
     def get(self) -> S:
         """Returns the stream to draw from."""
         stream = self._get()
-        return stream if self._clone is None else watched(stream, self._clone)
+        return stream if self._clone is None else stream_to_draw_from(stream, self._clone)
 
     def _get(self) -> S:
         seed = _Process.seed

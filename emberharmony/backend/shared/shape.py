@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.promote import Promotion, normalized
+from emberharmony.backend.promote import Promotion, nonnegative_axes
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.axes import as_index, as_length, broadcast
 from emberharmony.core.errors import (
@@ -138,7 +138,7 @@ def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     Raises:
         AxisError: if there are not two axes, or one is repeated or out of range.
     """
-    found = normalized(tuple(axes), ndim)
+    found = nonnegative_axes(tuple(axes), ndim)
     if len(found) != 2:
         raise AxisError(f"expected two axes, got {tuple(axes)}")
     return found[0], found[1]
@@ -317,7 +317,7 @@ def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     Raises:
         AxisError: if an axis is out of range, repeated or left out.
     """
-    order = normalized(tuple(axes), ndim)
+    order = nonnegative_axes(tuple(axes), ndim)
     if len(order) != ndim:
         raise AxisError(f"axes {tuple(axes)} name {len(order)} of the {ndim} axes; all must be named once")
     return order
@@ -331,7 +331,7 @@ def expanded(shape: Sequence[int], axis: Any) -> list[int]:
     """
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     lengths = list(shape)
-    for place in sorted(normalized(axes, len(shape) + len(axes))):
+    for place in sorted(nonnegative_axes(axes, len(shape) + len(axes))):
         lengths.insert(place, 1)
     return lengths
 
@@ -354,7 +354,7 @@ def moved(source: Any, destination: Any, ndim: int) -> tuple[tuple[int, ...], tu
     Raises:
         AxisError: if an axis is out of range or repeated, or if the numbers differ.
     """
-    sources, places = normalized(source, ndim), normalized(destination, ndim)
+    sources, places = nonnegative_axes(source, ndim), nonnegative_axes(destination, ndim)
     if len(sources) != len(places):
         raise AxisError(
             f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
@@ -369,7 +369,7 @@ def unstacked(num: int | None, axis: int, shape: Sequence[int]) -> int:
         AxisError: if it is out of range.
         ShapeError: if it has another length than `num`.
     """
-    (axis,) = normalized(axis, len(shape))
+    (axis,) = nonnegative_axes(axis, len(shape))
     if num not in (None, shape[axis]):
         raise ShapeError(f"expected axis {axis} to have length {num}, got {shape[axis]}; leave out num")
     return axis

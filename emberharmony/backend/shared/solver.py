@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.promote import FLOAT, SAME, Promotion, normalized
+from emberharmony.backend.promote import FLOAT, SAME, Promotion, nonnegative_axes
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, LinAlgError, ShapeError
 
@@ -73,7 +73,7 @@ def check_paired(x1: Any, x2: Any, axis: int) -> None:
         AxisError: if the axis is out of range.
         ShapeError: if the lengths differ.
     """
-    lengths = [x.shape[normalized(axis, x.ndim)[0]] for x in (x1, x2)]
+    lengths = [x.shape[nonnegative_axes(axis, x.ndim)[0]] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
         raise ShapeError(f"axis {axis} must have the same length in both tensors, got {lengths[0]} and {lengths[1]}")
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.promote import direct, normalized
+from emberharmony.backend.promote import direct, nonnegative_axes
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
@@ -20,7 +20,7 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
 
     @fast(native, f"{{1}}.__class__ is int and {{0}}.ndim and {_FLOATING}")
     def softmax(x: torch.Tensor, axis: Any = -1) -> torch.Tensor:
-        x, axes = promotion.floats(x), normalized(axis, x.ndim)
+        x, axes = promotion.floats(x), nonnegative_axes(axis, x.ndim)
         if isinstance(axis, int):
             return native(x, axis)
         if not x.numel():
@@ -101,7 +101,7 @@ class TorchActivationOps:
 
     @fast(functional.glu, _FLOATING)
     def glu(self, x: torch.Tensor, axis: int = -1) -> torch.Tensor:
-        normalized(axis, x.ndim)
+        nonnegative_axes(axis, x.ndim)
         if x.itemsize == 2 and x.is_floating_point():
             # The forward mode of functional.glu (PyTorch 2.13) has no half precision.
             return self.composed("glu")(x, axis)

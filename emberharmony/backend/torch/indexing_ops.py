@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.indexing import (
     block,
     class_count,
@@ -106,14 +106,14 @@ class TorchIndexingOps:
     def take(x: torch.Tensor, indices: Any, axis: int | None = None) -> torch.Tensor:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         return taken(x, indices, axis)
 
     @staticmethod
     def take_along_axis(x: torch.Tensor, indices: Any, axis: int | None = -1) -> torch.Tensor:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         if x.is_cpu and isinstance(indices, torch.Tensor):
             inside(x.shape[axis], indices.numel())
             return take_along_dim(x, integers(indices, x.device), axis)

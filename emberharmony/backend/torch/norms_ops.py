@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.promote import nonempty, normalized
+from emberharmony.backend.promote import nonempty, nonnegative_axes
 from emberharmony.backend.shared.norms import is_usual, leaves_float64, order_of, range_of
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import constant
@@ -57,7 +57,7 @@ class TorchNormsOps:
             if _is_held(length.detach(), 2):
                 return length
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         if ord == -torch.inf:
             nonempty(x.shape, axis)
         result = _norm(x, axes, keepdims, ord)

@@ -14,7 +14,7 @@ from emberharmony.backend.shared.shape import as_shape
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.errors import DeviceError
-from emberharmony.core.state.draws import watched
+from emberharmony.core.state.draws import stream_to_draw_from
 
 
 class _Generators(dict[torch.device, torch.Generator]):
@@ -36,7 +36,7 @@ def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     device = place(None) or torch.get_default_device()
     wanted = DTYPES[floating(dtype)]
     # No lock is needed: PyTorch holds the generator's own lock while it draws from it or clones it.
-    generator = watched(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
+    generator = stream_to_draw_from(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
     values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=wanted, device=device)
     return values
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import along, nonempty, normalized, remaining
+from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
 from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
@@ -48,7 +48,7 @@ def _kernel(wanted: torch.dtype) -> torch.dtype:
 @fast(lambda x, axis, keepdims, dtype: torch.sum(x, axis, keepdims), f"{_PLAIN} and {{3}} is None")
 def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
     x, wanted = _summable(x, dtype)
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     if not axes:
         return x.to(wanted)
     return torch.sum(x.to(_kernel(wanted)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel(wanted)).to(wanted)
@@ -61,7 +61,7 @@ def _extreme(native: Any, pair: Any) -> Any:
     )
     def extreme(x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         bound = (
             None
             if initial is None
@@ -88,7 +88,7 @@ def _arg(native: Any) -> Any:
         nonempty(x.shape, axis)
         if axis is None:
             return native(orderable(x)).reshape([1] * x.ndim if keepdims else [])
-        return native(orderable(x), *normalized(axis, x.ndim), keepdims)
+        return native(orderable(x), *nonnegative_axes(axis, x.ndim), keepdims)
 
     return arg
 
@@ -116,7 +116,7 @@ def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correct
     PyTorch's kernels lose no digits, and `torch.std` does not overflow where the variance would.
     """
     x = x.to(torch.float32) if x.dtype in _HALVES else x
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
@@ -148,7 +148,7 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
         return found
     # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
     # other elements there, which vary, and replaced by 0.
-    axes = normalized(axis, x.ndim)
+    axes = nonnegative_axes(axis, x.ndim)
     longest = max(axes, key=x.shape.__getitem__, default=None)
     if longest is None or x.shape[longest] == 1:
         return found.detach()
@@ -207,7 +207,7 @@ class TorchReductionOps:
         if wanted in (*_HALVES, torch.float32):
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
         # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
-        for a in sorted(normalized(axis, x.ndim), reverse=True):
+        for a in sorted(nonnegative_axes(axis, x.ndim), reverse=True):
             if result.shape[a] == 1:
                 # torch.prod begins with 1, and the product of 1 and an infinite complex number has a part that is NaN.
                 result = result if keepdims else result.squeeze(a)
@@ -219,7 +219,7 @@ class TorchReductionOps:
     @fast(torch.mean, _PLAIN)
     def mean(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return torch.mean(x, axes, keepdims) if axes else x
 
     @staticmethod
@@ -236,12 +236,12 @@ class TorchReductionOps:
 
     @staticmethod
     def any(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return torch.any(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
     def all(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         return torch.all(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
@@ -249,7 +249,7 @@ class TorchReductionOps:
     def logsumexp(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)
-        axes = normalized(axis, x.ndim)
+        axes = nonnegative_axes(axis, x.ndim)
         if not axes:
             return x
         wide = x.to(torch.float32) if x.dtype in _HALVES else x

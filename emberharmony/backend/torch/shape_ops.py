@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
@@ -50,7 +50,7 @@ class TorchShapeOps:
     @fast(torch.swapaxes, "{0}.ndim")
     def swapaxes(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
         # For a 0-d tensor PyTorch accepts the axes 0 and -1, which must raise.
-        return torch.swapaxes(x, *(normalized(axis, x.ndim)[0] for axis in (axis1, axis2)))
+        return torch.swapaxes(x, *(nonnegative_axes(axis, x.ndim)[0] for axis in (axis1, axis2)))
 
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
@@ -98,7 +98,7 @@ class TorchShapeOps:
         # PyTorch silently keeps an axis that is longer than 1, which must raise.
         if axis.__class__ is int and x.ndim and -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
             return torch.squeeze(x, axis)
-        return x.reshape(squeezed(x.shape, normalized(axis, x.ndim)))
+        return x.reshape(squeezed(x.shape, nonnegative_axes(axis, x.ndim)))
 
     @staticmethod
     def broadcast_to(x: torch.Tensor, shape: Any) -> torch.Tensor:
@@ -122,7 +122,7 @@ class TorchShapeOps:
                     f"expected tensors with the same number of axes, at least one, got shapes {shapes}; reshape them, "
                     f"or use ops.stack"
                 )
-        return torch.cat(tensors, *normalized(axis, ndim))
+        return torch.cat(tensors, *nonnegative_axes(axis, ndim))
 
     @staticmethod
     def stack(x: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
@@ -130,7 +130,7 @@ class TorchShapeOps:
 
     @staticmethod
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
         parts = indices_or_sections
         if parts.__class__ is int and 0 < parts <= length and length % parts == 0:
@@ -151,7 +151,7 @@ class TorchShapeOps:
     def repeat(x: torch.Tensor, repeats: Any, axis: int | None = None) -> torch.Tensor:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = nonnegative_axes(axis, x.ndim)
         if repeats.__class__ is int and repeats >= 0:
             return repeat_interleave(x, repeats, axis)
         if isinstance(repeats, torch.Tensor):
@@ -164,13 +164,13 @@ class TorchShapeOps:
 
     @staticmethod
     def flip(x: torch.Tensor, axis: Any = None) -> torch.Tensor:
-        return flip(x, normalized(axis, x.ndim))
+        return flip(x, nonnegative_axes(axis, x.ndim))
 
     @staticmethod
     def roll(x: torch.Tensor, shift: Any, axis: Any = None) -> torch.Tensor:
         if axis is None:
             return roll(x.reshape(-1), sum(shifts_of(shift, (0,))[0]) % max(x.numel(), 1), 0).reshape(x.shape)
-        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
         if any(n.bit_length() > 63 for n in shifts):
             # PyTorch takes shifts up to 64 bits, so reduce larger ones modulo the length.

@@ -49,7 +49,7 @@ class ReadCells:
         OBSERVED[:] = [block for block in OBSERVED if block is not self]
         WATCHES.remove(self)
 
-    def made(self, cell: "Cell") -> None:
+    def note_new_cell(self, cell: "Cell") -> None:
         """Notes that a cell is made."""
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
@@ -68,7 +68,7 @@ class ReadFromOutside(ReadCells):
         self._own: set[Cell] = set()
         return super().__enter__()
 
-    def made(self, cell: "Cell") -> None:
+    def note_new_cell(self, cell: "Cell") -> None:
         """Notes that a cell is made."""
         self._own.add(cell)
 
@@ -141,6 +141,6 @@ def newly_held(
     return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known}
 
 
-def differentiated() -> "list[Cell]":
+def cells_of_open_blocks() -> "list[Cell]":
     """Returns the cells that the open `Assignments` blocks of this thread began with."""
     return list({cell: None for block in blocks_of(THREAD.entry) for cell in block._tensors})

@@ -25,7 +25,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
 from emberharmony.core.state.checked_mode import moves_allowed
-from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, when
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.tracing import Substitute, TensorProxy
 
@@ -72,9 +72,9 @@ class Cell(TensorMethods, Substitute):
         self.name = name
         self._journey: Journey | None = Journey()
         self._grad: Held | None = None
-        self._held: Held = _plain(_accepted(value))
+        self._held: Held = _plain(_held_of(value))
         for block in _OBSERVED:
-            block.made(self)
+            block.note_new_cell(self)
 
     @property
     def value(self) -> Any:
@@ -96,7 +96,7 @@ class Cell(TensorMethods, Substitute):
 
     @value.setter
     def value(self, value: Any) -> None:
-        held = _accepted(value)
+        held = _held_of(value)
         if self._journey is not None:
             entry = _THREAD.entry if _WATCHES else None
             if entry is not None:
@@ -105,7 +105,7 @@ class Cell(TensorMethods, Substitute):
                     refuse_changing(self)
                 entry[0][self] = _THREAD.values[self] = held
                 return
-            held = self._kept(held)
+            held = self._held_to_keep(held)
         self._held = held
 
     @property
@@ -121,7 +121,7 @@ class Cell(TensorMethods, Substitute):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        commit([self.exchanging_grad(None if value is None else _plain(_accepted(value)))])
+        commit([self.exchanging_grad(None if value is None else _plain(_held_of(value)))])
 
     def of(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
@@ -143,9 +143,9 @@ class Cell(TensorMethods, Substitute):
         """
         held = _THREAD.values.get(self) if _WATCHES else None
         if held is not None:
-            tensor = self.converted(held, bound.backend.home)
+            tensor = self.convert_held(held, bound.backend.home)
         else:
-            tensor = self._following("_held", self._settled(), bound)
+            tensor = self._following("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
             block.add(self, held, tensor)
         return tensor
@@ -171,7 +171,7 @@ class Cell(TensorMethods, Substitute):
     def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, self.exchanging_grad(_plain(_accepted(fn(grad))))]
+        return steps if grad is None else [*steps, self.exchanging_grad(_plain(_held_of(fn(grad))))]
 
     def with_tensor(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
@@ -182,7 +182,7 @@ class Cell(TensorMethods, Substitute):
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
-        given = opened(backend.bound, arguments)
+        given = replace_cells(backend.bound, arguments)
         names = [p.name for p in OPS[op].parameters if p.keyword_only]
         if not names:
             return getattr(backend.bound, op)(*given)
@@ -199,7 +199,7 @@ class Cell(TensorMethods, Substitute):
         """
         if _WATCHES and _THREAD.entry is not None:
             raise TracedTensorError(f"{self!r} cannot change in the loss function of ops.backward: leave it first")
-        return assigned(self, "_held", self._kept(_accepted(value)))
+        return assignment(self, "_held", self._held_to_keep(_held_of(value)))
 
     def without_grad(self) -> Step:
         """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
@@ -225,11 +225,11 @@ class Cell(TensorMethods, Substitute):
         """Whether a transform made the cell for one call of a function, by `holding`."""
         return self._journey is None
 
-    def held(self) -> "Held":
+    def tensor_and_home(self) -> "Held":
         """Returns the tensor with its backend, without a move."""
-        return self._settled()
+        return self._held_after_writes()
 
-    def _settled(self) -> "Held":
+    def _held_after_writes(self) -> "Held":
         """Returns what the cell holds, when no step is writing into the tensor."""
         held = self._held
         if OVERWRITINGS:
@@ -242,7 +242,7 @@ class Cell(TensorMethods, Substitute):
         made._grad = made._journey = None
         made._restore(self._attributes())
         for block in _OBSERVED:
-            block.made(made)
+            block.note_new_cell(made)
         return made
 
     def _attributes(self) -> dict[str, Any]:
@@ -259,11 +259,11 @@ class Cell(TensorMethods, Substitute):
         home = bound.backend.home
         if held[1] is home:
             return held[0]
-        tensor = self.converted(held, home)
-        commit(when(self, slot, held, [assigned(self, slot, (tensor, home))]))
+        tensor = self.convert_held(held, home)
+        commit(when(self, slot, held, [assignment(self, slot, (tensor, home))]))
         return tensor
 
-    def converted(self, held: Held, home: Any) -> Any:
+    def convert_held(self, held: Held, home: Any) -> Any:
         """Returns a held tensor as one of another backend.
 
         Raises:
@@ -283,9 +283,9 @@ class Cell(TensorMethods, Substitute):
             if home.backend.is_tensor(tensor):  # two backend objects may share a library
                 return tensor
             moved = home.backend.unpacked(source.backend.packed(tensor), device)
-            found = source.get_device(tensor)
-            if found != source.get_default_device():
-                journey.devices[source.backend.prefix] = found
+            device_of_source = source.get_device(tensor)
+            if device_of_source != source.get_default_device():
+                journey.devices[source.backend.prefix] = device_of_source
         except EmberError as error:
             kind = type(error)
             there = "the host" if source is None else f"backend {source.backend.name!r}"
@@ -300,7 +300,7 @@ class Cell(TensorMethods, Substitute):
             )
         return moved
 
-    def _kept(self, held: Held) -> Held:
+    def _held_to_keep(self, held: Held) -> Held:
         """Returns what the cell keeps of a tensor after the running transform.
 
         Raises:
@@ -317,7 +317,7 @@ class Cell(TensorMethods, Substitute):
 
     def __getstate__(self) -> dict[str, Any]:
         grad = None if self._grad is None else _on_host(self._grad)
-        return {"value": _on_host(self._settled()), "grad": grad, "attributes": self._attributes()}
+        return {"value": _on_host(self._held_after_writes()), "grad": grad, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._journey = Journey()
@@ -329,8 +329,8 @@ class Cell(TensorMethods, Substitute):
         made = memo[id(self)] = self._alike()
         made._journey = Journey()
         made._journey.devices.update((self._journey or made._journey).devices)
-        made._held = _copied(self._settled())
-        made._grad = None if self._grad is None else _copied(self._grad)
+        made._held = _copy_of(self._held_after_writes())
+        made._grad = None if self._grad is None else _copy_of(self._grad)
         made._restore(copy.deepcopy(self._attributes(), memo))
         return made
 
@@ -352,11 +352,11 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     """Returns the current tensor of each cell, as one of the active backend."""
     if _WATCHES:
         return [cell.value for cell in cells]
-    home, found = selection.active().backend.home, list(map(_HELD, cells))
+    home, held_tensors = selection.active().backend.home, list(map(_HELD, cells))
     if OVERWRITINGS:
         await_end(cells)
-    if list(map(_HOME, found)).count(home) == len(found):
-        return list(map(_TENSOR, found))
+    if list(map(_HOME, held_tensors)).count(home) == len(held_tensors):
+        return list(map(_TENSOR, held_tensors))
     return [cell.value for cell in cells]
 
 
@@ -375,18 +375,18 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
     return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home))))
 
 
-def opened(bound: Any, values: Any) -> Any:
+def replace_cells(bound: Any, values: Any) -> Any:
     """Returns a list or tuple with the tensors of the cells in it, at any depth, for the backend of `bound`."""
     if isinstance(values, Cell):
         return values.on(bound)
     kind = values.__class__
     if kind is not list and kind is not tuple:
         return values
-    found = [opened(bound, value) for value in values]
-    return found if kind is list else tuple(found)
+    replaced = [replace_cells(bound, value) for value in values]
+    return replaced if kind is list else tuple(replaced)
 
 
-def moved(cell: Cell, home: Any) -> list[Iterable[Step]]:
+def steps_of_move(cell: Cell, home: Any) -> list[Iterable[Step]]:
     """Returns the steps that move a cell and its gradient to a backend, if nothing is assigned to it before they run.
 
     Raises:
@@ -395,16 +395,16 @@ def moved(cell: Cell, home: Any) -> list[Iterable[Step]]:
     """
     if cell in _THREAD.values:
         raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
-    found: list[Iterable[Step]] = []
+    steps: list[Iterable[Step]] = []
     for slot in ("_held", "_grad"):
-        held = cell._settled() if slot == "_held" else cell._grad
+        held = cell._held_after_writes() if slot == "_held" else cell._grad
         if held is not None and held[1] is not home:
-            tensor = cell.converted(held, home)
-            found.append(when(cell, slot, held, [assigned(cell, slot, (tensor, home))]))
-    return found
+            tensor = cell.convert_held(held, home)
+            steps.append(when(cell, slot, held, [assignment(cell, slot, (tensor, home))]))
+    return steps
 
 
-def _accepted(value: Any) -> Held:
+def _held_of(value: Any) -> Held:
     """Returns a tensor, number or list as a tensor of the active backend, with that backend.
 
     Raises:
@@ -436,6 +436,6 @@ def _on_host(held: Held) -> tuple[Any, str]:
     return tuple(tensor if home is None else home.backend.packed(tensor))
 
 
-def _copied(held: Held) -> Held:
+def _copy_of(held: Held) -> Held:
     tensor, home = held
     return (tensor, None) if home is None else (home.copy(tensor), home)

@@ -110,12 +110,12 @@ class Effects:
 
     def tensors(self) -> list[Any]:
         """Returns the tensors that `make` needs."""
-        found: list[Any] = []
+        needed: list[Any] = []
         for added, exchanged, step in self._parts:
-            found += added.values()
-            found += [x for x in exchanged.values() if x is not None]
-            found += step.gradients.values() if step else ()
-        return found
+            needed += added.values()
+            needed += [x for x in exchanged.values() if x is not None]
+            needed += step.gradients.values() if step else ()
+        return needed
 
     @property
     def is_any(self) -> bool:
@@ -159,9 +159,9 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     """Returns the gradient of each cell that has one, as a tensor of the active backend."""
     if WATCHES and (block := recording()) is not None:
         return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
-    home, found = selection.active().backend.home, list(map(_GRAD, cells))
-    if None not in found and list(map(_HOME, found)).count(home) == len(found):
-        return dict(zip(cells, map(_TENSOR, found), strict=True))
+    home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
+    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
+        return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
     return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
 
 

@@ -64,11 +64,11 @@ class Overwriting:
                 held = list(map(attrgetter("_held"), self._cells))
                 tensors, homes = zip(*held, strict=True)
                 alone = _most(held) <= _TWICE and homes.count(backend.home) == len(homes)
-                found = writes(tensors) if alone and _most(tensors) <= _TWICE else None
-                if found is None:
+                write_steps = writes(tensors) if alone and _most(tensors) <= _TWICE else None
+                if write_steps is None:
                     return False
                 with backend.writing():
-                    commit([(self._permit.pop,)], *found, steps)
+                    commit([(self._permit.pop,)], *write_steps, steps)
             except IndexError:
                 if not self._withdrawn:
                     raise

@@ -75,10 +75,10 @@ class TensorMethods(SharedMethods):
         return self.value
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise self._unwritten("x[key] = value", "ops.set_item(x, key, value)")
+        raise self._write_error("x[key] = value", "ops.set_item(x, key, value)")
 
     def _in_place(self, other: Any) -> NoReturn:
-        raise self._unwritten("an operator such as +=", "x + y")
+        raise self._write_error("an operator such as +=", "x + y")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _in_place
     __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _in_place
@@ -93,22 +93,22 @@ class TensorMethods(SharedMethods):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         name = f"numpy.{ufunc.__name__}"
         if method == "at" or any(isinstance(x, TensorMethods) for x in options.get("out", ())):
-            raise self._unwritten(f"{name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
+            raise self._write_error(f"{name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
         op = op_of(ufunc)
         if op is not None and method == "__call__" and not options:
             return self.run(selection.active(), op, inputs)
-        return _called(getattr(ufunc, method), name, inputs, options)
+        return _call_on_tensors(getattr(ufunc, method), name, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         name = f"{function.__module__}.{function.__name__}"
         if _holds_cell(kwargs.get("out")):
-            raise self._unwritten(f"{name}, by out=", f"{name}(...)")
+            raise self._write_error(f"{name}, by out=", f"{name}(...)")
         try:
-            return _called(function, name, args, kwargs)
+            return _call_on_tensors(function, name, args, kwargs)
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
-            raise self._unwritten(name, "the new tensor") from error
+            raise self._write_error(name, "the new tensor") from error
 
     def __mlx_array__(self) -> Any:
         """Returns the tensor for the operators and functions of MLX, as far as they ask for it."""
@@ -139,7 +139,7 @@ class TensorMethods(SharedMethods):
             raise TracedTensorError(lost(what), value)
         return selection.active().to_numpy(value)
 
-    def _unwritten(self, what: str, instead: str) -> EmberError:
+    def _write_error(self, what: str, instead: str) -> EmberError:
         return in_place_error(what, instead, repr(self))
 
 
@@ -157,7 +157,7 @@ def in_place_error(what: str, instead: str, cell: str = "a parameter or buffer")
     )
 
 
-def _called(function: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
     """Returns the result of a function of NumPy for the tensors of the cells among its arguments.
 
     Raises:

@@ -36,12 +36,12 @@ def deprecated(advice: str, *, since: str, name: str = "") -> Callable[[C], C]:
             made = declared.__init__  # type: ignore[misc]
 
             @functools.wraps(made)
-            def initialised(self: Any, *args: Any, **kwargs: Any) -> None:
+            def warn_and_initialise(self: Any, *args: Any, **kwargs: Any) -> None:
                 if type(self) is declared:
                     warnings.warn(text, DeprecationWarning, stacklevel=2)
                 made(self, *args, **kwargs)
 
-            declared.__init__ = initialised  # type: ignore[misc]
+            declared.__init__ = warn_and_initialise  # type: ignore[misc]
             declared.__deprecated__ = text  # type: ignore[attr-defined]
             return declared
 

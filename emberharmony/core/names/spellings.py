@@ -194,7 +194,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 """By the keyword in another library, our parameters with its meaning; the first one that the op has is suggested."""
 
 
-def exported(space: str) -> list[str]:
+def public_names(space: str) -> list[str]:
     """Returns the public names of a package such as "ops.linalg", "nn" or ""; of one not imported yet, none."""
     module = sys.modules.get(f"emberharmony.{space}".rstrip("."))
     return list(getattr(module, "__all__", ()))
@@ -208,13 +208,13 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         space: the namespace in which it was looked up.
         called: the name that stands for `ops` in the hint.
     """
-    found = [f"{other}.{name}" for other in NAMESPACES if other != space and name in exported(other)]
-    if found:
-        hint = f"; did you mean {' or '.join(found)}?"
+    qualified_names = [f"{other}.{name}" for other in NAMESPACES if other != space and name in public_names(other)]
+    if qualified_names:
+        hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif name in NAMES:
         hint = f"; use ops.{NAMES[name]}"
     else:
-        return suggest(name, exported(space))
+        return suggest(name, public_names(space))
     return hint.replace("ops.", f"{called}.")
 
 

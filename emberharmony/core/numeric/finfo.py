@@ -37,10 +37,10 @@ class FloatInfo(Record):
         Raises:
             DTypeError: if the dtype is neither floating nor complex.
         """
-        found = _FLOATS.get(dtype)
-        if found is None:
+        limits = _FLOATS.get(dtype)
+        if limits is None:
             raise DTypeError(f"finfo takes a floating or complex dtype, not {dtype.name}; use iinfo for integers")
-        return found
+        return limits
 
 
 def _limits(part: DType) -> FloatInfo:

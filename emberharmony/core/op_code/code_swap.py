@@ -49,22 +49,22 @@ def choose_dispatch() -> tuple[str, str]:
             raise ArgumentError(f"{ENVIRONMENT} is {asked!r}; expected {SWAP!r} or {PORTABLE!r}, or leave it unset")
         return asked, f"{ENVIRONMENT} is set"
     name, version = sys.implementation.name, sys.version_info[:2]
-    tested = f"CPython {_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    tested = f"CPython {_version_text(OLDEST)} to {_version_text(NEWEST)}"
     if name != "cpython":
         return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {tested}"
     # Python's guide to free threading names this text of sys.version. sysconfig says the same, at some ms of import.
     if "free-threading" in sys.version or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"
     if not OLDEST <= version <= NEWEST:
-        return PORTABLE, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
-    return SWAP, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
+        return PORTABLE, f"Python is {_version_text(version)}, and exchanged codes are tested on {tested}"
+    return SWAP, f"Python is {_version_text(version)}, and exchanged codes are tested on {tested}"
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def _version_text(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-def uncalled(spec: OpSpec) -> FunctionType:
+def op_before_first_call(spec: OpSpec) -> FunctionType:
     """Returns an op as it is before its first call: it reports unknown keywords; its code may be exchanged."""
     if UNCALLED_SOURCE not in _TEMPLATES:
         _TEMPLATES[UNCALLED_SOURCE] = _compile(UNCALLED_SOURCE)
@@ -101,7 +101,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
     return _function(code, spec)
 
 
-def compiled(spec: OpSpec, backend: Any) -> FunctionType:
+def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     """Returns an op for one backend, whose code the op itself may be given."""
     variant = variant_of(spec, backend)
     if variant not in _TEMPLATES:
@@ -109,7 +109,7 @@ def compiled(spec: OpSpec, backend: Any) -> FunctionType:
     return _function(_dress(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
 
 
-def guarded(spec: OpSpec, backend: Any) -> CodeType:
+def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op that is compiled for a backend and looks up an override first, if there is one."""
     shape, *_ = variant = variant_of(spec, backend)
     key = "guarded", variant

@@ -162,7 +162,7 @@ def handed_on(shape: Shape) -> str:
     )
 
 
-def _opened(shape: Shape, tensors: Sequence[int]) -> str:
+def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
     """Returns the arguments of a call with the tensors of the parameters among them, for the same backend.
 
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
@@ -175,7 +175,7 @@ def _opened(shape: Shape, tensors: Sequence[int]) -> str:
     return ", ".join(given)
 
 
-def _packed(shape: Shape) -> str:
+def _arguments_tuple(shape: Shape) -> str:
     return "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(shape)) + ")"
 
 
@@ -195,21 +195,8 @@ def guarded_source(shape: Shape, compiled: str) -> str:
     return f"{definition}\n{guard}{body}"
 
 
-def compiled_source(
-    shape: Shape, when: str, weak: str, plain: str, options: str, exact: bool, wraps: bool, callback: bool
-) -> str:
-    """Returns the source of an op for one backend.
-
-    Args:
-        shape: the shape of the signature.
-        when: the condition of the fast path, empty where the type of the tensors is enough.
-        weak: the condition under which the last operand may be something else than a tensor.
-        plain: the published type that the last tensor has exactly only if `when` holds, empty if there is none.
-        options: further arguments of the native call, empty if there are none.
-        exact: whether the tensor type has no subclasses.
-        wraps: whether native functions may return scalars, of which the backend's `wrap` makes tensors.
-        callback: whether the op calls functions of the caller's, whose exceptions pass through.
-    """
+def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool) -> tuple[list[int], list[str]]:
+    """Returns the positions of the tensors, and the tests of the fast path; see `compiled_source`."""
     names = [f"p{i}" for i in range(len(shape))]
 
     def is_exactly(i: int) -> str:
@@ -233,6 +220,25 @@ def compiled_source(
         tests[-1] = f"({' or '.join(filter(None, ways))})"
     elif when != "True":
         tests.append(f"({when})")
+    return tensors, tests
+
+
+def compiled_source(
+    shape: Shape, when: str, weak: str, plain: str, options: str, exact: bool, wraps: bool, callback: bool
+) -> str:
+    """Returns the source of an op for one backend.
+
+    Args:
+        shape: the shape of the signature.
+        when: the condition of the fast path, empty where the type of the tensors is enough.
+        weak: the condition under which the last operand may be something else than a tensor.
+        plain: the published type that the last tensor has exactly only if `when` holds, empty if there is none.
+        options: further arguments of the native call, empty if there are none.
+        exact: whether the tensor type has no subclasses.
+        wraps: whether native functions may return scalars, of which the backend's `wrap` makes tensors.
+        callback: whether the op calls functions of the caller's, whose exceptions pass through.
+    """
+    tensors, tests = _fast_path_tests(shape, when, weak, plain, exact)
     call = f"native({handed_on(shape)}{options and ', ' + options})"
     body = ["return " + call]
     after = []
@@ -248,7 +254,7 @@ def compiled_source(
             convert.append(f"{given}p{i} = native_dtypes[p{i}]")
         elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
             convert.append(f"p{i} = native_tensors(p{i})")
-    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_packed(shape)})"
+    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
     # A line of its own would give `try` an instruction of its own. A condition has to stand on a line of its own.
     steps = [f"try: {body[0]}"] if not convert else ["try:", *(f" {step}" for step in (*convert, *body))]
     steps += [f"except Exception: {handler}", *after]
@@ -256,6 +262,6 @@ def compiled_source(
     if tests:
         # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
         cells = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
-        lines.append(f"if {cells}: return native_again({_opened(shape, tensors)})")
-        lines.append(f"return slow(native_backend, {OP_NAME!r}, {_packed(shape)})")
+        lines.append(f"if {cells}: return native_again({_arguments_with_tensors(shape, tensors)})")
+        lines.append(f"return slow(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})")
     return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

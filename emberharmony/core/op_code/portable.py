@@ -30,7 +30,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
     return _function(looked_up_source(plain_shape(spec)), spec, {"native_op": spec.name})
 
 
-def compiled(spec: OpSpec, backend: Any) -> FunctionType:
+def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     """Returns an op for one backend."""
     return _function(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
 
@@ -39,26 +39,28 @@ def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
     """Returns the source of an op for people to read: looked up without a backend, else compiled for it or guarded."""
     shape = plain_shape(spec)
     if backend is None:
-        tree = _named(looked_up_source(shape), spec, {"native_op": spec.name})
+        tree = _fill_placeholders(looked_up_source(shape), spec, {"native_op": spec.name})
     else:
         source = compiled_source(*variant_of(spec, backend))
-        tree = _named(guarded_source(shape, source) if guarded else source, spec, native_names(spec, backend))
+        tree = _fill_placeholders(
+            guarded_source(shape, source) if guarded else source, spec, native_names(spec, backend)
+        )
     return ast.unparse(_with_parameters(tree, spec)) + "\n"
 
 
 def _function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionType:
-    tree = _named(source, spec, names)
+    tree = _fill_placeholders(source, spec, names)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     if used.isdisjoint(parameter_names(spec)):
-        function = _executed(_with_parameters(tree, spec), spec, spec.name)
+        function = _execute_definition(_with_parameters(tree, spec), spec, spec.name)
     else:
-        function = _shielded(tree, spec)
+        function = _function_without_clash(tree, spec)
     function.__defaults__, function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
     function.__qualname__ = spec.declared.__qualname__
     return function
 
 
-def _named(source: str, spec: OpSpec, names: Mapping[str, str]) -> ast.Module:
+def _fill_placeholders(source: str, spec: OpSpec, names: Mapping[str, str]) -> ast.Module:
     """Returns the tree of a source with all placeholders replaced but those of the parameters."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -86,7 +88,7 @@ def _with_parameters(tree: ast.Module, spec: OpSpec, *, inside: bool = True, cal
     return tree
 
 
-def _shielded(tree: ast.Module, spec: OpSpec) -> FunctionType:
+def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
     """Returns the function of an op with a parameter that has the name of a global or local of the source.
 
     The function with the names of the parameters calls one that keeps the placeholders, as in
@@ -96,17 +98,17 @@ def _shielded(tree: ast.Module, spec: OpSpec) -> FunctionType:
                 return inner_(error)
             return residual
     """
-    inner = _executed(_with_parameters(tree, spec, inside=False), spec, spec.name)
+    inner = _execute_definition(_with_parameters(tree, spec, inside=False), spec, spec.name)
     shape = plain_shape(spec)
     called = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
     definition = f"def {spec.name}({signature(shape)}):\n  return {called}({handed_on(shape)})"
     source = f"def bind({called}):\n {definition}\n return {spec.name}"
     outer = _with_parameters(ast.parse(source), spec, calls=False)
-    function: FunctionType = _executed(outer, spec, "bind")(inner)
+    function: FunctionType = _execute_definition(outer, spec, "bind")(inner)
     return function
 
 
-def _executed(tree: ast.Module, spec: OpSpec, name: str) -> FunctionType:
+def _execute_definition(tree: ast.Module, spec: OpSpec, name: str) -> FunctionType:
     """Returns the function of a definition, with the ops' globals and the declaration's file and line."""
     code = spec.declared.__code__
     decorator = code.co_firstlineno

@@ -49,16 +49,16 @@ def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -
     bound = op_globals.active()
     native = getattr(operands[0], "dtype", None)
     if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
-        operands = _promoted(bound, operands, inexact)
+        operands = _promote_operands(bound, operands, inexact)
         native = operands[0].dtype
     kind = bound.backend.kinds[native]
     if kind in refused:
         name = bound.backend.dtypes.neutral[native].name
         raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
-    return _promoted(bound, operands, True) if inexact and kind not in _INEXACT else operands
+    return _promote_operands(bound, operands, True) if inexact and kind not in _INEXACT else operands
 
 
-def _promoted(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:
+def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:
     """Returns tensors and weak numbers as tensors of their common dtype."""
     neutral = bound.backend.dtypes.neutral
     dtype = promote(*[neutral[x.dtype] for x in operands if hasattr(x, "dtype")])

@@ -26,7 +26,7 @@ def operator(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: self.run(self.runs_on, op, (self, other))
 
 
-def reflected(op: str) -> Callable[[Any, Any], Any]:
+def reflected_method(op: str) -> Callable[[Any, Any], Any]:
     """Returns the method of a binary operator whose left operand is not a tensor of this class."""
     return lambda self, other: self.run(self.runs_on, op, (other, self))
 
@@ -186,19 +186,19 @@ class SharedMethods:
     def __iter__(self) -> Any:
         return map(self.__getitem__, range(len(self)))
 
-    __add__, __radd__ = operator("add"), reflected("add")
-    __sub__, __rsub__ = operator("subtract"), reflected("subtract")
-    __mul__, __rmul__ = operator("multiply"), reflected("multiply")
-    __truediv__, __rtruediv__ = operator("divide"), reflected("divide")
-    __floordiv__, __rfloordiv__ = operator("floor_divide"), reflected("floor_divide")
-    __mod__, __rmod__ = operator("mod"), reflected("mod")
-    __pow__, __rpow__ = operator("power"), reflected("power")
-    __matmul__, __rmatmul__ = operator("matmul"), reflected("matmul")
-    __and__, __rand__ = operator("bitwise_and"), reflected("bitwise_and")
-    __or__, __ror__ = operator("bitwise_or"), reflected("bitwise_or")
-    __xor__, __rxor__ = operator("bitwise_xor"), reflected("bitwise_xor")
-    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected("bitwise_left_shift")
-    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
+    __add__, __radd__ = operator("add"), reflected_method("add")
+    __sub__, __rsub__ = operator("subtract"), reflected_method("subtract")
+    __mul__, __rmul__ = operator("multiply"), reflected_method("multiply")
+    __truediv__, __rtruediv__ = operator("divide"), reflected_method("divide")
+    __floordiv__, __rfloordiv__ = operator("floor_divide"), reflected_method("floor_divide")
+    __mod__, __rmod__ = operator("mod"), reflected_method("mod")
+    __pow__, __rpow__ = operator("power"), reflected_method("power")
+    __matmul__, __rmatmul__ = operator("matmul"), reflected_method("matmul")
+    __and__, __rand__ = operator("bitwise_and"), reflected_method("bitwise_and")
+    __or__, __ror__ = operator("bitwise_or"), reflected_method("bitwise_or")
+    __xor__, __rxor__ = operator("bitwise_xor"), reflected_method("bitwise_xor")
+    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected_method("bitwise_left_shift")
+    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected_method("bitwise_right_shift")
     __lt__, __le__ = operator("less"), operator("less_equal")
     __gt__, __ge__ = operator("greater"), operator("greater_equal")
 

@@ -20,7 +20,7 @@ def commit(*steps: Iterable[Step]) -> None:
     deque(starmap(call, chain(*steps)), 0)
 
 
-def assigned(owner: Any, name: str, value: Any) -> Step:
+def assignment(owner: Any, name: str, value: Any) -> Step:
     """Returns the step that sets an attribute."""
     return setattr, owner, name, value
 

@@ -43,7 +43,7 @@ def _watcher() -> _Watcher | None:
     return None if entry is None else cast(_Watcher, entry[0])
 
 
-def watched(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
+def stream_to_draw_from(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
     """Returns the stream to draw from: this one, or a clone of its former state while a function is replayed.
 
     Args:
@@ -65,8 +65,8 @@ class Aside(_Watcher):
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns a clone of the stream, the same one at every draw."""
         if id(stream) not in self._clones:
-            found = super().stream(stream, clone, on_host)
-            self._clones[id(stream)] = stream, clone(found)  # keeps the stream, so that no other gets its id
+            original = super().stream(stream, clone, on_host)
+            self._clones[id(stream)] = stream, clone(original)  # keeps the stream, so that no other gets its id
         return self._clones[id(stream)][1]
 
 
@@ -108,10 +108,13 @@ class Rewinding(_Watcher):
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the choice of the enclosing block, after its state was noted."""
-        found = super().stream(stream, clone, on_host)
-        if id(found) not in self._before:
-            self._before[id(found)] = found, found.bit_generator.state  # keeps the stream, so that no other gets its id
-        return found
+        chosen = super().stream(stream, clone, on_host)
+        if id(chosen) not in self._before:
+            self._before[id(chosen)] = (
+                chosen,
+                chosen.bit_generator.state,
+            )  # keeps the stream, so that no other gets its id
+        return chosen
 
     def rewind(self) -> None:
         """Sets the streams back."""
@@ -143,7 +146,7 @@ class Recording(WithoutDraws):
         self._streams.outer = self.outer
         return self._streams.stream(stream, clone, on_host)
 
-    def drawn(self, draw: Callable[[], Any]) -> Any:
+    def trace_draw(self, draw: Callable[[], Any]) -> Any:
         """Returns the traced result of a draw."""
         self._noting = True
         try:
@@ -164,7 +167,7 @@ def recording() -> Recording | None:
     return watcher if isinstance(watcher, Recording) else None
 
 
-def drawn(draw: Callable[[], S], source: Any = None) -> S:
+def draw_or_trace(draw: Callable[[], S], source: Any = None) -> S:
     """Returns `draw()`, a tensor of random numbers; while a recorder notes the calls of a function, a traced tensor.
 
     Args:
@@ -175,7 +178,7 @@ def drawn(draw: Callable[[], S], source: Any = None) -> S:
     block = recording()
     if block is None or (source is not None and source.made_in is block):
         return draw()
-    return cast(S, block.drawn(draw))
+    return cast(S, block.trace_draw(draw))
 
 
 def refuse_effect(what: str, holder: Any = None) -> None:
@@ -206,27 +209,27 @@ def is_without_draws() -> bool:
 class Draws:
     """The random streams that a function drew from, in the state before the draws.
 
-    A function that runs first inside `with draws.recorded():` and later inside `with draws.replayed():` draws the same
-    numbers again.
+    A function that runs first inside `with draws.first_run():` and later inside `with draws.later_run():` draws the
+    same numbers again.
     """
 
     def __init__(self) -> None:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._ran = False
 
-    def repeated(self) -> _Watcher:
+    def next_run(self) -> _Watcher:
         """Returns a context manager for the next of several runs: the first run is recorded, the others replay it."""
         if self._ran:
-            return self.replayed()
+            return self.later_run()
         self._ran = True
-        return self.recorded()
+        return self.first_run()
 
-    def recorded(self) -> _Watcher:
+    def first_run(self) -> _Watcher:
         """Returns a context manager for the first run of the function: it remembers where each random stream begins."""
         self._before = {}
         return _Recorded(self._before)
 
-    def replayed(self) -> _Watcher:
+    def later_run(self) -> _Watcher:
         """Returns a context manager for a later run: it draws from clones, so the streams themselves do not advance."""
         return _Replayed(self._before)
 
@@ -239,10 +242,10 @@ class _Recorded(_Watcher):
         self._before = before
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        found = super().stream(stream, clone, on_host)
+        chosen = super().stream(stream, clone, on_host)
         if id(stream) not in self._before:
-            self._before[id(stream)] = stream, clone(found)  # keeps the stream, so that no other gets its id
-        return found
+            self._before[id(stream)] = stream, clone(chosen)  # keeps the stream, so that no other gets its id
+        return chosen
 
 
 class _Replayed(_Watcher):

@@ -54,7 +54,7 @@ class Replacement:
         self.stream: BinaryIO | None = None
 
     def __enter__(self) -> BinaryIO:
-        self.stream = _created(self.temporary, self.mode)
+        self.stream = _create(self.temporary, self.mode)
         return self.stream
 
     if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Replacement:
         steps = [(os.replace, self.temporary, self.target)]
         folders = {os.path.dirname(self.target)}
         if self.backup is not None and self.mode is not None:
-            with _created(self.saved, self.mode) as copy, open(self.target, "rb") as old:
+            with _create(self.saved, self.mode) as copy, open(self.target, "rb") as old:
                 shutil.copyfileobj(old, copy)
                 _finish(copy)
             steps.insert(0, (os.replace, self.saved, self.backup))
@@ -139,17 +139,17 @@ def _mode(target: str) -> int | None:
         OSError: if the path is neither a file nor a link to a file.
     """
     try:
-        found = os.stat(target).st_mode
+        mode = os.stat(target).st_mode
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found):
+    if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
-    if not stat.S_ISREG(found):
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "neither a file nor a link to one, so it cannot be replaced", target)
-    return stat.S_IMODE(found)
+    return stat.S_IMODE(mode)
 
 
-def _created(path: str, mode: int | None) -> BinaryIO:
+def _create(path: str, mode: int | None) -> BinaryIO:
     """Returns a new file, which has its final mode before its content, so that it is never readable by more users."""
     opener = partial(os.open, mode=0o666 if mode is None else mode)
     stream = open(path, "xb", opener=opener)  # noqa: SIM115  (the caller closes it)

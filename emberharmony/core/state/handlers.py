@@ -10,12 +10,12 @@ def passing(error: BaseException) -> BaseException | None:
     TimeoutError, and any exception from a signal handler, which has nothing to do with the op that it interrupted.
     So are those that a watcher of the calls raises, which `transforms.observe` marks by the attribute `of_watcher`.
     """
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, (Warning, FloatingPointError, TimeoutError)):
-        if hasattr(found, "of_watcher") or _from_handler(found):
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, (Warning, FloatingPointError, TimeoutError)):
+        if hasattr(cause, "of_watcher") or _from_handler(cause):
             break
-        found = found.__cause__
-    return found
+        cause = cause.__cause__
+    return cause
 
 
 def _from_handler(error: BaseException) -> bool:

@@ -12,13 +12,13 @@ LOCATORS: list[Callable[[], str]] = []
 """Functions that read the frames of their callers and return a location such as "blocks.0.linear of Net", or ""."""
 
 
-def located(error: E) -> E:
+def with_location(error: E) -> E:
     """Returns an error with its location at the end of its message; one that has a location already stays as it is."""
     if LOCATORS and not hasattr(error, "location"):
-        found = next(filter(None, (locator() for locator in LOCATORS)), "")
-        if found:
-            error.location = found  # type: ignore[attr-defined]
-            error.args = (f"{error.args[0] if error.args else ''} (in {found})", *error.args[1:])
+        location = next(filter(None, (locator() for locator in LOCATORS)), "")
+        if location:
+            error.location = location  # type: ignore[attr-defined]
+            error.args = (f"{error.args[0] if error.args else ''} (in {location})", *error.args[1:])
     return error
 
 

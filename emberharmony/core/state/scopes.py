@@ -17,7 +17,7 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 
 Entry = tuple[Any, ...]
 """A value, the entry below it or None, the block that pushed it, its `_watch`, and what else the block keeps alive."""
@@ -128,7 +128,7 @@ class ThreadStack(_local):
         before, after = blocks_of(now), blocks_of(entry)
         commit(
             [(self.opened.append, block) for block in after if block not in before],
-            [assigned(self, "entry", entry)],
+            [assignment(self, "entry", entry)],
             [(self.opened.remove, block) for block in before if block not in after],
             self.consequences(entry),
         )
@@ -140,8 +140,8 @@ class ThreadStack(_local):
 
 def blocks_of(entry: Entry | None) -> list[Any]:
     """Returns the blocks on a stack, the innermost first."""
-    found = []
+    blocks = []
     while entry is not None:
-        found.append(entry[2])
+        blocks.append(entry[2])
         entry = entry[1]
-    return found
+    return blocks

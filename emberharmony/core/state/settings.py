@@ -79,16 +79,16 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     import tomllib  # imported here: few programs write settings
 
     from emberharmony.core.state.files import replace_text
-    from emberharmony.core.state.toml import CannotEditError, edited
+    from emberharmony.core.state.toml import CannotEditError, edit_key
 
     file = path()
     backup = None
     try:
-        text = edited(_text(file), key, value)
+        text = edit_key(_text(file), key, value)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        backup, text = f"{file}.bak", edited("", key, value)
+        backup, text = f"{file}.bak", edit_key("", key, value)
     except FileNotFoundError:
-        text = edited("", key, value)
+        text = edit_key("", key, value)
     except RecursionError as error:
         raise _cannot_change(file, key, value, "it is nested too deeply") from error
     except (CannotEditError, SettingsError) as error:

@@ -37,7 +37,7 @@ class _Statement(NamedTuple):
     end: int
 
 
-def edited(text: str, key: str, value: str | None) -> str:
+def edit_key(text: str, key: str, value: str | None) -> str:
     """Returns a TOML document with one key of its root table set to a string, or removed if `value` is None.
 
     Raises:
@@ -49,14 +49,14 @@ def edited(text: str, key: str, value: str | None) -> str:
     wanted.pop(key, None)
     if value is not None:
         wanted[key] = value
-    found = next((each for each in _statements(text) if _names(each.key, key)), None)
-    if found is None:
+    statement = next((each for each in _statements(text) if _names(each.key, key)), None)
+    if statement is None:
         newline = "\r\n" if "\r\n" in text else "\n"
-        changed = text if value is None else f"{key} = {_quoted(value)}{newline}{text}"
+        changed = text if value is None else f"{key} = {_quote(value)}{newline}{text}"
     elif value is None:
-        changed = text[: found.start] + text[found.end :]
+        changed = text[: statement.start] + text[statement.end :]
     else:
-        changed = text[: found.value] + _quoted(value) + text[found.value_end :]
+        changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
     # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
         kept = _values(changed) == wanted
@@ -77,31 +77,31 @@ def _names(written: str, key: str) -> bool:
     return tomllib.loads(f"{written} = 0") == {key: 0}
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     """Returns a string in TOML. JSON escapes the same characters as TOML, except for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _statements(text: str) -> list[_Statement]:
     """Returns the statements in the root table of a valid document; this table ends at the first table header."""
-    found: list[_Statement] = []
+    statements: list[_Statement] = []
     start = depth = 0
     equals = value = value_end = -1
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
         if kind == "newline" and not depth:
             if equals >= 0:
-                found.append(_Statement(text[start:equals], start, value, value_end, token.end()))
+                statements.append(_Statement(text[start:equals], start, value, value_end, token.end()))
             start, equals, value = token.end(), -1, -1
         elif kind == "equals" and equals < 0:
             equals = token.start()
         elif equals < 0:
             if kind == "open":
-                return found
+                return statements
         elif kind not in ("space", "comment", "newline"):
             depth += (kind == "open") - (kind == "close")
             value = token.start() if value < 0 else value
             value_end = token.end()
     if equals >= 0:
-        found.append(_Statement(text[start:equals], start, value, value_end, len(text)))
-    return found
+        statements.append(_Statement(text[start:equals], start, value, value_end, len(text)))
+    return statements

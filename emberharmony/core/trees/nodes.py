@@ -132,13 +132,13 @@ def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple
         ArgumentTypeError: if its `flatten` does not return a pair of children and a static part.
     """
     cls = type(node)
-    found = _HANDLERS[cls].flatten(node)
-    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[0], (list, tuple, Mapping)):
+    flattened = _HANDLERS[cls].flatten(node)
+    if not isinstance(flattened, tuple) or len(flattened) != 2 or not isinstance(flattened[0], (list, tuple, Mapping)):
         raise ArgumentTypeError(
             f"the flatten function of {cls.__qualname__} must return a pair (children, static), with the children in a "
-            f"list, tuple or dict, not {brief(found)}"
+            f"list, tuple or dict, not {brief(flattened)}"
         )
-    children, static = found
+    children, static = flattened
     if isinstance(children, Mapping):
         return tuple(children), list(children.values()), (_number_type(static), static)
     return None, children, (_number_type(static), static)
@@ -202,10 +202,10 @@ OF_CLASSES = (kind_of, declared_fields)
 def _declaration(cls: type, field: Any) -> bool | None:
     if "static" in field.metadata:
         return bool(field.metadata["static"])
-    return None if _names_options(_resolved(cls, field)) else False
+    return None if _names_options(_annotation_of(cls, field)) else False
 
 
-def _resolved(cls: type, field: Any) -> Any:
+def _annotation_of(cls: type, field: Any) -> Any:
     """Returns the annotation of a field as an object, or `Any` if it cannot be evaluated.
 
     Under `from __future__ import annotations` it is text, which is evaluated in the module of the class that has it.

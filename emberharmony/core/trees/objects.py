@@ -59,7 +59,7 @@ def held_in(root: Any) -> Iterator[Held]:
 def instances_in(root: Any, kind: type[C]) -> list[C]:
     """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
     ways = _WAYS[kind]
-    found: dict[int, C] = {}
+    instances: dict[int, C] = {}
     entered: dict[int, Any] = {}
     unread = [root]
     while unread:
@@ -69,7 +69,7 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
             continue
         place = id(value)
         if way == "found":
-            found[place] = value
+            instances[place] = value
         elif place in entered:
             continue
         elif way == "attributes":
@@ -82,7 +82,7 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
             if not isinstance(value, tuple):
                 entered[place] = value
             unread += [child for _, child in _entries(value) or ()][::-1]
-    return list(found.values())
+    return list(instances.values())
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
@@ -108,24 +108,24 @@ def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
 
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
-    found: dict[str, Any] = getattr(value, "__dict__", {})
+    own_attributes: dict[str, Any] = getattr(value, "__dict__", {})
     slots = SLOTS[value.__class__]
     if not slots:
-        return list(found.items())
-    return [*[(name, getattr(value, name)) for name in slots if hasattr(value, name)], *found.items()]
+        return list(own_attributes.items())
+    return [*[(name, getattr(value, name)) for name in slots if hasattr(value, name)], *own_attributes.items()]
 
 
 class _Slots(dict[type, tuple[str, ...]]):
     """A cache from a class to the attributes that its objects have in slots."""
 
     def __missing__(self, cls: type) -> tuple[str, ...]:
-        found: list[str] = []
+        slot_names: list[str] = []
         for base in reversed(cls.__mro__):
             slots = vars(base).get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
                 private = name.startswith("__") and not name.endswith("__")
-                found.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
-        self[cls] = names = tuple([name for name in found if name not in ("__dict__", "__weakref__")])
+                slot_names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+        self[cls] = names = tuple([name for name in slot_names if name not in ("__dict__", "__weakref__")])
         return names
 
 

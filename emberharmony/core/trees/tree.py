@@ -72,17 +72,17 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
         names, children, static = fields_of(tree)
         return (cls, names, static), children
     if kind == "registered":
-        found, inner, part = taken_apart(tree)
-        return (cls, found, part), inner
+        child_names, inner, part = taken_apart(tree)
+        return (cls, child_names, part), inner
     return cls, tree
 
 
 def _beside_items(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
     """Returns the attributes of an object of a subclass of dict that are no items, and what makes missing items."""
-    found = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
+    extras = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
     if isinstance(tree, defaultdict):
-        found["default_factory"] = tree.default_factory
-    return tuple(found.items())
+        extras["default_factory"] = tree.default_factory
+    return tuple(extras.items())
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:

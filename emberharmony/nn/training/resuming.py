@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.trees.objects import instances_in
 from emberharmony.nn.module import Module
 
@@ -54,7 +54,7 @@ class Position:
 
     def loading(self, state: dict[str, int]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
-        return [assigned(self, "epoch", int(state["epoch"])), assigned(self, "batch", int(state["batch"]))]
+        return [assignment(self, "epoch", int(state["epoch"])), assignment(self, "batch", int(state["batch"]))]
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set position and batches back to where they are now."""
@@ -78,7 +78,7 @@ class Position:
 
     def end_epoch(self) -> None:
         """Goes to the beginning of the next epoch."""
-        commit([assigned(self, "epoch", self.epoch + 1), assigned(self, "batch", 0)])
+        commit([assignment(self, "epoch", self.epoch + 1), assignment(self, "batch", 0)])
 
 
 class Saves:

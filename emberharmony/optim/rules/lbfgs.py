@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, cast
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
-from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, when
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, one_of, with_options
@@ -141,7 +141,7 @@ class LBFGS(ParameterGroups):
         cells = self.param_groups[0]["params"]
         count = self.count
         values = [cell.replacing(cell.value) for cell in cells]
-        before = [*values, *(assigned(cell, "_grad", cell._grad) for cell in cells)]
+        before = [*values, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
         try:
             call = _Call(self, closure)
             first = call.run()
@@ -200,7 +200,7 @@ class _Call:
             steps += [cell.without_grad() for cell in self._cells]
         entry = {name: _saveable(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
-        return [*steps, assigned(self._optimizer, "_count", self._optimizer.count + 1)]
+        return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
     def _evaluate(self) -> tuple[Any, Any]:
         """Returns the loss and the gradient where the parameters are."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.state.commits import Step, assignment
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
@@ -61,9 +61,9 @@ class Accumulate(Wrapper):
         if self.passes + 1 == self.n:
             means = {cell: _mean(x, self.n, cell.value) for cell, x in sums.items()}
             plan = self.optimizer.plan(means, clear=clear)
-            plan.steps += [(self.sums.clear,), assigned(self, "passes", 0)]
+            plan.steps += [(self.sums.clear,), assignment(self, "passes", 0)]
             return plan
-        steps: list[Step] = [assigned(self, "passes", self.passes + 1)]
+        steps: list[Step] = [assignment(self, "passes", self.passes + 1)]
         for cell, x in sums.items():
             if cell in self.sums:
                 steps.append(self.sums[cell].replacing(x))
@@ -108,7 +108,7 @@ class Accumulate(Wrapper):
             ArgumentError: if they do not fit the parameters.
         """
         sums = self.buffers("sums", state_dict["sums"])
-        return [(self.sums.clear,), (self.sums.update, sums), assigned(self, "passes", int(state_dict["passes"]))]
+        return [(self.sums.clear,), (self.sums.update, sums), assignment(self, "passes", int(state_dict["passes"]))]
 
 
 def _mean(total: Any, n: int, like: Any) -> Any:

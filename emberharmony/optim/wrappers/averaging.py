@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.saved import on_active_backend
 
@@ -81,7 +81,7 @@ class Average:
             raise ArgumentError(f"{head}the averages have the shapes {given}, expected {expected}")
         cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast, strict=True)]
-        return [*steps, assigned(self, "count", int(state_dict["count"]))]
+        return [*steps, assignment(self, "count", int(state_dict["count"]))]
 
 
 class EMA(Average):

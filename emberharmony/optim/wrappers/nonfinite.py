@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.state.commits import Step, assignment
 from emberharmony.core.types import Tensor
 from emberharmony.optim.clipping import NonFiniteGradientError
 from emberharmony.optim.groups import State
@@ -59,7 +59,7 @@ class SkipNonfinite(Wrapper):
         self.check(gradients)
         if bool(ops.to_numpy(all_finite(list(gradients.values())))):
             plan = self.optimizer.plan(gradients, clear=clear)
-            plan.steps.append(assigned(self, "in_a_row", 0))
+            plan.steps.append(assignment(self, "in_a_row", 0))
             return plan
         if self.limit is not None and self.in_a_row >= self.limit:
             wrong = [repr(cell) for cell, each in gradients.items() if not bool(ops.to_numpy(all_finite([each])))]
@@ -67,7 +67,7 @@ class SkipNonfinite(Wrapper):
                 f"{self._head}the gradients of {', '.join(wrong[:5])} are not finite, after {self.in_a_row} steps in a "
                 f"row that were left out: lower the learning rate, or raise limit"
             )
-        steps = [assigned(self, name, getattr(self, name) + 1) for name in _STATE]
+        steps = [assignment(self, name, getattr(self, name) + 1) for name in _STATE]
         if clear:
             steps += [cell.without_grad() for cell in self.parameters()]
         return Plan({}, [], steps)
@@ -94,4 +94,4 @@ class SkipNonfinite(Wrapper):
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps that replace the numbers of steps that have been left out."""
-        return [assigned(self, name, int(state_dict[name])) for name in _STATE]
+        return [assignment(self, name, int(state_dict[name])) for name in _STATE]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.core.axes import normalized
+from emberharmony.core.axes import nonnegative_axes
 from emberharmony.transforms.batch import Mapped, Rows, has_rows
 
 T = Any
@@ -37,7 +37,7 @@ def shifted(axis: Any, rank: int) -> Any:
     """Returns axes of a slice as those of the whole tensor."""
     if axis.__class__ is int and -rank <= axis < rank:
         return axis % rank + 1
-    found = tuple(i + 1 for i in normalized(axis, rank))
+    found = tuple(i + 1 for i in nonnegative_axes(axis, rank))
     return found if isinstance(axis, (tuple, list)) else found[0]
 
 

@@ -5,7 +5,7 @@ The bodies take 1.4 to 4.9 times as long under `vmap`, for few elements.
 
 from typing import Any
 
-from emberharmony.core.axes import normalized
+from emberharmony.core.axes import nonnegative_axes
 from emberharmony.rules.batching.forms import batches, flat, shifted
 from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
@@ -19,10 +19,12 @@ def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
     if indices.__class__ is not Rows:
         return NotImplemented
     if x.__class__ is not Rows:
-        return m.bound.moveaxis(m(x, indices.whole, axis), 0 if axis is None else normalized(axis, len(x.shape))[0], 0)
+        return m.bound.moveaxis(
+            m(x, indices.whole, axis), 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0], 0
+        )
     if axis is None:
         return _gathered(m, Rows(flat(m, x)), indices, 0)
-    return _gathered(m, x, indices, normalized(axis, len(x.shape))[0])
+    return _gathered(m, x, indices, nonnegative_axes(axis, len(x.shape))[0])
 
 
 def _numbers(m: Mapped, rank: int) -> T:

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from emberharmony.backend.shared.shape import pad_pairs
-from emberharmony.core.axes import broadcast, normalized
+from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.rules.batching.forms import along, batches, flat, last, shifted
 from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
 
@@ -26,7 +26,7 @@ def _reshape(m: Mapped, x: Rows, shape: Any, copy: Any) -> T:
 @batches("transpose")
 def _transpose(m: Mapped, x: Rows, axes: Any) -> T:
     rank = len(x.shape)
-    order = range(rank)[::-1] if axes is None else normalized(tuple(axes), rank)
+    order = range(rank)[::-1] if axes is None else nonnegative_axes(tuple(axes), rank)
     return m(x.whole, (0, *(axis + 1 for axis in order))) if len(order) == rank else NotImplemented
 
 

@@ -213,14 +213,14 @@ def test_what_is_assigned_becomes_a_tensor_of_the_active_backend(backend: str) -
 def test_cells_show_themselves_without_a_move() -> None:
     ops.set_backend("numpy")
     cells = [Parameter([1.0], name="w"), Parameter([1.0], trainable=False), Buffer([1, 2], persistent=False)]
-    before = [cell.held() for cell in cells]
+    before = [cell.tensor_and_home() for cell in cells]
     ops.set_backend(INSTALLED[-1])
     assert list(map(repr, cells)) == [
         "Parameter('w', shape=(1,), dtype=float32)",
         "Parameter(shape=(1,), dtype=float32, frozen)",
         "Buffer(shape=(2,), dtype=int64, not persistent)",
     ]
-    assert [cell.held() for cell in cells] == before
+    assert [cell.tensor_and_home() for cell in cells] == before
 
 
 class Named(Parameter):

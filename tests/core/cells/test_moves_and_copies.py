@@ -30,7 +30,7 @@ def numbers(tensor):
 @pairs
 def test_a_move_does_not_overwrite_what_is_assigned_meanwhile(here, there, monkeypatch):
     ops.set_backend(here)
-    cell, convert = Buffer([1.0]), Cell.converted
+    cell, convert = Buffer([1.0]), Cell.convert_held
 
     def slowly(self, held, home):
         found = convert(self, held, home)
@@ -39,7 +39,7 @@ def test_a_move_does_not_overwrite_what_is_assigned_meanwhile(here, there, monke
         return found
 
     ops.set_backend(there)
-    monkeypatch.setattr(Cell, "converted", slowly)
+    monkeypatch.setattr(Cell, "convert_held", slowly)
     assert numbers(cell.value) == [1.0]
     monkeypatch.undo()
     assert numbers(cell.value) == [2.0]
@@ -49,7 +49,7 @@ def test_a_move_does_not_overwrite_what_is_assigned_meanwhile(here, there, monke
 def test_a_cell_goes_back_to_the_device_that_it_had(here, there, monkeypatch):
     ops.set_backend(here)
     cell = Parameter([1.0])
-    home = cell.held()[1]
+    home = cell.tensor_and_home()[1]
     monkeypatch.setattr(home, "get_device", lambda x: "far", raising=False)
     ops.set_backend(there)
     cell.value

@@ -110,7 +110,7 @@ def test_whoever_shares_the_memory_sees_no_change(share: str, way: str, backend:
 
 def test_values_from_before_a_step_stay(way: str) -> None:
     cells, step = begun()
-    value, state, made = cells[0].value, [cell.held() for cell in cells], copy.copy(cells[1].value)
+    value, state, made = cells[0].value, [cell.tensor_and_home() for cell in cells], copy.copy(cells[1].value)
     step()
     assert [float(x[0]) for x in (value, state[2][0], made)] == [2.0] * 3
     assert [first(cell) for cell in cells] == [3.0] * 3

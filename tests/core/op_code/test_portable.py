@@ -27,7 +27,7 @@ def test_a_process_without_exchanged_codes() -> None:
 def test_both_forms_have_the_same_signature_and_read_the_same_names(backend: str) -> None:
     for spec in OPS.values():
         pairs = [(portable.looked_up(spec), code_swap.looked_up(spec))]
-        pairs += [(portable.compiled(spec, current()), code_swap.compiled(spec, current()))]
+        pairs += [(portable.compile_op(spec, current()), code_swap.compile_op(spec, current()))]
         for one, other in pairs:
             a, b = one.__code__, other.__code__
             assert (a.co_varnames, a.co_names) == (b.co_varnames, b.co_names)

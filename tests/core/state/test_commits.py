@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import pytest
 
-from emberharmony.core.state.commits import assigned, commit, when
+from emberharmony.core.state.commits import assignment, commit, when
 
 
 class State:
@@ -18,16 +18,16 @@ class State:
 def test_steps_run_in_order_until_one_raises() -> None:
     state = State()
     with pytest.raises(FileNotFoundError):
-        commit([assigned(state, "x", 1)], [(os.unlink, "/nowhere/at/all"), assigned(state, "y", 1)])
+        commit([assignment(state, "x", 1)], [(os.unlink, "/nowhere/at/all"), assignment(state, "y", 1)])
     assert (state.x, state.y) == (1, 0)
 
 
 def test_a_condition_is_checked_before_each_step() -> None:
     state, mine = State(), object()
-    commit(when(state, "owner", mine, [assigned(state, "x", 1)]))
+    commit(when(state, "owner", mine, [assignment(state, "x", 1)]))
     assert state.x == 0
-    steps = [assigned(state, "x", 1), assigned(state, "owner", None), assigned(state, "y", 1)]
-    commit([assigned(state, "owner", mine)], when(state, "owner", mine, steps))
+    steps = [assignment(state, "x", 1), assignment(state, "owner", None), assignment(state, "y", 1)]
+    commit([assignment(state, "owner", mine)], when(state, "owner", mine, steps))
     assert (state.x, state.y) == (1, 0)
 
 
@@ -38,7 +38,7 @@ def test_no_other_thread_sees_a_half_finished_commit() -> None:
 
     def write(value: int) -> None:
         for _ in range(3000):
-            commit([assigned(state, "x", value), assigned(state, "y", value)])
+            commit([assignment(state, "x", value), assignment(state, "y", value)])
 
     def read() -> None:
         while not done.is_set():

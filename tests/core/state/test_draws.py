@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from emberharmony.core.state.draws import Aside, Draws, Rewinding, WithoutDraws, is_without_draws, watched
+from emberharmony.core.state.draws import Aside, Draws, Rewinding, WithoutDraws, is_without_draws, stream_to_draw_from
 
 
 def clone(stream):
@@ -12,7 +12,7 @@ def clone(stream):
 
 
 def draw(stream):
-    return float(watched(stream, clone).random())
+    return float(stream_to_draw_from(stream, clone).random())
 
 
 def numbers(seed, count):
@@ -24,16 +24,16 @@ def test_later_runs_draw_the_numbers_of_the_first_and_leave_the_stream():
     first, *later = numbers(0, 4)
     assert draw(stream) == first
     for _ in range(3):
-        with draws.repeated():
+        with draws.next_run():
             assert [draw(stream), draw(stream)] == later[:2]
     assert draw(stream) == later[2]
 
 
 def test_a_stream_that_only_a_later_run_draws_from_advances():
     known, other, draws = np.random.default_rng(0), np.random.default_rng(1), Draws()
-    with draws.repeated():
+    with draws.next_run():
         draw(known)
-    with draws.repeated():
+    with draws.next_run():
         assert draw(other) == numbers(1, 2)[0]
     assert draw(other) == numbers(1, 2)[1]
 
@@ -57,17 +57,17 @@ def test_streams_are_set_back():
 
 def test_the_innermost_block_decides():
     stream, draws = np.random.default_rng(0), Draws()
-    with draws.repeated(), Aside():
+    with draws.next_run(), Aside():
         assert draw(stream) == numbers(0, 1)[0]
     assert draw(stream) == numbers(0, 1)[0]
 
 
 def test_a_block_without_draws_is_known_inside_of_others() -> None:
     assert not is_without_draws()
-    with Draws().recorded():
+    with Draws().first_run():
         assert not is_without_draws()
         with WithoutDraws():
-            with Draws().recorded():
+            with Draws().first_run():
                 assert is_without_draws()
             assert is_without_draws()
     assert not is_without_draws()

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 
 from emberharmony.core.state import files
-from emberharmony.core.state.commits import assigned
+from emberharmony.core.state.commits import assignment
 from emberharmony.core.state.files import replace_bytes, replace_text
 
 
@@ -25,7 +25,7 @@ class State:
 
 def test_further_steps_run_when_the_file_is_replaced(tmp_path: Path) -> None:
     state, file = State(), tmp_path / "file"
-    replace_text(str(file), "new\r\n", [assigned(state, "value", "new")])
+    replace_text(str(file), "new\r\n", [assignment(state, "value", "new")])
     assert file.read_bytes() == b"new\r\n"
     assert state.value == "new"
 
@@ -39,7 +39,7 @@ def test_no_further_step_runs_when_the_file_cannot_be_replaced(tmp_path: Path, m
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
-        replace_text(str(file), "new", [assigned(state, "value", "new")])
+        replace_text(str(file), "new", [assignment(state, "value", "new")])
     assert state.value == file.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -153,8 +153,8 @@ def test_an_error_at_any_step_leaves_the_old_file(
     if step in ("open", "chmod", "fsync", "replace"):
         monkeypatch.setattr(os, step, fail)
     if step == "flush":
-        made = files._created
-        monkeypatch.setattr(files, "_created", lambda *args: Full(made(*args)))
+        made = files._create
+        monkeypatch.setattr(files, "_create", lambda *args: Full(made(*args)))
     with pytest.raises(type(error)) as raised, replace_bytes(str(file)) as stream:
         stream.write(b"new")
         if step == "block":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from emberharmony.core.errors import SettingsError, SettingsWarning
 from emberharmony.core.state import settings
-from emberharmony.core.state.toml import edited
+from emberharmony.core.state.toml import edit_key
 
 KINDS = {
     "fifo": lambda file: os.mkfifo(file),
@@ -217,8 +217,8 @@ def test_threads_may_write_at_the_same_time(file: Path) -> None:
     ],
 )
 def test_an_edit_changes_only_the_given_key(text: str, wanted: str) -> None:
-    assert edited(text, "backend", "mlx") == wanted
-    removed = tomllib.loads(edited(wanted, "backend", None), parse_float=str)
+    assert edit_key(text, "backend", "mlx") == wanted
+    removed = tomllib.loads(edit_key(wanted, "backend", None), parse_float=str)
     assert removed == {key: value for key, value in tomllib.loads(text, parse_float=str).items() if key != "backend"}
 
 
@@ -265,7 +265,7 @@ def test_an_edit_of_a_generated_file_changes_only_the_given_key(
     except tomllib.TOMLDecodeError:  # the generated file has the same key twice
         return
     rest = {key: found for key, found in before.items() if key != "backend"}
-    changed = edited(text, "backend", value)
+    changed = edit_key(text, "backend", value)
     assert tomllib.loads(changed, parse_float=str) == rest | {"backend": value}
-    assert tomllib.loads(edited(changed, "backend", None), parse_float=str) == rest
-    assert edited(changed, "backend", value) == changed
+    assert tomllib.loads(edit_key(changed, "backend", None), parse_float=str) == rest
+    assert edit_key(changed, "backend", value) == changed

@@ -228,7 +228,7 @@ MUTANTS = [
     Mutant(
         name="ops-dtype-of-cast-argument",
         module="emberharmony/core/dispatch.py",
-        function="converted",
+        function="convert_arguments",
         original="backend.convert(value) if dtype is None else backend.convert(value, dtype)",
         replacement="backend.convert(value)",
         tests=(
@@ -241,7 +241,7 @@ MUTANTS = [
     Mutant(
         name="ops-copy-that-is-refused",
         module="emberharmony/core/dispatch.py",
-        function="converted",
+        function="convert_arguments",
         original="value is False and parameter.name == 'copy' and parameter.optional",
         replacement="False",
         tests=(
