@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from emberharmony.rules.registration import register_op as register_op
     from emberharmony.rules.registration import register_vjp as register_vjp
     from emberharmony.testing.differences.compare import compare as compare
-    from emberharmony.transforms.recording import Log as Log
+    from emberharmony.transforms.logs.log import Log as Log
     from emberharmony.types import Tensor as Tensor
     from emberharmony.types import TensorLike as TensorLike
 
@@ -46,7 +46,7 @@ _LAZY = {
     "types": "emberharmony.types",
     "xp": "emberharmony.xp",
     "Buffer": "emberharmony.ops",
-    "Log": "emberharmony.transforms.recording",
+    "Log": "emberharmony.transforms.logs.log",
     "Parameter": "emberharmony.ops",
     "Tensor": "emberharmony.types",
     "TensorBackend": "emberharmony.backend.protocol",

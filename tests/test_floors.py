@@ -42,7 +42,7 @@ BY_NAME = {
     "distributed/transports/__init__.py": "loads a transport as a plugin",
     "ops/__init__.py": "loads `ops.distributed` on first use",
     "testing/samples/__init__.py": "loads every file of the folder",
-    "transforms/batch.py": "loads the batching rules, which fill the table of the batch",
+    "transforms/batch_tape.py": "loads the batching rules, which fill the table of the batch",
     "transforms/tape.py": "loads the rules, which fill the table of the tape",
     "xp/scipy.py": "reaches into SciPy, and only when asked to",
 }

@@ -138,7 +138,7 @@ CHOICE = {
     "emberharmony.core.trees.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
     "emberharmony.core.trees.nodes": ["register_node"],
     "emberharmony.core.trees.paths": ["tree_flatten_with_path", "tree_map_with_path", "tree_paths"],
-    "emberharmony.transforms.watching": ["checked", "profile", "record"],
+    "emberharmony.transforms.entry_points": ["checked", "profile", "record"],
 }
 
 UNKNOWN = '''def __getattr__(name: str) -> object:

@@ -36,7 +36,7 @@ class Transforms:
         """Returns a scalar that an op computes, and its derivative by the first argument, in less time than one by one.
 
         Args:
-            op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rules`.
+            op: an op whose rule is in `SLOPES` of `emberharmony.transforms.rule_registry`.
             arguments: native tensors and options in the declared order.
 
         Returns:

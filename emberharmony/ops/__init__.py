@@ -717,7 +717,7 @@ with _PausedCollector(lasting=True):
         nn as nn,
         random as random,
     )
-    from emberharmony.transforms.watching import (
+    from emberharmony.transforms.entry_points import (
         checked as checked,
         profile as profile,
         record as record,

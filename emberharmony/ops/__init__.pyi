@@ -92,9 +92,9 @@ from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
 from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
-from emberharmony.transforms.watching import checked as checked
-from emberharmony.transforms.watching import profile as profile
-from emberharmony.transforms.watching import record as record
+from emberharmony.transforms.entry_points import checked as checked
+from emberharmony.transforms.entry_points import profile as profile
+from emberharmony.transforms.entry_points import record as record
 
 __all__ = [
     "Buffer",

@@ -16,9 +16,9 @@ from emberharmony.core.types import Tensor, TensorLike
 
 if TYPE_CHECKING:
     from emberharmony.backend.abstract import evaluation
-    from emberharmony.transforms import batching, compilation, derivatives
+    from emberharmony.transforms import axis_maps, compilation, derivatives
 else:
-    batching = Deferred("emberharmony.transforms.batching")
+    axis_maps = Deferred("emberharmony.transforms.axis_maps")
     compilation = Deferred("emberharmony.transforms.compilation")
     derivatives = Deferred("emberharmony.transforms.derivatives")
     evaluation = Deferred("emberharmony.backend.abstract.evaluation")
@@ -186,7 +186,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         >>> ops.vmap(ops.dot, in_axes=(0, None))([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
         [3.0, 7.0]
     """
-    return batching.map_over("vmap", fn, in_axes, out_axes)
+    return axis_maps.map_over("vmap", fn, in_axes, out_axes)
 
 
 @op
@@ -197,7 +197,7 @@ def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
         >>> ops.vectorized_map(ops.sum, [[1, 2], [3, 4]]).tolist()
         [3, 7]
     """
-    return batching.map_over("vectorized_map", function, 0, 0)(elements)
+    return axis_maps.map_over("vectorized_map", function, 0, 0)(elements)
 
 
 @op
@@ -219,7 +219,7 @@ def vectorize(
         >>> ops.vectorize(lambda a, b: ops.add(a, b))([[1.0], [2.0]], [10.0, 20.0]).tolist()
         [[11.0, 21.0], [12.0, 22.0]]
     """
-    return batching.vectorize("vectorize", pyfunc, () if excluded is None else excluded, signature)
+    return axis_maps.vectorize("vectorize", pyfunc, () if excluded is None else excluded, signature)
 
 
 @op

@@ -41,7 +41,7 @@ from emberharmony.rules.sorting import RULES as SORTING
 from emberharmony.rules.special import RULES as SPECIAL
 from emberharmony.rules.tensor import RULES as TENSOR
 from emberharmony.rules.transforms import RULES as TRANSFORMS
-from emberharmony.transforms import rules as registry
+from emberharmony.transforms import rule_registry as registry
 
 Rule = tuple[Callable[..., Any] | None, ...] | Callable[..., Any]
 

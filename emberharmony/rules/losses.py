@@ -16,7 +16,7 @@ from emberharmony.ops.math import add, divide, multiply, negative, subtract
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, reshape
 from emberharmony.ops.tensor import cast
-from emberharmony.transforms.rules import SLOPES
+from emberharmony.transforms.rule_registry import SLOPES
 
 T = Any
 

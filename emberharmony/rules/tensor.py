@@ -5,6 +5,6 @@ The bodies take 2 to 6 times as long, for few elements.
 
 from typing import Any
 
-from emberharmony.transforms.rules import same
+from emberharmony.transforms.rule_registry import same
 
 RULES: dict[str, Any] = {"convert_to_tensor": (same,), "cast": (same,), "copy": (same,)}

@@ -12,9 +12,9 @@ from emberharmony.core.state.files import replace_text
 from emberharmony.transforms.logs import traces
 from emberharmony.transforms.logs.costs import Cost, cost_of
 from emberharmony.transforms.logs.events import Event
+from emberharmony.transforms.logs.log import GROUPS, Log, LogWriter
 from emberharmony.transforms.logs.roofline import Rates, rates
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
-from emberharmony.transforms.recording import GROUPS, Log, LogWriter
 
 _UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
 

@@ -35,7 +35,7 @@ from emberharmony.transforms.program import (
     distinct_calls,
     live_calls,
 )
-from emberharmony.transforms.rules import LEAVING
+from emberharmony.transforms.rule_registry import LEAVING
 from emberharmony.transforms.source import FunctionSource
 from emberharmony.transforms.tape import Tape, call, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor

@@ -30,7 +30,7 @@ from emberharmony.core.errors import BackendMismatchError, TracedTensorError, Un
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.rules import LEAVING, REFUSED, RULES, SLOPES, same
+from emberharmony.transforms.rule_registry import LEAVING, REFUSED, RULES, SLOPES, same
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]

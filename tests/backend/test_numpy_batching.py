@@ -13,7 +13,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.rules.batching import RULES
 from emberharmony.testing.sample import Case, in_dtype
 from emberharmony.testing.samples import all_samples
-from emberharmony.transforms.batch import ABOUT, Batch
+from emberharmony.transforms.batch_tape import ABOUT, Batch
 from tests.together import together
 
 SAMPLES = all_samples()

@@ -98,7 +98,7 @@ with ThreadPoolExecutor(16) as pool:
 
 def test_the_rules_of_gradients_are_published_in_one_step() -> None:
     code = """
-from emberharmony.transforms import rules
+from emberharmony.transforms import rule_registry as rules
 steps = []
 class Watched(dict):
     def update(self, *args):

@@ -82,7 +82,7 @@ def test_a_log_is_shown_as_its_table(watch: Callable[[], Any], backend: str) -> 
 
 
 def test_a_long_log_is_shown_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emberharmony.transforms.recording._SHOWN", 2)
+    monkeypatch.setattr("emberharmony.transforms.logs.log._SHOWN", 2)
     with ops.record() as log, ops.use_backend("numpy"):
         x = ops.exp(ops.sin(ops.add([1.0], 1.0)))
     found = _Reader(log._repr_html_())

@@ -268,7 +268,7 @@ class NumpyBackend(
         if checking() or self.unwatched is not self:
             return self.looped(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.
-        from emberharmony.transforms.batch import map_at_once
+        from emberharmony.transforms.batch_tape import map_at_once
 
         return map_at_once(self, fn, tensors, axes, same)
 

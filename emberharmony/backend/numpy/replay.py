@@ -15,9 +15,9 @@ import numpy as np
 from emberharmony.backend.numpy.indexing_ops import where
 from emberharmony.backend.numpy.lowering import METHODS, REDUCTIONS
 from emberharmony.backend.numpy.programs import Blocks, NumpySource
+from emberharmony.transforms.elementwise_runs import join_runs
 from emberharmony.transforms.program import Program, ProgramCall, ProgramMemory, Register, memory_targets
 from emberharmony.transforms.recorder import Recorder
-from emberharmony.transforms.runs import join_runs
 
 _FOREIGN = -1
 """Stands for memory that neither an input nor a call of NumPy owns."""

@@ -16,7 +16,7 @@ from emberharmony.rules.batching import solver as solver
 from emberharmony.rules.batching import sorting as sorting
 from emberharmony.rules.batching.forms import RULES as _RULES
 from emberharmony.rules.batching.forms import along, last, over
-from emberharmony.transforms import rules as registry
+from emberharmony.transforms import rule_registry as registry
 
 RULES = registry.BATCHING
 """The rule of each op that has one."""

@@ -8,7 +8,7 @@ The bodies take 1.2 to 1.7 times as long under `vmap`, for few elements.
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches
-from emberharmony.transforms.batch import Mapped, Rows, elementwise
+from emberharmony.transforms.batch_tape import Mapped, Rows, elementwise
 
 T = Any
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.core.axes import nonnegative_axes
-from emberharmony.transforms.batch import Mapped, Rows, has_rows
+from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows
 
 T = Any
 Rule = Callable[..., Any]

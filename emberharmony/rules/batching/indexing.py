@@ -7,7 +7,7 @@ from typing import Any
 
 from emberharmony.core.axes import nonnegative_axes
 from emberharmony.rules.batching.forms import batches, flat, shifted
-from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
+from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
 T = Any
 

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches, lengthened
-from emberharmony.transforms.batch import Mapped, Rows, align
+from emberharmony.transforms.batch_tape import Mapped, Rows, align
 
 T = Any
 

@@ -6,7 +6,7 @@ The bodies take 1.2 to 3 times as long under `vmap`, for two slices of few eleme
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches
-from emberharmony.transforms.batch import Mapped, Rows, has_rows
+from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows
 
 T = Any
 

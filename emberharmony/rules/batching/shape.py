@@ -9,7 +9,7 @@ from typing import Any
 from emberharmony.backend.shared.shape import pad_pairs
 from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.rules.batching.forms import along, batches, flat, last, shifted
-from emberharmony.transforms.batch import Mapped, Rows, has_rows, with_rank
+from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
 T = Any
 

@@ -6,7 +6,7 @@ The bodies take 1.2 to 24 times as long under `vmap`, for few elements.
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches, lengthened
-from emberharmony.transforms.batch import Mapped, Rows, align
+from emberharmony.transforms.batch_tape import Mapped, Rows, align
 
 T = Any
 

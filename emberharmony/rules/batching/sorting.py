@@ -6,7 +6,7 @@ The bodies take 1.3 to 10 times as long under `vmap`, for two slices of few elem
 from typing import Any
 
 from emberharmony.rules.batching.forms import batches, last
-from emberharmony.transforms.batch import Mapped, Rows
+from emberharmony.transforms.batch_tape import Mapped, Rows
 
 T = Any
 

@@ -109,7 +109,7 @@ MUTANTS = [
     ),
     Mutant(
         name="calls-behind-a-run",
-        module="emberharmony/transforms/runs.py",
+        module="emberharmony/transforms/elementwise_runs.py",
         function="join_runs",
         original="its is None and made.isdisjoint(call.operands)",
         replacement="its is None",
@@ -127,7 +127,7 @@ MUTANTS = [
     ),
     Mutant(
         name="results-of-a-run",
-        module="emberharmony/transforms/runs.py",
+        module="emberharmony/transforms/elementwise_runs.py",
         function="_one_call",
         original="uses[x] > inner[x]",
         replacement="uses[x] > inner[x] and x != made[0]",

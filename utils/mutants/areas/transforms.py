@@ -4,7 +4,7 @@ from mutants.mutant import Mutant
 
 TAPE = "emberharmony/transforms/tape.py"
 DERIVATIVES = "emberharmony/transforms/derivatives.py"
-BATCHING = "emberharmony/transforms/batching.py"
+BATCHING = "emberharmony/transforms/axis_maps.py"
 TREES = "emberharmony/transforms/trees.py"
 MLX = "emberharmony/backend/mlx/transforms_ops.py"
 ON_NUMPY = "--ember-backend numpy"
@@ -175,7 +175,7 @@ MUTANTS = [
     ),
     Mutant(
         name="vmap-late-op-along-its-axis",
-        module="emberharmony/transforms/batch.py",
+        module="emberharmony/transforms/batch_tape.py",
         function="Batch._map",
         original="elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along)",
         replacement="elementwise if spec.facts.elementwise or spec.facts.along else None",
@@ -323,7 +323,7 @@ MUTANTS = [
         function="NodeNumbers._pull_in_place",
         original="here.gradient_of, here.path, _, _ = self._places[node[0]]",
         replacement="here.gradient_of = self._places[node[0]][0]",
-        tests=(f"tests/transforms/test_observe.py tests/transforms/test_recording.py {ON_NUMPY}",),
+        tests=(f"tests/transforms/test_observe.py tests/transforms/logs/test_log.py {ON_NUMPY}",),
         why="the record of a backward pass does not name the modules",
     ),
     Mutant(

@@ -8,17 +8,18 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state import checked_mode
 
 if TYPE_CHECKING:
-    from emberharmony.transforms import profiling, recording
+    from emberharmony.transforms import profiling
     from emberharmony.transforms.checks import block
+    from emberharmony.transforms.logs import log
 else:
     block = Deferred("emberharmony.transforms.checks.block")
     profiling = Deferred("emberharmony.transforms.profiling")
-    recording = Deferred("emberharmony.transforms.recording")
+    log = Deferred("emberharmony.transforms.logs.log")
 
 
 def record(
     backward: bool = False, capture: "str | Sequence[str] | None" = None, values: bool = False
-) -> "recording.LogBlock":
+) -> "log.LogBlock":
     """Returns a block that records the calls of ops of this thread or asyncio task: `with ops.record() as log:`.
 
     The log is a sequence of events, one for each call in the order in which they begin, with the op, the module of the
@@ -46,7 +47,7 @@ def record(
         >>> log.calls("matmul")[0].shapes
         ((2, 3), (3, 4))
     """
-    return recording.LogBlock(backward, capture, values)
+    return log.LogBlock(backward, capture, values)
 
 
 def profile(backward: bool = False, memory: bool = False) -> "profiling.Profiling":

@@ -20,7 +20,7 @@ from typing import Any
 from emberharmony.core.errors import EmberError, TracedTensorError, says
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
-from emberharmony.transforms.rules import BATCHING, BATCHING_ALONG
+from emberharmony.transforms.rule_registry import BATCHING, BATCHING_ALONG
 from emberharmony.transforms.tape import Tape, call, is_plain, prepare, run_body, traced_in
 from emberharmony.transforms.traced_tensor import TracedTensor
 
