@@ -63,10 +63,10 @@ class Calls:
             if len(self._names) >= _ROOTS:
                 self._names.clear()
             known = self._names[id(root)] = root, _names(root)
-        found = known[1].get(id(module))
-        if found is None or found[0] is not module:  # made by a call, or held by an object that is no module
+        entry = known[1].get(id(module))
+        if entry is None or entry[0] is not module:  # made by a call, or held by an object that is no module
             return f"{outer}.{type(module).__name__}"
-        return f"{type(root).__name__}.{found[1]}"
+        return f"{type(root).__name__}.{entry[1]}"
 
 
 def _has(names: dict[int, tuple[Holder, str]], module: Any) -> bool:

@@ -22,24 +22,24 @@ class _Listed(Module):
         yield from ((str(position), member) for position, member in enumerate(self._list))
 
     def put_member(self, key: str, member: Any) -> None:
-        self._list[int(key)] = self._checked(member)
+        self._list[int(key)] = self._as_member(member)
 
-    def _checked(self, member: Any) -> Any:
+    def _as_member(self, member: Any) -> Any:
         if not isinstance(member, self.kind):
             raise ArgumentTypeError(f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}")
         return member
 
     def append(self, member: Any) -> None:
         """Adds a member at the end."""
-        self._list.append(self._checked(member))
+        self._list.append(self._as_member(member))
 
     def extend(self, members: Iterable[Any]) -> None:
         """Adds several members at the end."""
-        self._list += [self._checked(member) for member in members]
+        self._list += [self._as_member(member) for member in members]
 
     def insert(self, position: int, member: Any) -> None:
         """Adds a member before a position."""
-        self._list.insert(position, self._checked(member))
+        self._list.insert(position, self._as_member(member))
 
     def __getitem__(self, key: Any) -> Any:
         """Returns a member, or for a slice a container of the same class."""
@@ -51,7 +51,7 @@ class _Listed(Module):
         return made
 
     def __setitem__(self, position: int, member: Any) -> None:
-        self._list[position] = self._checked(member)
+        self._list[position] = self._as_member(member)
 
     def __delitem__(self, key: Any) -> None:
         del self._list[key]
@@ -78,8 +78,8 @@ class Sequential(_Listed):
     def __init__(self, *modules: "Module | Callable[[Any], Any]") -> None:
         super().__init__(modules)
 
-    def _checked(self, member: Any) -> Any:
-        return super()._checked(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
+    def _as_member(self, member: Any) -> Any:
+        return super()._as_member(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
 
     def __call__(self, x: Any) -> Any:
         for module in self._list:
@@ -113,8 +113,8 @@ class ParameterList(_Listed):
 
     kind = Parameter
 
-    def _checked(self, member: Any) -> Any:
-        return super()._checked(member if isinstance(member, Parameter) else Parameter(member))
+    def _as_member(self, member: Any) -> Any:
+        return super()._as_member(member if isinstance(member, Parameter) else Parameter(member))
 
 
 class _Named(Module):

@@ -123,11 +123,11 @@ class Batches:
             start += self._rank * each
             stop = start + each
         if self._order is None:
-            found = tuple(array.value[start:stop] for array in self._arrays)
+            rows = tuple(array.value[start:stop] for array in self._arrays)
         else:
             chosen = self._order.value[start:stop]
-            found = tuple(ops.take(array, chosen, axis=0) for array in self._arrays)
-        return found[0] if len(found) == 1 else found
+            rows = tuple(ops.take(array, chosen, axis=0) for array in self._arrays)
+        return rows[0] if len(rows) == 1 else rows
 
     def state_dict(self) -> dict[str, Any]:
         """Returns where the iteration is, as a dict that `json.dumps` accepts."""

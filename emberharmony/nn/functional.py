@@ -37,7 +37,7 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
     """
     name = type(module).__name__
 
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def value_and_gradients(*args: Any, **kwargs: Any) -> Any:
         trained = dict(module.named_parameters(trainable=True))
         if not trained:
             raise ArgumentError(f"value_and_grad(): {name} has no trainable parameter")
@@ -48,9 +48,9 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
                 before = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
                 own = set(trained.values())
-                found = newly_held(assigned, before, own)
-                changed[:] = found
-                return value, (aux, list(found.values()))
+                new_values = newly_held(assigned, before, own)
+                changed[:] = new_values
+                return value, (aux, list(new_values.values()))
 
         tensors = {key: cell.value for key, cell in trained.items()}
         (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensors)
@@ -58,7 +58,7 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
             cell.value = tensor
         return ((value, aux) if has_aux else value), gradients
 
-    return differentiated
+    return value_and_gradients
 
 
 def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
@@ -102,7 +102,7 @@ class Structure:
         self._treedef, self._leaves, self._places = treedef, leaves, places
         self.names = names
 
-    def filled(self, tensors: Mapping[str, Tensor]) -> Any:
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Any:
         """Returns a module like the one that was split, with new cells for these tensors."""
         made: dict[Cell, Cell] = {}
         for name, tensor in tensors.items():
@@ -160,4 +160,4 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
     unknown = [name for name in given if name not in known]
     if missing or unknown:
         raise ArgumentError(f"merge(): missing {missing}, unexpected {unknown}; pass all states that split() returned")
-    return structure.filled(given)
+    return structure.with_tensors(given)

@@ -144,9 +144,9 @@ def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
     rows = prompt if isinstance(prompt, (list, tuple)) else ()
     lengths = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
     if len(lengths) > 1:  # each text alone, because a tensor has rows of equal length
-        found = [_texts(row) for row in rows]
-        if all(single for _, single in found):
-            return [texts[0] for texts, _ in found], False
+        parsed_rows = [_texts(row) for row in rows]
+        if all(single for _, single in parsed_rows):
+            return [texts[0] for texts, _ in parsed_rows], False
     tokens = ops.convert_to_tensor(prompt)
     shape = tuple(tokens.shape)
     if len(shape) not in (1, 2) or 0 in shape or not ops.dtype(tokens).is_integer:
@@ -187,7 +187,7 @@ def _steps(
                 f"{type(model).__name__} does not ask its caches for the mask of padding (nn.KVCache.mask), which "
                 f"texts of different length need; generate each text alone"
             )
-        chosen = _chosen(logits[:, -1], *options)
+        chosen = _sample_tokens(logits[:, -1], *options)
         bound, drawn = selection.active(), ops.to_numpy(chosen).tolist()
         made = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
         ended = [token if token in ends else None for token in made]
@@ -199,7 +199,9 @@ def _steps(
         limit = None if limit is None else limit - 1
 
 
-def _chosen(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: Any) -> Tensor:
+def _sample_tokens(
+    logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: Any
+) -> Tensor:
     """Returns one token (batch,) for each row of logits (batch, vocabulary)."""
     if not temperature:
         return ops.argmax(logits, -1)

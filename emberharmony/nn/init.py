@@ -250,8 +250,8 @@ def xavier_uniform(gain: float = 1.0) -> Initializer:
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
-    return _scaled(
-        xavier_uniform, {"gain": gain}, _uniform_of, lambda inputs, outputs: gain * _between(inputs, outputs)
+    return _initializer_by_fans(
+        xavier_uniform, {"gain": gain}, _uniform_of, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
     )
 
 
@@ -260,7 +260,9 @@ def xavier_normal(gain: float = 1.0) -> Initializer:
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
-    return _scaled(xavier_normal, {"gain": gain}, _normal_of, lambda inputs, outputs: gain * _between(inputs, outputs))
+    return _initializer_by_fans(
+        xavier_normal, {"gain": gain}, _normal_of, lambda inputs, outputs: gain * _glorot_std(inputs, outputs)
+    )
 
 
 def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
@@ -289,7 +291,7 @@ def lecun_uniform() -> Initializer:
 
     Source: LeCun et al., "Efficient BackProp", 1998.
     """
-    return _scaled(lecun_uniform, {}, _uniform_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+    return _initializer_by_fans(lecun_uniform, {}, _uniform_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
 
 
 def lecun_normal() -> Initializer:
@@ -300,7 +302,7 @@ def lecun_normal() -> Initializer:
 
     Source: LeCun et al., "Efficient BackProp", 1998.
     """
-    return _scaled(lecun_normal, {}, _normal_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+    return _initializer_by_fans(lecun_normal, {}, _normal_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
 
 
 def orthogonal(gain: float = 1.0) -> Initializer:
@@ -371,11 +373,11 @@ def _normal_of(std: float, *given: Any) -> Tensor:
     return _normal(0.0, std, *given)
 
 
-def _between(inputs: int, outputs: int) -> float:
+def _glorot_std(inputs: int, outputs: int) -> float:
     return math.sqrt(2.0 / max(inputs + outputs, 1))
 
 
-def _scaled(
+def _initializer_by_fans(
     factory: Callable[..., Initializer],
     options: Mapping[str, Any],
     draw: Callable[..., Tensor],
@@ -394,7 +396,7 @@ def _kaiming(
     def std(inputs: int, outputs: int) -> float:
         return gain / math.sqrt(max(inputs if mode == "fan_in" else outputs, 1))
 
-    return _scaled(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std)
+    return _initializer_by_fans(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std)
 
 
 def _require(name: str, holds: bool, message: str) -> None:

@@ -256,7 +256,7 @@ class Module(walk.Holder):
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
         named = dict(walk.named_places(self))
-        found: dict[Cell, None] = {}
+        cells: dict[Cell, None] = {}
         for pattern in patterns or ("*",):
             fitting = [
                 cell
@@ -267,8 +267,8 @@ class Module(walk.Holder):
                 raise ArgumentError(
                     f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{suggest(pattern, list(named))}"
                 )
-            found.update(dict.fromkeys(fitting))
-        commit([assignment(cell, "trainable", trainable) for cell in found])
+            cells.update(dict.fromkeys(fitting))
+        commit([assignment(cell, "trainable", trainable) for cell in cells])
         return self
 
     def apply(self: M, fn: "Callable[[Module], Any]") -> M:
@@ -326,4 +326,4 @@ def _options(module: Module) -> list[str]:
     return shown
 
 
-ops.register_node(Module, nodes.flattened, nodes.restored)
+ops.register_node(Module, nodes.flatten_module, nodes.unflatten_module)

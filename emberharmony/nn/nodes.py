@@ -43,7 +43,7 @@ def _holds_leaves(value: Any) -> bool:
     return hasattr(value, "__dlpack__") or KINDS[type(value)] in ("dataclass", "registered")
 
 
-def flattened(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
+def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
     """Returns the attributes of a module that hold leaves, and the rest of it."""
     children: dict[str, Any] = {}
     static = Static()
@@ -55,7 +55,7 @@ def flattened(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Stati
     return children, (type(module), static)
 
 
-def restored(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:
+def unflatten_module(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:
     """Returns a module with these attributes."""
     cls, attributes = static
     made = object.__new__(cls)

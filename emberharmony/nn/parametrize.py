@@ -28,13 +28,13 @@ class ParametrizationList(Module):
 
     def __init__(self, parametrization: Module, before: Parameter) -> None:
         inverse = getattr(parametrization, "right_inverse", None)
-        found = before.value if inverse is None else inverse(before.value)
-        if not isinstance(found, tuple):
+        original_value = before.value if inverse is None else inverse(before.value)
+        if not isinstance(original_value, tuple):
             if inverse is not None:
-                before.value = found
+                before.value = original_value
             self.original = before
         else:
-            for place, each in enumerate(found):
+            for place, each in enumerate(original_value):
                 setattr(self, f"original{place}", Parameter(each, before.trainable))
         self._chain = [parametrization]
 

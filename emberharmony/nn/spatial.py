@@ -47,7 +47,7 @@ def data_format(value: Any) -> DataFormat:
     return choice("data_format", value, ("channels_first", "channels_last"))  # type: ignore[return-value]
 
 
-def batched(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
+def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     """Returns the result of a function of a batch, for a batch or for a single sample without a batch axis.
 
     Args:

@@ -58,7 +58,7 @@ def state_dict(module: "Module", host: bool, persistent_only: bool, layout: str)
     values = {name: _value(module, name, cell) for name, cell in named.items()}
     require_layout(layout)
     if layout != "torch":
-        values = _layouts().written(module, _shapes(module, named), values, layout)
+        values = _layouts().to_layout(module, _shapes(module, named), values, layout)
     return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
@@ -69,12 +69,12 @@ def loading(
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}")
     require_layout(layout)
-    given = _renamed(values, rename)
+    given = _rename_keys(values, rename)
     named = saved_places(module, persistent_only=True)
     foreign: list[str] = []
     faults: list[str] = []
     if layout != "torch":
-        moved = {name: _moved(name, value) for name, value in given.items()}
+        moved = {name: _active_tensor(name, value) for name, value in given.items()}
         given, foreign, faults = _layouts().read(module, named, _shapes(module, named), moved, layout, strict)
     known = {cell for name, cell in named.items() if name in given}
     missing = [name for name, cell in named.items() if name not in given and cell not in known]
@@ -100,8 +100,10 @@ def loading(
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
     if faults:
-        hint = _hint(module, named, _renamed(values, rename), layout)
-        raise StateDictError(f"load_state_dict() of {type(module).__name__} changed nothing: {_listed(faults)}{hint}")
+        hint = _hint(module, named, _rename_keys(values, rename), layout)
+        raise StateDictError(
+            f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
+        )
     loaded = Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
     return [cell.replacing(tensor) for cell, tensor in made.items()], loaded
 
@@ -114,15 +116,15 @@ def converted_state_dict(module: "Module", values: Values, source: str, layout: 
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
     named = saved_places(module, persistent_only=True)
     shapes = _shapes(module, named)
-    moved = {name: _moved(name, value) for name, value in values.items()}
+    moved = {name: _active_tensor(name, value) for name, value in values.items()}
     given, _, faults = _layouts().read(module, named, shapes, moved, source, True)
     if faults:
         hint = _hint(module, named, moved, source, "source")
-        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_listed(faults)}{hint}")
+        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
     by_cell = {cell: given[name] for name, cell in named.items() if name in given}
     full = {name: by_cell[cell] for name, cell in named.items()}
-    found: dict[str, Any] = _layouts().written(module, shapes, full, layout)
-    return found
+    in_layout: dict[str, Any] = _layouts().to_layout(module, shapes, full, layout)
+    return in_layout
 
 
 def _layouts() -> Any:
@@ -143,12 +145,12 @@ def _hint(module: "Module", named: Mapping[str, Cell], given: Values, layout: st
 
 def _shapes(module: "Module", named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of parameters and buffers, which stay on their backend."""
-    found = {}
+    shapes = {}
     for name, cell in named.items():
         with _naming(module, name):
             tensor, home = cell.tensor_and_home()
-        found[name] = tuple((tensor.bits if home is None else tensor).shape)
-    return found
+        shapes[name] = tuple((tensor.bits if home is None else tensor).shape)
+    return shapes
 
 
 def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
@@ -160,12 +162,12 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
     if dtype is not None and not ops.dtype(ops.zeros((), dtype)).is_floating:
         raise DTypeError(f"to() casts parameters to a floating dtype, not {dtype}")
 
-    def changed(tensor: Any) -> Any:
+    def cast_and_move(tensor: Any) -> Any:
         if dtype is not None and ops.dtype(tensor).is_floating:
             tensor = ops.cast(tensor, dtype)
         return tensor if device is None else ops.to_device(tensor, device)
 
-    return [step for cell in cells for step in cell.changing(changed)]
+    return [step for cell in cells for step in cell.changing(cast_and_move)]
 
 
 def _value(module: "Module", name: str, cell: Cell) -> Any:
@@ -190,19 +192,19 @@ def _naming(module: "Module", name: str) -> Iterator[None]:
         ) from error
 
 
-def _renamed(values: Values, rename: Callable[[str], str] | None) -> dict[str, Any]:
+def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[str, Any]:
     if rename is None:
         return dict(values)
-    found: dict[str, Any] = {}
+    by_new_name: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, value in values.items():
         new = rename(name)
         if not isinstance(new, str):
             raise ArgumentTypeError(f"rename() must return the new name, got {brief(new)} for {name!r}")
-        if new in found:
+        if new in by_new_name:
             raise StateDictError(f"rename() gives {origins[new]!r} and {name!r} the same name {new!r}")
-        found[new], origins[new] = value, name
-    return found
+        by_new_name[new], origins[new] = value, name
+    return by_new_name
 
 
 def _own(value: Any) -> Any:
@@ -210,7 +212,7 @@ def _own(value: Any) -> Any:
     return ops.copy(_tensor(value))
 
 
-def _moved(name: str, value: Any) -> Any:
+def _active_tensor(name: str, value: Any) -> Any:
     """Returns a tensor of any backend, or an array or list, as a tensor of the active backend.
 
     Raises:
@@ -250,6 +252,6 @@ def _is_equal(one: Any, other: Any) -> bool:
     return bool(ops.array_equal(one, other))  # emberlint: ignore[precision-cast] -- only for parameters in two places
 
 
-def _listed(faults: list[str]) -> str:
+def _list_faults(faults: list[str]) -> str:
     shown = "".join(f"\n  {fault}" for fault in faults[:50])
     return shown if len(faults) <= 50 else f"{shown}\n  and {len(faults) - 50} more"

@@ -96,7 +96,7 @@ class _Met(NamedTuple):
     contents: _Contents
 
 
-def _met(root: Holder) -> Iterator[_Met]:
+def _modules_with_places(root: Holder) -> Iterator[_Met]:
     """Yields the modules of a model from the outside to the inside; one that stands in two places is yielded twice.
 
     Raises:
@@ -115,8 +115,8 @@ def _met(root: Holder) -> Iterator[_Met]:
         outer[id(module)] = name
         contents = _Contents(module)
         yield _Met(name, place, contents)
-        for inner, found in contents.places:
-            yield from enter(f"{name}.{inner}" if name else inner, found)
+        for inner, inner_place in contents.places:
+            yield from enter(f"{name}.{inner}" if name else inner, inner_place)
         del outer[id(module)]
 
     return enter("", Place(None, None, root))
@@ -125,7 +125,7 @@ def _met(root: Holder) -> Iterator[_Met]:
 def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
     """Yields the name of each module and the module, each once."""
     seen: set[int] = set()
-    for name, place, _ in _met(root):
+    for name, place, _ in _modules_with_places(root):
         if id(place.module) not in seen:
             seen.add(id(place.module))
             yield name, place.module
@@ -133,18 +133,18 @@ def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
 
 def places(root: Holder) -> dict[str, Place]:
     """Returns the place of each module in a model by its name."""
-    return {name: place for name, place, _ in _met(root) if name}
+    return {name: place for name, place, _ in _modules_with_places(root) if name}
 
 
 def inner(root: Holder) -> list[tuple[str, Holder]]:
     """Returns the modules directly in another one, with their names there."""
-    top = next(_met(root))
+    top = next(_modules_with_places(root))
     return [(name, place.module) for name, place in top.contents.places]
 
 
 def own_cells(root: Holder) -> list[tuple[str, Cell]]:
     """Returns the parameters and buffers directly in a module, with their names there."""
-    return next(_met(root)).contents.cells
+    return next(_modules_with_places(root)).contents.cells
 
 
 def children(root: Holder) -> list[Holder]:
@@ -158,16 +158,16 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
     Raises:
         ArgumentError: if an object that is not a module holds parameters, because these would have no name.
     """
-    found: set[Cell] = set()
-    for name, _, contents in _met(root):
+    saved_cells: set[Cell] = set()
+    for name, _, contents in _modules_with_places(root):
         for own, cell in contents.cells:
-            found.add(cell)
+            saved_cells.add(cell)
             yield f"{name}.{own}" if name else own, cell
-    if any(cell not in found for cell in instances_in(root, Parameter)):
+    if any(cell not in saved_cells for cell in instances_in(root, Parameter)):
         path, holder = next(
             (held.path, held.holder)
             for held in held_in(root)
-            if isinstance(held.value, Parameter) and held.value not in found
+            if isinstance(held.value, Parameter) and held.value not in saved_cells
         )
         raise ArgumentError(
             f"{type(root).__name__}: the parameter at {path} is held by a {type(holder).__name__}, "

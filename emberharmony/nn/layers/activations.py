@@ -188,12 +188,12 @@ class Mish(_Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x))))
     """
 
 
-def _gated(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
-    def gated(x: TensorLike, dim: int) -> Tensor:
+def _gated_by(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
+    def multiply_by_gate(x: TensorLike, dim: int) -> Tensor:
         first, second = ops.split(x, 2, dim)
         return ops.multiply(first, gate(second))
 
-    return gated
+    return multiply_by_gate
 
 
 class GLU(_Activation, op=ops.glu):
@@ -212,7 +212,7 @@ class GLU(_Activation, op=ops.glu):
     dim: int = -1
 
 
-class SwiGLU(_Activation, op=_gated(ops.silu)):
+class SwiGLU(_Activation, op=_gated_by(ops.silu)):
     """Returns the first half of the axis `dim` times the `SiLU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -230,7 +230,7 @@ class SwiGLU(_Activation, op=_gated(ops.silu)):
     dim: int = -1
 
 
-class GEGLU(_Activation, op=_gated(lambda x: ops.gelu(x, False))):
+class GEGLU(_Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
     """Returns the first half of the axis `dim` times the `GELU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.

@@ -159,7 +159,7 @@ class MultiheadAttention(Module):
         value = key if value is None else value if value is key or value is query else ops.convert_to_tensor(value)
         self._check_inputs(query, key, value)
         single = len(query.shape) == 2
-        q, k, v = (self._heads(x) for x in self._projected(query, key, value))
+        q, k, v = (self._heads(x) for x in self._project(query, key, value))
         past = 0 if cache is None else cache.length
         if self.rope is not None:
             q, k = self.rope(q, offset=past, axis=1), self.rope(k, offset=past, axis=1)
@@ -167,7 +167,7 @@ class MultiheadAttention(Module):
             k, v = cache.extend(k, v)
         keys = k.shape[1]
         k, v = self._with_more_keys(k, v)
-        bias, mask = self._masked((q.shape[0], q.shape[1], keys), key_padding_mask, attn_mask, k.shape[1] - keys)
+        bias, mask = self._bias_and_mask((q.shape[0], q.shape[1], keys), key_padding_mask, attn_mask, k.shape[1] - keys)
         text = None if cache is None else cache.texts()
         if text is not None:
             text = _with_true(text, k.shape[1] - keys)
@@ -181,7 +181,7 @@ class MultiheadAttention(Module):
         weights: Tensor | None = None
         rate = self.dropout if self.training else 0.0
         if need_weights:
-            outputs, weights = self._weighted(q, k, v, bias, mask, is_causal, rate)
+            outputs, weights = self._attend(q, k, v, bias, mask, is_causal, rate)
         else:
             outputs = ops.dot_product_attention(
                 q, k, v, bias, mask, is_causal=is_causal, dropout_rate=rate, seed=self.rng
@@ -215,7 +215,7 @@ class MultiheadAttention(Module):
                 )
             )
 
-    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
         """Returns queries, keys and values as the heads take them, side by side."""
         width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
         ends = [width, width + narrow]
@@ -249,7 +249,7 @@ class MultiheadAttention(Module):
             k, v = (ops.pad(x, ((0, 0), (0, 1), (0, 0), (0, 0))) for x in (k, v))
         return k, v
 
-    def _masked(
+    def _bias_and_mask(
         self, sizes: tuple[int, int, int], padding: TensorLike | None, mask: TensorLike | None, more: int
     ) -> "tuple[Tensor | None, Tensor | None]":
         """Returns what is added to the logits, and which keys are looked at, each broadcast to four axes, or None.
@@ -290,7 +290,7 @@ class MultiheadAttention(Module):
             raise fault(ShapeError(f"expected {name} of shape {' or '.join(map(str, wanted))}, got {shape}"))
         return ops.reshape(mask, four)
 
-    def _weighted(
+    def _attend(
         self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, is_causal: bool, rate: float
     ) -> tuple[Tensor, Tensor]:
         """Returns the outputs, (batch, queries, heads, width), and the weights, (batch, heads, queries, keys)."""

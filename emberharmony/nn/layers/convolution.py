@@ -95,8 +95,8 @@ class Convolution(spatial.Spatial):
         """
         x = spatial.tensor(x)
         if self._is_batch(x):
-            found: Tensor = self(x, *args)
-            return found
+            output: Tensor = self(x, *args)
+            return output
         if self.in_channels is None:
             self.weight.on(None)  # raises
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:

@@ -22,9 +22,9 @@ class _Noise(Module):
     rng: "rngs.Generator"
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return self._disturbed(spatial.tensor(x)) if self.training else spatial.tensor(x)
+        return self._disturb(spatial.tensor(x)) if self.training else spatial.tensor(x)
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         """Returns the changed input."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class Dropout(_Dropout):
     Source: Srivastava et al., Dropout, 2014.
     """
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         return ops.random.dropout(x, self.p, generator=self.rng) if self.p else x
 
 
@@ -90,7 +90,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         self.data_format = spatial.data_format(data_format)
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         shape, rank = tuple(x.shape), len(x.shape)
         if rank not in (self.axes + 1, self.axes + 2):
             raise fault(
@@ -148,7 +148,7 @@ _LOWEST = -1.0507009873554805 * 1.6732632423543772
 """The limit of `selu` at minus infinity, which alpha dropout puts in the place of dropped elements."""
 
 
-def _kept(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
+def _keep_mask(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Generator") -> Tensor:
     """Returns a mask on the device of a tensor that is False with probability p."""
     return ops.less(ops.to_device(ops.random.uniform(shape, generator=rng), ops.get_device(x)), 1.0 - p)
 
@@ -159,7 +159,7 @@ def _alpha_dropped(x: Tensor, p: float, shape: tuple[int, ...], rng: "rngs.Gener
         return ops.multiply(x, 0.0)
     x = ops.add(x, 0.0)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _LOWEST**2))
-    return ops.multiply(ops.subtract(ops.where(_kept(x, p, shape, rng), x, _LOWEST), p * _LOWEST), scale)
+    return ops.multiply(ops.subtract(ops.where(_keep_mask(x, p, shape, rng), x, _LOWEST), p * _LOWEST), scale)
 
 
 class AlphaDropout(_Dropout):
@@ -183,7 +183,7 @@ class AlphaDropout(_Dropout):
     Source: Klambauer et al., Self-normalizing neural networks, 2017.
     """
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         return _alpha_dropped(x, self.p, tuple(x.shape), self.rng)
 
 
@@ -216,7 +216,7 @@ class FeatureAlphaDropout(_Dropout):
         super().__init__(p, rng=rng)
         self.data_format = spatial.data_format(data_format)
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         shape = tuple(x.shape)
         if len(shape) < 2:
             raise fault(ShapeError(f"expected a batch with channels, got shape {shape}"))
@@ -251,7 +251,7 @@ class GaussianDropout(_Noise):
             raise fault(ArgumentError("rate must be less than 1, because the variance is rate / (1 - rate)"))
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         return ops.multiply(x, _normal(x, 1.0, math.sqrt(self.rate / (1 - self.rate)), self.rng))
 
 
@@ -280,7 +280,7 @@ class GaussianNoise(_Noise):
             raise fault(ArgumentError(f"stddev must be at least 0, got {stddev}"))
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         return ops.add(x, _normal(x, 0.0, self.stddev, self.rng))
 
 
@@ -322,11 +322,11 @@ class DropPath(_Noise):
         self.drop_prob, self.scale_by_keep = share("drop_prob", drop_prob), scale_by_keep
         self.rng = rngs.generator(rng, "dropout")
 
-    def _disturbed(self, x: Tensor) -> Tensor:
+    def _disturb(self, x: Tensor) -> Tensor:
         shape = tuple(x.shape)
         if not shape:
             raise fault(ShapeError("expected a batch, got shape ()"))
         mask = (shape[0], *(1,) * (len(shape) - 1))
         if self.scale_by_keep:
             return ops.random.dropout(x, self.drop_prob, mask, generator=self.rng)
-        return ops.where(_kept(x, self.drop_prob, mask, self.rng), x, 0.0)
+        return ops.where(_keep_mask(x, self.drop_prob, mask, self.rng), x, 0.0)

@@ -45,7 +45,7 @@ class _Table(Module):
             raise fault(ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row}"))
         return row % self.num_embeddings
 
-    def _found(self, given: Any) -> Tensor:
+    def _look_up(self, given: Any) -> Tensor:
         """Returns the rows at indices, with the gradients that the options ask for."""
         rows = ops.embedding(given, self.weight)  # which checks the indices in a list on every backend
         if self.padding_idx is None and not self.scale_grad_by_freq:
@@ -136,7 +136,7 @@ class Embedding(_Table):
         return made
 
     def __call__(self, input: Any) -> Tensor:
-        return self._found(input)
+        return self._look_up(input)
 
     def as_linear(self, x: TensorLike) -> Tensor:
         """Returns `x @ weight.T`, as the head of a language model that shares the table.
@@ -208,7 +208,7 @@ class EmbeddingBag(_Table):
         indices = spatial.tensor(input)
         shape = tuple(indices.shape)
         summed, largest, bags = self._reducers(shape, offsets)
-        rows = self._found(input)
+        rows = self._look_up(input)
         if per_sample_weights is not None:
             weights = spatial.tensor(per_sample_weights)
             if self.mode != "sum":

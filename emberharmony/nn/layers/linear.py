@@ -134,5 +134,5 @@ class Bilinear(Module):
                     f"{tuple(x1.shape)} and {tuple(x2.shape)}"
                 )
             )
-        found = ops.einsum("...i,kij,...j->...k", x1, self.weight, x2)
-        return found if self.bias is None else ops.add(found, self.bias)
+        products = ops.einsum("...i,kij,...j->...k", x1, self.weight, x2)
+        return products if self.bias is None else ops.add(products, self.bias)

@@ -146,13 +146,13 @@ def add_lora(
         ['0.lora_a.weight', '0.lora_b.weight']
     """
     linears = {name: part for name, part in module.named_modules() if type(part) is Linear and name}
-    found = [name for name in linears if not patterns or any(fnmatchcase(name, each) for each in patterns)]
-    if not found:
+    chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, each) for each in patterns)]
+    if not chosen_names:
         raise ArgumentError(
             f"add_lora(): {type(module).__name__} has no linear layer {' or '.join(map(repr, patterns)) or 'at all'}; "
             f"it has {', '.join(linears) or 'none'}"
         )
     module.freeze()
-    for name in found:
+    for name in chosen_names:
         module.replace(name, LoRALinear.from_linear(linears[name], rank, alpha, dropout, rng=rng))
     return module

@@ -37,7 +37,7 @@ class _Running(spatial.Spatial):
         self._initialize(bias, dtype)
 
     def _initialize(self, bias: bool, dtype: DTypeLike | None) -> None:
-        def filled(value: float, kind: type[Any], wanted: bool = True) -> Any:
+        def full_cell(value: float, kind: type[Any], wanted: bool = True) -> Any:
             if not wanted:
                 return None
             if self.num_features is None:
@@ -45,10 +45,10 @@ class _Running(spatial.Spatial):
             return kind(ops.full((self.num_features,), value, dtype))
 
         tracked = self.track_running_stats
-        self.weight: Parameter | None = filled(1.0, Parameter, self.affine)
-        self.bias: Parameter | None = filled(0.0, Parameter, self.affine and bias)
-        self.running_mean: Buffer | None = filled(0.0, Buffer, tracked)
-        self.running_var: Buffer | None = filled(1.0, Buffer, tracked)
+        self.weight: Parameter | None = full_cell(1.0, Parameter, self.affine)
+        self.bias: Parameter | None = full_cell(0.0, Parameter, self.affine and bias)
+        self.running_mean: Buffer | None = full_cell(0.0, Buffer, tracked)
+        self.running_var: Buffer | None = full_cell(1.0, Buffer, tracked)
         self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if tracked else None
         if self.num_features is None:
             self._build = (bias, dtype)
@@ -93,10 +93,10 @@ class _Running(spatial.Spatial):
             result = ops.add(result, ops.reshape(self.bias, shape))
         return result if wide is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
 
-    def _keep(self, running: Buffer, found: Tensor, share: Any) -> None:
+    def _keep(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
         before = running.value
-        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(found), before), share))
+        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(statistic), before), share))
         running.value = moved if moved.dtype == before.dtype else ops.cast(moved, before.dtype)
 
 
@@ -249,8 +249,8 @@ class _InstanceNorm(_Running):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        found: Tensor = spatial.batched(self._batch, x, self.axes)
-        return found
+        output: Tensor = spatial.apply_to_batch(self._batch, x, self.axes)
+        return output
 
     def _batch(self, x: Tensor) -> Tensor:
         axis = self._channels(x)
@@ -322,7 +322,7 @@ class _LastAxes(Module):
         rank = len(self.normalized_shape)
         self._axis = -1 if rank == 1 else tuple(range(-rank, 0))
 
-    def _checked(self, given: TensorLike) -> Tensor:
+    def _input_tensor(self, given: TensorLike) -> Tensor:
         """Returns the input as a tensor.
 
         Raises:
@@ -376,7 +376,7 @@ class LayerNorm(_LastAxes):
         self.bias = Parameter(ops.zeros(self.normalized_shape, dtype)) if elementwise_affine and bias else None
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return ops.layer_normalization(self._checked(x), self.weight, self.bias, self._axis, self.eps)
+        return ops.layer_normalization(self._input_tensor(x), self.weight, self.bias, self._axis, self.eps)
 
 
 class RMSNorm(_LastAxes):
@@ -417,7 +417,7 @@ class RMSNorm(_LastAxes):
         self.weight = Parameter(ops.ones(self.normalized_shape, dtype)) if elementwise_affine else None
 
     def __call__(self, x: TensorLike) -> Tensor:
-        x = self._checked(x)
+        x = self._input_tensor(x)
         eps = self.eps
         if eps is None:
             eps = 2.0**-52 if ops.dtype(x).name == "float64" else 2.0**-23

@@ -61,13 +61,13 @@ class _MaxPool(_Pool):
         self._set_windows(kernel_size, stride, padding, ceil_mode, data_format)
         self.dilation, self.return_indices = lengths("dilation", dilation, self.axes), bool(return_indices)
 
-    def _pooled(self, x: Tensor) -> Any:
+    def _pool(self, x: Tensor) -> Any:
         options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
-        found = ops.max_pool(x, *options)
-        return (found, ops.max_pool_indices(x, *options)) if self.return_indices else found
+        maxima = ops.max_pool(x, *options)
+        return (maxima, ops.max_pool_indices(x, *options)) if self.return_indices else maxima
 
     def __call__(self, x: TensorLike) -> Any:
-        return spatial.batched(self._pooled, x, self.axes)
+        return spatial.apply_to_batch(self._pool, x, self.axes)
 
 
 class MaxPool1d(_MaxPool, axes=1):
@@ -140,10 +140,10 @@ class _MaxUnpool(spatial.Spatial):
         if len(x.shape) == self.axes + 1:
             indices = ops.expand_dims(indices, 0)
 
-        def unpooled(batch: Tensor) -> Tensor:
+        def unpool(batch: Tensor) -> Tensor:
             return ops.max_unpool(batch, indices, self._size(batch, output_size), self.data_format)
 
-        return spatial.batched(unpooled, x, self.axes)
+        return spatial.apply_to_batch(unpool, x, self.axes)
 
     def _size(self, x: Tensor, output_size: Sequence[int] | None) -> list[int]:
         if output_size is not None:
@@ -223,7 +223,7 @@ class _AvgPool(_Pool):
         self._set_windows(kernel_size, stride, padding, ceil_mode, data_format)
         self.count_include_pad = bool(count_include_pad)
 
-    def _pooled(self, x: Tensor) -> Tensor:
+    def _pool(self, x: Tensor) -> Tensor:
         return ops.average_pool(
             x,
             self.kernel_size,
@@ -236,7 +236,7 @@ class _AvgPool(_Pool):
         )
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(self._pooled, x, self.axes)
+        return spatial.apply_to_batch(self._pool, x, self.axes)
 
 
 class _DividedPool(_AvgPool):
@@ -333,11 +333,11 @@ class _LPPool(_Pool):
         self.norm_type = norm_type
         self._set_windows(kernel_size, stride, 0, ceil_mode, data_format)
 
-    def _pooled(self, x: Tensor) -> Tensor:
+    def _pool(self, x: Tensor) -> Tensor:
         return ops.lp_pool(x, self.norm_type, self.kernel_size, self.stride, self.data_format, self.ceil_mode)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(self._pooled, x, self.axes)
+        return spatial.apply_to_batch(self._pool, x, self.axes)
 
 
 class LPPool1d(_LPPool, axes=1):
@@ -403,7 +403,7 @@ class _AdaptiveAvgPool(_AdaptivePool):
     """The base of adaptive mean pools."""
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(
+        return spatial.apply_to_batch(
             lambda batch: ops.adaptive_average_pool(batch, self._size(batch), self.data_format), x, self.axes
         )
 
@@ -412,7 +412,7 @@ class _AdaptiveMaxPool(_AdaptivePool):
     """The base of adaptive maximum pools."""
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(
+        return spatial.apply_to_batch(
             lambda batch: ops.adaptive_max_pool(batch, self._size(batch), self.data_format), x, self.axes
         )
 

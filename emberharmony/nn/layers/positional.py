@@ -90,8 +90,8 @@ class ALiBi(Module):
     def slopes(num_heads: int) -> list[float]:
         """Returns the factor of the distance for each head, a geometric sequence."""
         whole = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
-        found = [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)]
-        return found + [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(num_heads - whole)]
+        factors = [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)]
+        return factors + [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(num_heads - whole)]
 
     def bias(self, num_heads: int, queries: int, keys: int, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
         """Returns what is added to the logits, (1, heads, queries, keys)."""
@@ -163,8 +163,8 @@ class SinusoidalPositionalEncoding(Module):
         frequencies = ops.to_device(ops.array(self._frequencies, wide), ops.get_device(positions))
         angles = ops.multiply(ops.cast(positions, wide), frequencies)
         parts = [ops.sin(angles), ops.cos(angles)]
-        found = ops.multiply(ops.concatenate(parts[::-1] if self.cos_first else parts, -1), self._factor)
-        return ops.cast(found, kind) if kind.is_floating else found
+        encoding = ops.multiply(ops.concatenate(parts[::-1] if self.cos_first else parts, -1), self._factor)
+        return ops.cast(encoding, kind) if kind.is_floating else encoding
 
 
 class LearnedPositional(Module):

@@ -233,9 +233,9 @@ def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where
         ('QuantizedLinear', 'Linear')
     """
     made: dict[int, Module] = {}
-    for name, layer in _chosen(model, where):
-        made[id(layer)] = _quantized(name, layer, group_size, bits)
-    return _replaced(model, made, "quantize")
+    for name, layer in _layers_to_quantize(model, where):
+        made[id(layer)] = _quantize_layer(name, layer, group_size, bits)
+    return _replace_layers(model, made, "quantize")
 
 
 def dequantize(model: Module) -> dict[str, Module]:
@@ -257,10 +257,10 @@ def dequantize(model: Module) -> dict[str, Module]:
           (0): Linear(64, 10)
         ))
     """
-    found = [part for _, part in model.named_modules() if isinstance(part, (QuantizedLinear, QuantizedEmbedding))]
-    if not found:
+    layers = [part for _, part in model.named_modules() if isinstance(part, (QuantizedLinear, QuantizedEmbedding))]
+    if not layers:
         raise ArgumentError(f"dequantize(): {type(model).__name__} has no quantised layer")
-    return _replaced(model, {id(part): part.dequantized() for part in found}, "dequantize")
+    return _replace_layers(model, {id(part): part.dequantized() for part in layers}, "dequantize")
 
 
 def quantization_error(
@@ -277,21 +277,21 @@ def quantization_error(
         >>> list(errors), max(error.relative for error in errors.values()) < 0.01
         (['0', '2'], True)
     """
-    found = {}
-    for name, layer in _chosen(model, where):
+    errors = {}
+    for name, layer in _layers_to_quantize(model, where):
         matrix = layer.weight
-        values = _quantized(name, layer, group_size, bits)._values()
+        values = _quantize_layer(name, layer, group_size, bits)._values()
         wide = ops.cast(matrix, "float32")
         difference = ops.subtract(ops.cast(values, "float32"), wide)
         top = ops.max(ops.abs(wide))
         squares = [ops.mean(ops.square(ops.divide(each, top))) for each in (difference, wide)]
         numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
         largest, wrong, whole = ops.to_numpy(numbers).tolist()
-        found[name] = QuantizationError(largest, math.sqrt(wrong / whole) if largest else 0.0)
-    return found
+        errors[name] = QuantizationError(largest, math.sqrt(wrong / whole) if largest else 0.0)
+    return errors
 
 
-def _quantized(name: str, layer: Any, group_size: int, bits: int) -> QuantizedLinear | QuantizedEmbedding:
+def _quantize_layer(name: str, layer: Any, group_size: int, bits: int) -> QuantizedLinear | QuantizedEmbedding:
     """Returns a layer quantised.
 
     Raises:
@@ -305,7 +305,7 @@ def _quantized(name: str, layer: Any, group_size: int, bits: int) -> QuantizedLi
         raise ShapeError(f"{name}, {type(layer).__name__}: {error}; or leave it out by `where`") from error
 
 
-def _chosen(model: Module, where: Where | None) -> Iterator[tuple[str, Any]]:
+def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[str, Any]]:
     """Yields the name of each layer that is to be quantised, and the layer.
 
     Raises:
@@ -325,15 +325,15 @@ def _chosen(model: Module, where: Where | None) -> Iterator[tuple[str, Any]]:
     if "" in named:
         kind, function = type(model).__name__, f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}"
         raise ArgumentError(f"expected a model, got a {kind}, which cannot be replaced in itself; call nn.{function}")
-    found = [(name, part) for name, part in named.items() if where is None or where(name, part)]
-    if not found:
+    chosen = [(name, part) for name, part in named.items() if where is None or where(name, part)]
+    if not chosen:
         raise ArgumentError(
             f"{type(model).__name__} has no linear layer or embedding to quantise; it has {', '.join(named) or 'none'}"
         )
-    yield from found
+    yield from chosen
 
 
-def _replaced(model: Module, made: dict[int, Module], function: str) -> dict[str, Module]:
+def _replace_layers(model: Module, made: dict[int, Module], function: str) -> dict[str, Module]:
     """Puts layers into all places of others, given by identity, and returns them by name."""
     places = {name: place for name, place in walk.places(model).items() if id(place.module) in made}
     for name, place in places.items():

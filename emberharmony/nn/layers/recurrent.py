@@ -89,13 +89,13 @@ class _Recurrent(Module):
         for layer in range(self.num_layers):
             if layer and self.rng is not None and self.training:
                 x = ops.dropout(x, self.dropout, generator=self.rng)
-            found = []
+            outputs = []
             for reverse in (False, True) if self.bidirectional else (False,):
                 names = self._names[len(after)]
                 output, *last = self._direction(x, before[len(after)], names, time_major, reverse)
-                found.append(output)
+                outputs.append(output)
                 after.append(last)
-            x = ops.concatenate(found, -1) if self.bidirectional else found[0]
+            x = ops.concatenate(outputs, -1) if self.bidirectional else outputs[0]
         states = after[0] if len(after) == 1 else [ops.concatenate(parts) for parts in zip(*after, strict=True)]
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if single else (x, states)
 
@@ -372,9 +372,9 @@ class Bidirectional(Module):
         axis = 0 if len(x.shape) == 2 else self.time_axis
         one, last = self.forward_layer(x, before[0])
         other, first = self.backward_layer(ops.flip(x, axis), before[1])
-        return self._merged(one, ops.flip(other, axis)), (last, first)
+        return self._merge_directions(one, ops.flip(other, axis)), (last, first)
 
-    def _merged(self, one: Tensor, other: Tensor) -> Any:
+    def _merge_directions(self, one: Tensor, other: Tensor) -> Any:
         if self.merge is None:
             return one, other
         if self.merge == "concat":

@@ -63,7 +63,7 @@ class Unflatten(Module):
         x = spatial.tensor(x)
         shape = tuple(x.shape)
         axis = _within("dim", self.dim, len(shape))
-        parts = _divided(shape[axis], self.unflattened_size, shape)
+        parts = _complete_lengths(shape[axis], self.unflattened_size, shape)
         return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
 
 
@@ -92,7 +92,7 @@ class Reshape(Module):
         count = 1
         for each in shape[1:]:
             count *= each
-        return ops.reshape(x, (shape[0], *_divided(count, self.shape, shape)))
+        return ops.reshape(x, (shape[0], *_complete_lengths(count, self.shape, shape)))
 
 
 class Permute(Module):
@@ -250,7 +250,7 @@ class Unfold(Module):
         self.padding, self.stride = lengths("padding", padding, 2, 0), lengths("stride", stride, 2)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(
+        return spatial.apply_to_batch(
             lambda batch: ops.unfold(batch, self.kernel_size, self.dilation, self.padding, self.stride), x, 2
         )
 
@@ -289,7 +289,7 @@ class Fold(Module):
 
     def __call__(self, x: TensorLike) -> Tensor:
         options = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-        return spatial.batched(lambda batch: ops.fold(batch, *options), x, 1)
+        return spatial.apply_to_batch(lambda batch: ops.fold(batch, *options), x, 1)
 
 
 def _axis(name: str, value: Any) -> int:
@@ -312,13 +312,13 @@ def _shape(name: str, value: Any) -> tuple[int, ...]:
     """Returns an option that is a sequence of lengths, one of which may be -1."""
     if not isinstance(value, (tuple, list)):
         value = (value,)
-    found = tuple(length(name, each, least=-1) for each in value)
-    if found.count(-1) > 1:
-        raise fault(ArgumentError(f"{name} may contain -1 once, got {found}"))
-    return found
+    sizes = tuple(length(name, each, least=-1) for each in value)
+    if sizes.count(-1) > 1:
+        raise fault(ArgumentError(f"{name} may contain -1 once, got {sizes}"))
+    return sizes
 
 
-def _divided(count: int, parts: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Returns lengths in which -1 is replaced by the rest.
 
     Raises:

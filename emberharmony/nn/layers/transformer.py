@@ -129,15 +129,15 @@ class TransformerEncoderLayer(_Layer):
         *,
         cache: KVCache | None = None,
     ) -> Tensor:
-        def attended(x: Tensor) -> Tensor:
-            found, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, True, is_causal, cache=cache)
-            return self.dropout1(found)
+        def attend_to_itself(x: Tensor) -> Tensor:
+            output, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, True, is_causal, cache=cache)
+            return self.dropout1(output)
 
         x = ops.convert_to_tensor(src)
         if self.norm_first:
-            x = ops.add(x, attended(self.norm1(x)))
+            x = ops.add(x, attend_to_itself(self.norm1(x)))
             return ops.add(x, self.dropout2(self._fed_forward(self.norm2(x))))
-        x = self.norm1(ops.add(x, attended(x)))
+        x = self.norm1(ops.add(x, attend_to_itself(x)))
         return self.norm2(ops.add(x, self.dropout2(self._fed_forward(x))))
 
 
@@ -221,23 +221,23 @@ class TransformerDecoderLayer(_Layer):
     ) -> Tensor:
         seen = ops.convert_to_tensor(memory)
 
-        def attended(x: Tensor) -> Tensor:
-            found, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal, cache=cache)
-            return self.dropout1(found)
+        def attend_to_itself(x: Tensor) -> Tensor:
+            output, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal, cache=cache)
+            return self.dropout1(output)
 
-        def informed(x: Tensor) -> Tensor:
-            found, _ = self.multihead_attn(
+        def attend_to_memory(x: Tensor) -> Tensor:
+            output, _ = self.multihead_attn(
                 x, seen, seen, memory_key_padding_mask, False, memory_mask, True, memory_is_causal
             )
-            return self.dropout2(found)
+            return self.dropout2(output)
 
         x = ops.convert_to_tensor(tgt)
         if self.norm_first:
-            x = ops.add(x, attended(self.norm1(x)))
-            x = ops.add(x, informed(self.norm2(x)))
+            x = ops.add(x, attend_to_itself(self.norm1(x)))
+            x = ops.add(x, attend_to_memory(self.norm2(x)))
             return ops.add(x, self.dropout3(self._fed_forward(self.norm3(x))))
-        x = self.norm1(ops.add(x, attended(x)))
-        x = self.norm2(ops.add(x, informed(x)))
+        x = self.norm1(ops.add(x, attend_to_itself(x)))
+        x = self.norm2(ops.add(x, attend_to_memory(x)))
         return self.norm3(ops.add(x, self.dropout3(self._fed_forward(x))))
 
 
@@ -247,7 +247,7 @@ class _Stack(Module):
     def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
         if not isinstance(layer, Module):
             raise fault(ArgumentTypeError(f"expected a layer, got {brief(layer)}"))
-        self.layers = [_copied(layer) for _ in range(length("num_layers", num_layers))]
+        self.layers = [_copy_of(layer) for _ in range(length("num_layers", num_layers))]
         self.num_layers = num_layers
         self.norm = norm
 
@@ -448,8 +448,8 @@ class Transformer(Module):
         decoder: Any = self.decoder
         memory = encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        found: Tensor = decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
-        return found
+        output: Tensor = decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
+        return output
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -457,7 +457,7 @@ class Transformer(Module):
         return ops.triu(ops.full((sz, sz), -math.inf, dtype), 1)
 
 
-def _copied(layer: Module) -> Module:
+def _copy_of(layer: Module) -> Module:
     """Returns a copy of a layer with parameters of its own, which shares its generators.
 
     With copies of the generators all layers would drop the same elements.

@@ -25,7 +25,7 @@ class Read(NamedTuple):
     faults: dict[str, Any]
 
 
-def written(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
+def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the tensors of a model in a layout.
 
     Args:
@@ -33,15 +33,15 @@ def written(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         values: those of the model by name; a tensor that is made of one that is not given is left out.
     """
     made: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
-    found = {}
+    tensors = {}
     for name, placed in plan.placed.items():
         parts, steps = placed.weight.parts, placed.steps()
         if all(source in values for source in placed.weight.sources()):
             key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in parts])
             if key not in made:
-                made[key] = _rearranged(_joined([_cut(values, part) for part in parts]), steps)
-            found[name] = made[key]
-    return found
+                made[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
+            tensors[name] = made[key]
+    return tensors
 
 
 def read(plan: Plan, values: Mapping[str, Any]) -> Read:
@@ -66,7 +66,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
         steps = placed.steps(backward=True)
         key = id(tensor), steps
         if key not in made:
-            made[key] = _rearranged(tensor, steps)
+            made[key] = _rearrange(tensor, steps)
         start = 0
         for part, rows in zip(placed.weight.parts, placed.rows, strict=True):
             whole = len(placed.weight.parts) == 1
@@ -75,14 +75,14 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
             if part.plus:
                 blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
             start += rows
-    found = {
-        source: _joined([parts[start] for start in sorted(parts)])
+    by_source = {
+        source: _join([parts[start] for start in sorted(parts)])
         for source, parts in blocks.items()
         if parts.keys() == wanted[source]
     }
-    found.update({name: ops.zeros((), "int64") for name in plan.left_out})
+    by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing = [name for name in plan.placed if name not in values]
-    return Read(found, missing, [name for name in values if name not in plan.placed], faults)
+    return Read(by_source, missing, [name for name in values if name not in plan.placed], faults)
 
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
@@ -102,7 +102,7 @@ def _note(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
                 wanted.setdefault(source, set()).add(part.start or 0)
 
 
-def _cut(values: Mapping[str, Any], part: Part) -> Any:
+def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
     """Returns the rows of a parameter, with those added to it."""
     whole = values[part.source]
     rows = whole if part.start is None else whole[part.start : part.stop]
@@ -112,11 +112,11 @@ def _cut(values: Mapping[str, Any], part: Part) -> Any:
     return ops.add(rows, more if part.start is None else more[part.start : part.stop])
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else ops.concatenate(parts)
 
 
-def _rearranged(tensor: Any, steps: Any) -> Any:
+def _rearrange(tensor: Any, steps: Any) -> Any:
     if steps is None:
         return tensor
     return ops.reshape(ops.transpose(ops.reshape(tensor, steps.apart), steps.order), steps.joined)

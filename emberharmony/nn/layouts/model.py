@@ -12,9 +12,9 @@ Shapes = Mapping[str, Shape]
 """The shapes of the parameters and buffers of a module that are saved, by name."""
 
 
-def written(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str) -> dict[str, Any]:
+def to_layout(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str) -> dict[str, Any]:
     """Returns the tensors of a module in a layout."""
-    return converting.written(plan(module, shapes, layout), values)
+    return converting.to_layout(plan(module, shapes, layout), values)
 
 
 def read(
@@ -31,19 +31,19 @@ def read(
         strict: whether missing and unexpected names are wrong.
     """
     planned = plan(module, shapes, layout)
-    found = converting.read(planned, values)
+    reading = converting.read(planned, values)
     faults: list[str] = []
     if strict:
-        known = {named[name] for name in found.values}
-        placed = {name: planned.placed[name].weight.sources() for name in found.missing}
+        known = {named[name] for name in reading.values}
+        placed = {name: planned.placed[name].weight.sources() for name in reading.missing}
         missing = [name for name, sources in placed.items() if not known.issuperset(named[each] for each in sources)]
-        faults += converting.hints(missing, found.unexpected, planned)
-    others = other_shapes(module, shapes, layout) if found.faults else {}
-    for name, tensor in found.faults.items():
+        faults += converting.hints(missing, reading.unexpected, planned)
+    others = other_shapes(module, shapes, layout) if reading.faults else {}
+    for name, tensor in reading.faults.items():
         at, given = planned.placed[name], tuple(tensor.shape)
         fault = f"has shape {given}, expected {at.shape} in the layout {layout!r} for {at.layer}"
         faults.append(f"wrong: {name}: {fault}{_fitting(others, name, given)}")
-    return found.values, found.unexpected, faults
+    return reading.values, reading.unexpected, faults
 
 
 def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str, argument: str = "layout") -> str:

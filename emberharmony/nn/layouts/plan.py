@@ -64,16 +64,16 @@ def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
         ArgumentError: if two tensors would have one name.
         ShapeError: if a parameter does not have the number of axes that its layer has.
     """
-    found = Plan({}, [])
-    for weight, layer in _weights(model, layout, shapes, found.left_out, frozenset(), "", ""):
-        if weight.name in found.placed:
-            both = " and ".join(repr(each.sources()[0]) for each in (found.placed[weight.name].weight, weight))
+    model_plan = Plan({}, [])
+    for weight, layer in _weights(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
+        if weight.name in model_plan.placed:
+            both = " and ".join(repr(each.sources()[0]) for each in (model_plan.placed[weight.name].weight, weight))
             raise ArgumentError(
                 f"the layout {layout!r} has one name, {weight.name!r}, for {both} of {type(model).__name__}: give one "
                 f"of them another name"
             )
-        found.placed[weight.name] = _placed(weight, layer, shapes)
-    return found
+        model_plan.placed[weight.name] = _place_weight(weight, layer, shapes)
+    return model_plan
 
 
 def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> dict[str, dict[str, Shape]]:
@@ -81,12 +81,12 @@ def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -
 
     A layout that the model cannot have is left out.
     """
-    found = {}
+    shapes_by_layout = {}
     for other in LAYOUTS:
         if other != layout:
             with suppress(EmberError):
-                found[other] = plan(model, shapes, other).shapes()
-    return found
+                shapes_by_layout[other] = plan(model, shapes, other).shapes()
+    return shapes_by_layout
 
 
 def _weights(
@@ -115,7 +115,7 @@ def _weights(
         sources = {ours + name for name in weight.sources()}
         if sources <= shapes.keys() and not sources & taken:
             own |= sources
-            yield weight.placed(theirs, ours, layer), title
+            yield weight.within_model(theirs, ours, layer), title
     for name, _ in walk.own_cells(layer):
         full = ours + name
         if full in shapes and full not in taken | own:
@@ -128,7 +128,7 @@ def _weights(
         yield from _weights(inner, layout, shapes, left_out, taken | own, f"{ours}{name}.", place)
 
 
-def _placed(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
+def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
     rows = []
     for part in weight.parts:
         whole = shapes[part.source]

@@ -36,13 +36,13 @@ def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], inside: 
         weights: returns the tensors, for the beginning of their names and the end of the names of the parameters.
         inside: the attribute of the layer in which the other library has the tensors; cells have none.
     """
-    found: list[Weight] = []
+    row_weights: list[Weight] = []
     for place, end in _prefixes(layer):
-        found += weights(place + (inside if end else ""), end)
-    return Row(tuple(found))
+        row_weights += weights(place + (inside if end else ""), end)
+    return Row(tuple(row_weights))
 
 
-def _summed(end: str) -> tuple[Part, ...]:
+def _sum_of_biases(end: str) -> tuple[Part, ...]:
     return (Part(f"bias_ih{end}", plus=f"bias_hh{end}"),)
 
 
@@ -53,7 +53,7 @@ def rnn_of_mlx(layer: Any) -> Row:
         return (
             Weight(f"{place}Wxh", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Whh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _summed(end)),
+            Weight(f"{place}bias", _sum_of_biases(end)),
         )
 
     return _row(layer, weights)
@@ -66,7 +66,7 @@ def lstm_of_mlx(layer: Any) -> Row:
         return (
             Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}bias", _summed(end)),
+            Weight(f"{place}bias", _sum_of_biases(end)),
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 
@@ -94,7 +94,7 @@ def _of_keras(layer: Any) -> Row:
         return (
             Weight(f"{place}kernel", (Part(f"weight_ih{end}"),), _TURNED),
             Weight(f"{place}recurrent_kernel", (Part(f"weight_hh{end}"),), _TURNED),
-            Weight(f"{place}bias", _summed(end)),
+            Weight(f"{place}bias", _sum_of_biases(end)),
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 

@@ -37,7 +37,7 @@ class Weight(NamedTuple):
     pattern: str = ""
     lengths: Mapping[str, int] = MappingProxyType({})
 
-    def placed(self, theirs: str, ours: str, layer: Any) -> "Weight":
+    def within_model(self, theirs: str, ours: str, layer: Any) -> "Weight":
         """Returns the tensor with the names that it has in a model, and all lengths.
 
         Args:

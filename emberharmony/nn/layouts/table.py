@@ -158,8 +158,8 @@ def layouts_of(kind: type[Any]) -> Layouts | None:
 
 def row_of(layer: Any, layout: str) -> Row:
     """Returns the row of a layer in a layout."""
-    found = layouts_of(type(layer))
-    if found is None or layout == "torch":
+    layouts = layouts_of(type(layer))
+    if layouts is None or layout == "torch":
         return SAME
-    rule = found.mlx if layout == "mlx" else found.keras
+    rule = layouts.mlx if layout == "mlx" else layouts.keras
     return rule if isinstance(rule, Row) else rule(layer)

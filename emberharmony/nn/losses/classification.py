@@ -16,13 +16,13 @@ from emberharmony.nn.losses.operands import (
     class_axis,
     class_ids,
     class_weight,
-    fitted,
     in_kind,
     is_floating,
     listed_ids,
     matching,
     operands,
-    reduced,
+    option_tensor,
+    reduce_losses,
     require,
     require_reduction,
 )
@@ -116,8 +116,8 @@ def nll(
     along = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
     place, kept = class_ids("nll", target, x.shape[along], _without(along, x), ignore_index)
-    lost, counted = _counted(_picked(x, place, along), place, kept, weights)
-    return _averaged("nll", lost, counted, reduction, kind)
+    lost, counted = _weighted_losses(_negative_log_of_class(x, place, along), place, kept, weights)
+    return _reduce_weighted("nll", lost, counted, reduction, kind)
 
 
 def binary_cross_entropy(
@@ -155,8 +155,8 @@ def binary_cross_entropy(
     logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (held, _rest(held))]
     loss = ops.where(inside, near, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
-        loss = ops.multiply(loss, fitted(name, "weight", weight, p))
-    return reduced(name, loss, reduction, kind)
+        loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
+    return reduce_losses(name, loss, reduction, kind)
 
 
 def binary_cross_entropy_with_logits(
@@ -192,12 +192,12 @@ def binary_cross_entropy_with_logits(
     below = ops.clip(x, None, 0.0)
     tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(below, 2.0), x)))
     if pos_weight is not None:
-        factor = ops.add(ops.multiply(t, ops.subtract(fitted(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
+        factor = ops.add(ops.multiply(t, ops.subtract(option_tensor(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
         tail, below = ops.multiply(tail, factor), ops.multiply(below, factor)
     loss = ops.add(ops.subtract(ops.multiply(_rest(t), x), below), tail)
     if weight is not None:
-        loss = ops.multiply(loss, fitted(name, "weight", weight, x))
-    return reduced(name, loss, reduction, kind)
+        loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
+    return reduce_losses(name, loss, reduction, kind)
 
 
 def focal(
@@ -235,12 +235,12 @@ def focal(
     (x, t), kind = matching("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
-        wrong = _mixed(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
+        wrong = _mix(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
         # At 0 the derivative of a power below 1 is infinite.
         loss = ops.multiply(loss, ops.power(ops.clip(wrong, 1e-30, None), gamma))
     if alpha is not None:
         loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
-    return reduced("focal", loss, reduction, kind)
+    return reduce_losses("focal", loss, reduction, kind)
 
 
 def dice(
@@ -278,7 +278,7 @@ def dice(
     both = ops.sum(ops.multiply(p, t), over)
     either = ops.add(ops.sum(p, over), ops.sum(t, over))
     share = ops.divide(ops.add(ops.multiply(both, 2.0), smooth), ops.add(either, smooth))
-    return reduced("dice", _rest(share), reduction, kind)
+    return reduce_losses("dice", _rest(share), reduction, kind)
 
 
 def kl_div(
@@ -313,14 +313,14 @@ def kl_div(
         if not x.shape:
             raise fault(ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes"))
         return in_kind(ops.divide(ops.sum(loss), x.shape[0]), kind)
-    return reduced("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
+    return reduce_losses("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
 
 
 def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
-    return ops.negative(_mixed(t, log_p, log_q))
+    return ops.negative(_mix(t, log_p, log_q))
 
 
-def _mixed(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+def _mix(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Returns `t * positive + (1 - t) * negative`."""
     return ops.add(ops.multiply(t, positive), ops.multiply(_rest(t), negative))
 
@@ -368,12 +368,14 @@ def _without(along: int, x: Tensor) -> tuple[int, ...]:
     return shape[:along] + shape[along + 1 :]
 
 
-def _picked(logs: Tensor, place: Tensor, along: int) -> Tensor:
+def _negative_log_of_class(logs: Tensor, place: Tensor, along: int) -> Tensor:
     """Returns the negative logarithm for the class at each position."""
     return ops.negative(ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, along), along), along))
 
 
-def _counted(lost: Tensor, place: Tensor, kept: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _weighted_losses(
+    lost: Tensor, place: Tensor, kept: Tensor | None, weights: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     """Returns the loss at each position with its weight, and what it counts in the mean; None if all count 1."""
     if weights is not None:
         counted = ops.take(weights, place, 0)
@@ -384,10 +386,10 @@ def _counted(lost: Tensor, place: Tensor, kept: Tensor | None, weights: Tensor |
     return (lost, None) if kept is None else (ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(lost)))
 
 
-def _averaged(name: str, lost: Tensor, counted: Tensor | None, reduction: Reduction, kind: DType) -> Tensor:
+def _reduce_weighted(name: str, lost: Tensor, counted: Tensor | None, reduction: Reduction, kind: DType) -> Tensor:
     """Returns the losses reduced; the mean is divided by the sum of what each position counts."""
     if counted is None:
-        return reduced(name, lost, reduction, kind)
+        return reduce_losses(name, lost, reduction, kind)
     if reduction == "none":
         return in_kind(lost, kind)
     total = ops.sum(lost)

@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require, shortfall
+from emberharmony.nn.losses.operands import Reduction, matching, operands, reduce_losses, require, shortfall
 
 _EPSILON = 1e-12
 """What is added to the squared norms of vectors before their cosine is taken, as in torch."""
@@ -36,7 +36,7 @@ def hinge_embedding(
     (x, t), kind = matching("hinge_embedding", input=input, target=target)
     apart = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     together = ops.where(ops.equal(t, -1.0), 0.0, x)
-    return reduced("hinge_embedding", ops.add(apart, together), reduction, kind)
+    return reduce_losses("hinge_embedding", ops.add(apart, together), reduction, kind)
 
 
 def cosine_embedding(
@@ -81,7 +81,7 @@ def cosine_embedding(
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
     together = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
     apart = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
-    return reduced(name, ops.add(together, apart), reduction, kind)
+    return reduce_losses(name, ops.add(together, apart), reduction, kind)
 
 
 def triplet_margin(
@@ -177,4 +177,4 @@ def _triplet(
     near, far = distance(a, p), distance(a, n)
     if swap:
         far = ops.minimum(far, distance(p, n))
-    return reduced(name, shortfall(ops.subtract(far, near), margin), reduction, kind)
+    return reduce_losses(name, shortfall(ops.subtract(far, near), margin), reduction, kind)

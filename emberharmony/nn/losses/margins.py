@@ -9,10 +9,10 @@ from emberharmony.nn.losses.operands import (
     Reduction,
     class_ids,
     class_weight,
-    fitted,
     matching,
     operands,
-    reduced,
+    option_tensor,
+    reduce_losses,
     require,
     shortfall,
 )
@@ -36,7 +36,7 @@ def hinge(input: TensorLike, target: TensorLike, *, margin: float = 1.0, reducti
         [0.5, 3.0]
     """
     (x, t), kind = matching("hinge", input=input, target=target)
-    return reduced("hinge", shortfall(ops.multiply(t, x), margin), reduction, kind)
+    return reduce_losses("hinge", shortfall(ops.multiply(t, x), margin), reduction, kind)
 
 
 def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -58,7 +58,7 @@ def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction =
     Source: `torch.nn.functional.soft_margin_loss`.
     """
     (x, t), kind = matching("soft_margin", input=input, target=target)
-    return reduced("soft_margin", ops.softplus(ops.negative(ops.multiply(t, x))), reduction, kind)
+    return reduce_losses("soft_margin", ops.softplus(ops.negative(ops.multiply(t, x))), reduction, kind)
 
 
 def margin_ranking(
@@ -89,7 +89,7 @@ def margin_ranking(
     """
     (x, y, t), kind = matching("margin_ranking", input1=input1, input2=input2, target=target)
     loss = shortfall(ops.multiply(t, ops.subtract(x, y)), margin)
-    return reduced("margin_ranking", loss, reduction, kind)
+    return reduce_losses("margin_ranking", loss, reduction, kind)
 
 
 def multi_margin(
@@ -137,7 +137,7 @@ def multi_margin(
     loss = ops.divide(ops.sum(ops.where(other, lost, 0.0), -1), classes)
     if weight is not None:
         loss = ops.multiply(loss, ops.take(class_weight(name, weight, classes, x), place, 0))
-    return reduced(name, loss, reduction, kind)
+    return reduce_losses(name, loss, reduction, kind)
 
 
 def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -181,7 +181,7 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     lost = shortfall(ops.subtract(own, ops.expand_dims(x, -2)), 1.0)
     counted = ops.logical_and(ops.expand_dims(listed, -1), ops.logical_not(named))
     loss = ops.divide(ops.sum(ops.where(counted, lost, 0.0), (-2, -1)), classes)
-    return reduced(name, loss, reduction, kind)
+    return reduce_losses(name, loss, reduction, kind)
 
 
 def multilabel_soft_margin(
@@ -211,8 +211,8 @@ def multilabel_soft_margin(
         raise fault(ShapeError(f"{name}(): input has no axes, expected shape (..., classes)"))
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if weight is not None:
-        loss = ops.multiply(loss, fitted(name, "weight", weight, x))
-    return reduced(name, ops.mean(loss, -1), reduction, kind)
+        loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
+    return reduce_losses(name, ops.mean(loss, -1), reduction, kind)
 
 
 def _require_classes(name: str, x: Tensor) -> None:

@@ -77,9 +77,9 @@ def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
     Raises:
         ShapeError: if the shapes differ.
     """
-    found, kind = operands(name, *values.values())
-    (first, *others), shape = values, tuple(found[0].shape)
-    for other, x in zip(others, found[1:], strict=True):
+    tensors, kind = operands(name, *values.values())
+    (first, *others), shape = values, tuple(tensors[0].shape)
+    for other, x in zip(others, tensors[1:], strict=True):
         if tuple(x.shape) != shape:
             raise fault(
                 ShapeError(
@@ -87,10 +87,10 @@ def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
                     f"(ops.reshape, ops.broadcast_to)"
                 )
             )
-    return found, kind
+    return tensors, kind
 
 
-def fitted(name: str, option: str, value: Any, x: Tensor) -> Tensor:
+def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
     """Returns an option that is a tensor in the dtype of `x`, to whose shape it broadcasts.
 
     Raises:
@@ -127,12 +127,14 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
         ShapeError: if `x` has no such axis.
     """
     rank = len(x.shape)
-    found = (0 if rank == 1 else 1) if axis is None else axis
-    if not -rank <= found < rank:
+    resolved_axis = (0 if rank == 1 else 1) if axis is None else axis
+    if not -rank <= resolved_axis < rank:
         raise fault(
-            ShapeError(f"{name}(): input has shape {tuple(x.shape)}, so it has no axis {found} with the classes")
+            ShapeError(
+                f"{name}(): input has shape {tuple(x.shape)}, so it has no axis {resolved_axis} with the classes"
+            )
         )
-    return found % rank
+    return resolved_axis % rank
 
 
 def class_ids(
@@ -212,7 +214,7 @@ def shortfall(x: Tensor, margin: float) -> Tensor:
     return ops.clip(ops.add(ops.negative(x), margin), 0.0, None)
 
 
-def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
+def reduce_losses(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
     """Returns the losses of all elements reduced, in the dtype of the result."""
     require_reduction(name, reduction)
     if reduction == "mean":

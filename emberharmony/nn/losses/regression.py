@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require
+from emberharmony.nn.losses.operands import Reduction, matching, operands, reduce_losses, require
 
 
 def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -27,7 +27,7 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
     Source: `torch.nn.functional.mse_loss`.
     """
     (x, y), kind = matching("mse", input=input, target=target)
-    return reduced("mse", ops.square(ops.subtract(x, y)), reduction, kind)
+    return reduce_losses("mse", ops.square(ops.subtract(x, y)), reduction, kind)
 
 
 def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -41,7 +41,7 @@ def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") 
     Source: `torch.nn.functional.l1_loss`.
     """
     (x, y), kind = matching("l1", input=input, target=target)
-    return reduced("l1", ops.absolute(ops.subtract(x, y)), reduction, kind)
+    return reduce_losses("l1", ops.absolute(ops.subtract(x, y)), reduction, kind)
 
 
 def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -65,7 +65,7 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
     """
     (x, y), kind = matching("huber", input=input, target=target)
     require("huber", "delta", delta, delta > 0, "a number > 0")
-    return reduced("huber", _huber(x, y, delta), reduction, kind)
+    return reduce_losses("huber", _huber(x, y, delta), reduction, kind)
 
 
 def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -92,7 +92,7 @@ def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduc
     (x, y), kind = matching("smooth_l1", input=input, target=target)
     require("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
     loss = ops.divide(_huber(x, y, beta), beta) if beta else ops.absolute(ops.subtract(x, y))
-    return reduced("smooth_l1", loss, reduction, kind)
+    return reduce_losses("smooth_l1", loss, reduction, kind)
 
 
 def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -117,7 +117,7 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
     # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
     near = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
     far = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
-    return reduced("log_cosh", ops.where(ops.less(size, 1.0), near, far), reduction, kind)
+    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near, far), reduction, kind)
 
 
 def gaussian_nll(
@@ -171,7 +171,7 @@ def gaussian_nll(
     loss = ops.multiply(ops.add(ops.log(variance), scaled), 0.5)
     if full:
         loss = ops.add(loss, 0.5 * math.log(2.0 * math.pi))
-    return reduced("gaussian_nll", loss, reduction, kind)
+    return reduce_losses("gaussian_nll", loss, reduction, kind)
 
 
 def poisson_nll(
@@ -215,7 +215,7 @@ def poisson_nll(
         roots = ops.multiply(ops.add(logs, math.log(2.0 * math.pi)), 0.5)
         stirling = ops.add(ops.subtract(ops.multiply(safe, logs), safe), roots)
         loss = ops.add(loss, ops.where(above, stirling, 0.0))
-    return reduced("poisson_nll", loss, reduction, kind)
+    return reduce_losses("poisson_nll", loss, reduction, kind)
 
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:

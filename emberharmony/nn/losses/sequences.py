@@ -8,7 +8,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, in_kind, operands, reduced, require, require_reduction
+from emberharmony.nn.losses.operands import Reduction, in_kind, operands, reduce_losses, require, require_reduction
 
 _IMPOSSIBLE = 1e29
 """`ops.ctc_loss` returns more than this for a target that no alignment gives."""
@@ -70,7 +70,7 @@ def ctc(
         losses = ops.divide(losses, share)
     if alone:
         return in_kind(ops.squeeze(losses, 0), kind)
-    return reduced("ctc", losses, reduction, kind)
+    return reduce_losses("ctc", losses, reduction, kind)
 
 
 def _lengths(given: Any, batch: int) -> Any:
@@ -113,6 +113,6 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
         places = ops.add(starts, ops.arange(widest))
     inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
-    found = tensor if places is None else ops.take(tensor, ops.where(inside, places, 0), 0)
-    found = ops.where(inside, found, 0)
-    return ops.where(ops.less(found, 0), classes, found)  # a negative index would count from the last class
+    labels = tensor if places is None else ops.take(tensor, ops.where(inside, places, 0), 0)
+    labels = ops.where(inside, labels, 0)
+    return ops.where(ops.less(labels, 0), classes, labels)  # a negative index would count from the last class

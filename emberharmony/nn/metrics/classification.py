@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import HostArray, TensorLike
-from emberharmony.nn.metrics.metric import Metric, divided, on_host
+from emberharmony.nn.metrics.metric import Metric, on_host, quotient
 from emberharmony.nn.options import choice, length
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ class Accuracy(Metric):
             ShapeError: if the shapes do not fit.
         """
         expected = on_host("target", target)
-        found = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
+        predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
         kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
-        self.add({"right": int(((found == expected) & kept).sum()), "count": int(kept.sum())})
+        self.add({"right": int(((predicted == expected) & kept).sum()), "count": int(kept.sum())})
 
     def compute(self) -> float:
-        return divided(self._state["right"], self._state["count"])
+        return quotient(self._state["right"], self._state["count"])
 
 
 class TopK(Metric):
@@ -83,11 +83,11 @@ class TopK(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        found = host.ranks(on_host("scores", scores), on_host("target", target), self.axis)
-        self.add({"right": int((found < self.k).sum()), "count": int(found.size)})
+        ranks = host.ranks(on_host("scores", scores), on_host("target", target), self.axis)
+        self.add({"right": int((ranks < self.k).sum()), "count": int(ranks.size)})
 
     def compute(self) -> float:
-        return divided(self._state["right"], self._state["count"])
+        return quotient(self._state["right"], self._state["count"])
 
 
 class ConfusionMatrix(Metric):
@@ -125,9 +125,9 @@ class ConfusionMatrix(Metric):
             ShapeError: if the shapes do not fit.
         """
         expected = host.ids("target", on_host("target", target), self.num_classes)
-        found = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
-        found = host.ids("predictions", found, self.num_classes)
-        self.add({"counts": host.confusion(found, expected, self.num_classes)})
+        predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
+        predicted = host.ids("predictions", predicted, self.num_classes)
+        self.add({"counts": host.confusion(predicted, expected, self.num_classes)})
 
     def compute(self) -> HostArray:
         counts: HostArray = self._state["counts"]
@@ -166,13 +166,13 @@ class _Ratio(ConfusionMatrix):
         if self.average == "micro":
             right, false_positive, false_negative = right.sum(), false_positive.sum(), false_negative.sum()
         top, bottom = self.parts(right, false_positive, false_negative)
-        found = host.ratio(top, bottom, self.zero_division)
+        ratios = host.ratio(top, bottom, self.zero_division)
         if self.average == "binary":
-            return float(found[1])
+            return float(ratios[1])
         if self.average == "macro":
             seen = counts.sum(0) + counts.sum(1) > 0
-            return divided(float(found[seen].sum()), int(seen.sum()))
-        return found if self.average is None else float(found)
+            return quotient(float(ratios[seen].sum()), int(seen.sum()))
+        return ratios if self.average is None else float(ratios)
 
     @staticmethod
     def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
@@ -261,9 +261,9 @@ class AUC(Metric):
             IndexOutOfBoundsError: if a target is neither 0 nor 1.
             ShapeError: if the shapes differ.
         """
-        found, expected = on_host("scores", scores), host.ids("target", on_host("target", target), 2)
-        host.require_shape("scores", found, expected.shape, "that of target")
-        self.add({"scores": found.ravel().astype("float64"), "target": expected.ravel()})
+        host_scores, expected = on_host("scores", scores), host.ids("target", on_host("target", target), 2)
+        host.require_shape("scores", host_scores, expected.shape, "that of target")
+        self.add({"scores": host_scores.ravel().astype("float64"), "target": expected.ravel()})
 
     def add(self, sums: Mapping[str, Any]) -> None:
         self._state = {name: host.joined(value, sums[name]) for name, value in self._state.items()}
@@ -307,5 +307,5 @@ class Perplexity(Metric):
         self.add({"log_likelihood": total, "count": count})
 
     def compute(self) -> float:
-        mean = divided(-self._state["log_likelihood"], self._state["count"])
+        mean = quotient(-self._state["log_likelihood"], self._state["count"])
         return math.exp(mean) if not mean > 709.0 else math.inf

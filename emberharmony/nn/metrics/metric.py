@@ -74,12 +74,12 @@ class Metric:
             raise ArgumentError(
                 f"{type(self).__name__}.load_state_dict() takes a dict with {sorted(self._state)}, not {brief(state)}"
             )
-        found = {
+        new_state = {
             name: host.array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
             for name, value in self._state.items()
         }
-        self._require_fitting("load_state_dict", found)
-        self._state = found
+        self._require_fitting("load_state_dict", new_state)
+        self._state = new_state
 
     def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
         for name, value in self._state.items():
@@ -119,7 +119,7 @@ class Mean(Metric):
         self.add({"total": total, "weight": weights})
 
     def compute(self) -> float:
-        return divided(self._state["total"], self._state["weight"])
+        return quotient(self._state["total"], self._state["weight"])
 
 
 def on_host(name: str, value: TensorLike) -> HostArray:
@@ -135,6 +135,6 @@ def on_host(name: str, value: TensorLike) -> HostArray:
     return host.numbers(name, value)
 
 
-def divided(total: float, count: float) -> float:
+def quotient(total: float, count: float) -> float:
     """Returns a quotient; NaN if the divisor is 0."""
     return total / count if count else math.nan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.types import HostArray, TensorLike
-from emberharmony.nn.metrics.metric import Metric, divided, on_host
+from emberharmony.nn.metrics.metric import Metric, on_host, quotient
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import metrics as host
@@ -34,8 +34,8 @@ class MSE(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        found, expected = _pair(predictions, target)
-        self.add({"total": self.total(found - expected), "count": int(expected.size)})
+        predicted, expected = _pair(predictions, target)
+        self.add({"total": self.total(predicted - expected), "count": int(expected.size)})
 
     @staticmethod
     def total(difference: HostArray) -> float:
@@ -43,7 +43,7 @@ class MSE(Metric):
         return float((difference * difference).sum())
 
     def compute(self) -> float:
-        return divided(self._state["total"], self._state["count"])
+        return quotient(self._state["total"], self._state["count"])
 
 
 class MAE(MSE):
@@ -85,11 +85,11 @@ class R2(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        found, expected = _pair(predictions, target)
+        predicted, expected = _pair(predictions, target)
         if expected.size:
             mean = float(expected.mean())
             squares = float(((expected - mean) ** 2).sum())
-            error = float(((found - expected) ** 2).sum())
+            error = float(((predicted - expected) ** 2).sum())
             self.add({"error": error, "count": int(expected.size), "mean": mean, "squares": squares})
 
     def add(self, sums: Mapping[str, Any]) -> None:
@@ -116,6 +116,6 @@ class R2(Metric):
 
 def _pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
     """Returns predictions and targets of one shape in float64."""
-    found, expected = on_host("predictions", predictions), on_host("target", target)
-    host.require_shape("predictions", found, expected.shape, "that of target")
-    return found.astype("float64"), expected.astype("float64")
+    predicted, expected = on_host("predictions", predictions), on_host("target", target)
+    host.require_shape("predictions", predicted, expected.shape, "that of target")
+    return predicted.astype("float64"), expected.astype("float64")

@@ -149,11 +149,11 @@ def fit(
         with Progress(run.total, shown=progress) as run.shown:
             run.train(position, steps, None if steps is not None else epochs or 1)
     except KeyboardInterrupt:
-        run.interrupted()
+        run.note_interruption()
     finally:
         for part, mode in modes:
             part.training = mode
-    if not run.made and not run.history.stopped:
+    if not run.steps_made and not run.history.stopped:
         raise ArgumentError("fit() got no batch")
     run.save()
     return run.history
@@ -189,7 +189,7 @@ class _Run:
         self.shown: Any = None
 
     @property
-    def made(self) -> int:
+    def steps_made(self) -> int:
         """How many steps have been made, with those before a checkpoint that was restored."""
         return len(self.history) + (0 if self._saves is None else self._saves.restored)
 
@@ -198,11 +198,11 @@ class _Run:
         while epochs is None or position.epoch < epochs:
             batches = position.left()
             while True:
-                if steps is not None and self.made >= steps:
+                if steps is not None and self.steps_made >= steps:
                     return
                 if self._saves is not None:
                     self._saves.begin_step()
-                self._begun = self.made + 1
+                self._begun = self.steps_made + 1
                 batch = next(batches, batches)
                 if batch is batches:  # there was none
                     if not position.batch:
@@ -216,23 +216,23 @@ class _Run:
             position.end_epoch()
             self._save_if_due(True)
 
-    def interrupted(self) -> None:
+    def note_interruption(self) -> None:
         """Notes an interruption, and takes the step back that it found unfinished."""
         self.history.stopped = "interrupted"
         gradients = [cell.grad is None for cell in self._module.parameters(trainable=True)]
-        if self._pending is not None and self._pending.step == self.made + 1 and all(gradients):
+        if self._pending is not None and self._pending.step == self.steps_made + 1 and all(gradients):
             self.history.append(self._pending)  # the optimizer had made the step, which clears the gradients
-        elif self._saves is not None and self._begun == self.made + 1:
+        elif self._saves is not None and self._begun == self.steps_made + 1:
             self._saves.take_back()
         self._optimizer.zero_grad()
 
     def save(self) -> None:
         """Saves a checkpoint of the last step."""
         if self._saves is not None and self.history:
-            self._saves.save(self.made, loss=self.history[-1].loss, validation=self.history[-1].validation)
+            self._saves.save(self.steps_made, loss=self.history[-1].loss, validation=self.history[-1].validation)
 
     def _save_if_due(self, epoch_ended: bool) -> None:
-        if self._saves is not None and self._saves.are_due(self.made, epoch_ended):
+        if self._saves is not None and self._saves.are_due(self.steps_made, epoch_ended):
             self.save()
 
     def _step(self, inputs: tuple[Any, ...]) -> bool:
@@ -246,17 +246,17 @@ class _Run:
             return False
         taken = self.history[-1]
         if self._validation is not None and (taken.step == self.total or taken.step % self._validate_every == 0):
-            self.history[-1] = taken = taken._replace(validation=_validated(self._module, self._validation))
+            self.history[-1] = taken = taken._replace(validation=_validate(self._module, self._validation))
         self.shown.show(taken)
         self.history.stopped = next((text for text in [call(taken) for call in self._callbacks] if text), "")
         return not self.history.stopped
 
     def _change(self, inputs: tuple[Any, ...]) -> str:
         """Changes the parameters and notes the step, or returns why the training must stop."""
-        started, number = time.perf_counter(), self.made + 1
+        started, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
         loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
-        loss = _synchronized(self._module, loss)
+        loss = _mean_over_ranks(self._module, loss)
         norm, value = (_number(x) for x in (_norm(parameters), loss))
         if not math.isfinite(value) or not math.isfinite(norm):
             cells = self._module.named_parameters()
@@ -274,7 +274,7 @@ class _Run:
         return ""
 
 
-def _synchronized(module: Module, loss: Any) -> Any:
+def _mean_over_ranks(module: Module, loss: Any) -> Any:
     """Returns the mean loss of all ranks if the module is trained by several, whose gradients it averages."""
     parallel = sys.modules.get("emberharmony.nn.data_parallel")
     if parallel is not None and isinstance(module, parallel.DataParallel):
@@ -288,7 +288,7 @@ def _norm(parameters: Sequence[Parameter]) -> Any:
     return ops.sqrt(ops.sum(ops.stack(squares))) if squares else ops.zeros(())
 
 
-def _validated(module: Module, validation: Callable[[], Any]) -> float:
+def _validate(module: Module, validation: Callable[[], Any]) -> float:
     module.eval()
     try:
         return _number(validation())

@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="dropout-of-single-elements",
         module="emberharmony/nn/layers/dropout.py",
-        function="_ChannelDropout._disturbed",
+        function="_ChannelDropout._disturb",
         original="(1,) * (rank - len(batch) - 1)",
         replacement="shape[len(batch) + 1:]",
         tests=("tests/nn/test_dropout.py --ember-backend numpy",),
@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         name="attention-mask-in-place-of-both",
         module="emberharmony/nn/layers/attention.py",
-        function="MultiheadAttention._masked",
+        function="MultiheadAttention._bias_and_mask",
         original="ops.logical_and(kept, tensor)",
         replacement="tensor",
         tests=("tests/nn/test_attention.py --ember-backend numpy",),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant(
         name="attention-bias-in-place-of-both",
         module="emberharmony/nn/layers/attention.py",
-        function="MultiheadAttention._masked",
+        function="MultiheadAttention._bias_and_mask",
         original="ops.add(bias, tensor)",
         replacement="tensor",
         tests=("tests/nn/test_attention.py --ember-backend numpy",),
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         name="attention-shared-heads",
         module="emberharmony/nn/layers/attention.py",
-        function="MultiheadAttention._weighted",
+        function="MultiheadAttention._attend",
         original="ops.repeat(k, group, 2), ops.repeat(v, group, 2)",
         replacement="ops.tile(k, (1, 1, group, 1)), ops.tile(v, (1, 1, group, 1))",
         tests=("tests/nn/test_attention.py --ember-backend numpy",),
@@ -295,7 +295,7 @@ MUTANTS = [
     Mutant(
         name="top-p-of-one-more",
         module="emberharmony/nn/generation.py",
-        function="_chosen",
+        function="_sample_tokens",
         original="ops.subtract(ops.cumsum(shares, -1), shares)",
         replacement="ops.cumsum(shares, -1)",
         tests=("tests/nn/test_generation.py --ember-backend numpy",),
@@ -340,7 +340,7 @@ MUTANTS = [
     Mutant(
         name="fit-validates-in-training",
         module="emberharmony/nn/training/fitting.py",
-        function="_validated",
+        function="_validate",
         original="module.eval()",
         replacement="pass",
         tests=("tests/nn/test_fit.py --ember-backend numpy",),
