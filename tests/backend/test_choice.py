@@ -71,6 +71,7 @@ def test_an_object_that_is_not_a_name_is_refused(name: object) -> None:
             call(name)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.fresh_process
 def test_the_environment_variable_chooses_the_backend(backend: str) -> None:
     assert run(SHOW, EMBERHARMONY_BACKEND=backend) == f"{backend} EMBERHARMONY_BACKEND"

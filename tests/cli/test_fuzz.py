@@ -72,6 +72,7 @@ def test_a_wrong_argument_exits_with_status_2(arguments: tuple[str, ...], messag
     assert message in output
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 def test_ctrl_c_exits_with_status_130_and_ends_the_worker(tmp_path: Path) -> None:
     file = tmp_path / "report.json"

@@ -33,8 +33,8 @@ def reported(backend: str, part: int, parts: int) -> dict[str, Any]:
     ("backend", "part", "parts", "gradients"),
     # All ops take a minute of processor time on JAX, and 20 s on Dask, so a run tries a part, by its seed.
     [
-        *portion([("jax", part, 6, 45) for part in range(6)], 6),
-        *portion([("dask", 0, 2, 50), ("dask", 1, 2, 0)], 2),
+        *portion([("jax", part, 12, 20) for part in range(12)], 12),
+        *portion([("dask", 0, 4, 50), *(("dask", part, 4, 0) for part in range(1, 4))], 4),
     ],
 )
 def test_every_op_passes_the_quick_profile(backend: str, part: int, parts: int, gradients: int) -> None:

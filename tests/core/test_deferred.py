@@ -71,6 +71,7 @@ def test_the_import_of_ops_loads_no_deferred_module() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.sampled(2)
 def test_modules_that_torch_compile_may_trace_are_imported_with_torch() -> None:
     pytest.importorskip("torch")
     shared = "emberharmony.backend.shared."

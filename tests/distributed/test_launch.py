@@ -117,6 +117,7 @@ def require_gone(processes: list[int]) -> None:
 SIGNALS = [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129), ("SIGKILL", -9)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(
     ("launcher", "name", "status"),

@@ -12,6 +12,7 @@ from emberharmony import ops
 PAGE = Path(__file__).parents[2] / "docs" / "index.md"
 
 
+@pytest.mark.sampled(2)
 def test_the_program_prints_the_output_beside_it() -> None:
     if missing := {"numpy", "torch", "mlx"} - set(ops.available_backends()):
         pytest.skip(f"the program switches to {', '.join(sorted(missing))} too")

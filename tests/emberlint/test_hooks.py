@@ -110,6 +110,7 @@ def test_an_excluded_file_is_skipped_even_if_the_hook_names_it(repository: Path)
     assert "in 1 file" in done.stderr
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 def test_emberlint_fix_repairs_the_files_of_the_commit(repository: Path) -> None:
     (repository / "library/untouched.py").write_text(OPERATOR)

@@ -28,6 +28,7 @@ def test_an_adapter_is_short() -> None:
     assert lines["tensorly_backend"] <= 50
 
 
+@pytest.mark.sampled(3, everywhere=True)
 @pytest.mark.fresh_process
 def test_the_backend_of_einops_has_gradients(backend: str) -> None:
     pytest.importorskip("einops")
@@ -35,6 +36,7 @@ def test_the_backend_of_einops_has_gradients(backend: str) -> None:
     assert run(backend, "einops_backend.py") == f"{backend}: {KIND[backend]} 6840.0 [188.997, 504.579]\n"
 
 
+@pytest.mark.sampled(3, everywhere=True)
 @pytest.mark.fresh_process
 def test_the_backend_of_tensorly_decomposes_a_tensor(backend: str) -> None:
     pytest.importorskip("tensorly")
@@ -44,7 +46,7 @@ def test_the_backend_of_tensorly_decomposes_a_tensor(backend: str) -> None:
     assert float(found[1]) < 1e-5
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(3, everywhere=True)
 @pytest.mark.fresh_process
 def test_the_backend_of_pyhf_fits_a_model(backend: str) -> None:
     pytest.importorskip("pyhf")
@@ -155,7 +157,7 @@ print("done")
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(3, everywhere=True)
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(
     "program", [pytest.param(FUNCTIONS, id="functions"), pytest.param(MODELS, id="models", marks=pytest.mark.slow)]

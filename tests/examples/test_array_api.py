@@ -11,7 +11,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "array_api" / "scikit_learn.p
 
 
 @pytest.mark.fresh_process
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3, everywhere=True)
 def test_scikit_learn_and_scipy_run_on_a_backend(backend: str) -> None:
     pytest.importorskip("sklearn")
     if backend not in ("numpy", "torch", "mlx"):

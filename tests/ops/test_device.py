@@ -55,6 +55,7 @@ def test_native_device_objects_are_accepted() -> None:
         assert ops.get_device(ops.to_device([1.0], torch.device("cpu"))) == "cpu"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.fresh_process
 def test_the_environment_variable_sets_the_default_device(backend: str) -> None:
     program = (

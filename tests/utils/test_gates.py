@@ -127,6 +127,7 @@ def test_a_wrong_use_is_explained(gates, tmp_path, monkeypatch, arguments, messa
     assert message in result.output
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 def test_two_processes_record_the_same(tmp_path):
     chosen = [f"--op={name}" for name in ("add", "sin", "eig", "empty", "random_normal", "host_call", "softmax")]

@@ -16,6 +16,7 @@ from emberharmony.core.registry import OPS, OpSpec
 CHECKS = Path(__file__).with_name("portable_checks.py")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.fresh_process
 def test_a_process_without_exchanged_codes() -> None:
     environment = {**os.environ, code_swap.ENVIRONMENT: "portable"}

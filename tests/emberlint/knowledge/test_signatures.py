@@ -1,7 +1,7 @@
 """Proves the table of native signatures: every row runs as the native call and as the translated call of the op.
 
 Outside of the deep profile a third of the rows of PyTorch and MLX runs, with one sample for each form of a call. JAX
-compiles for each shape, so a row of JAX always has one sample for each form, and one row of 60 runs. The seed rotates
+compiles for each shape, so a row of JAX always has one sample for each form, and one row of 120 runs. The seed rotates
 them, see `tests/sampling.py`.
 
 A program of JAX computes in 32 bits unless it sets `jax_enable_x64`; the ops on JAX set it. So each row of JAX runs
@@ -38,7 +38,7 @@ INSTALLED = [name for name in LIBRARIES if is_installed(name)]
 MODULES = {name: import_module(LIBRARIES[name][0].partition(".")[0]) for name in INSTALLED}
 DTYPES = {name: import_module(LIBRARIES[name][0]) for name in INSTALLED}
 BACKENDS = {"jax": ("jax", "numpy")}  # on which the op runs, if not on the backend of the library alone
-SHARES = {"numpy": 2, "jax": 60}  # one row of so many runs; else one of three
+SHARES = {"numpy": 2, "jax": 120}  # one row of so many runs; else one of three
 PORTIONS = {"jax": 24, "torch": 2}  # in which a library's rows run, each as one test, which may take 300 s
 GENERATOR = np.random.default_rng(7)
 SQUARE = GENERATOR.uniform(0.1, 0.9, (3, 3))

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberlint.commands.parity import main
+from tests.sampling import portion
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 LIBRARIES = {"numpy": ("Numpy", "numpy"), "torch": ("Torch", "torch"), "mlx": ("MLX", "mlx.core")}
@@ -189,7 +190,7 @@ def no_compiled_files(monkeypatch: pytest.MonkeyPatch) -> None:
 PACKAGE, MODULE = 'f"ember.ops.{_current}"', 'f"ember.ops.{_current}.{kind[:-3].lower()}_ops"'
 
 
-@pytest.mark.parametrize("imported", [PACKAGE, MODULE])
+@pytest.mark.parametrize("imported", portion([PACKAGE, MODULE], 2))
 def test_the_whole_project_is_migrated_and_gives_the_same_numbers(tmp_path: Path, imported: str) -> None:
     root = ember(tmp_path, imported)
     before = numbers(root)
@@ -226,6 +227,7 @@ def test_the_project_is_migrated_one_operation_at_a_time(tmp_path: Path, importe
     assert "return lib.sin(x)  # radians" in moved
 
 
+@pytest.mark.sampled(2)
 def test_an_operation_that_does_not_exist_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     root = ember(tmp_path, PACKAGE)
     for _ in range(2):

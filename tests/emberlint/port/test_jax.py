@@ -1,6 +1,7 @@
 """`emberlint port` of programs of JAX."""
 
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from emberlint.config.settings import Settings
 from emberlint.port import Ported, port
 from emberlint.run.check import source_file
 from emberlint.source.source_file import SourceFile
+from tests.sampling import portion
 
 SETTINGS = Settings(root=Path("/nowhere"))
 PROGRAM = """import jax
@@ -71,6 +73,14 @@ def block(x, y):
 """
 
 
+PROGRAMS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "functions": (PROGRAM, ()),
+    "updates": (UPDATES, (6,)),
+    "transforms": (TRANSFORMS, ()),
+}
+"""The programs, each with the shape of its second argument."""
+
+
 def parsed(text: str) -> SourceFile:
     return source_file("library/a.py", text, SETTINGS)
 
@@ -121,11 +131,9 @@ def test_a_second_port_changes_nothing() -> None:
 
 
 @pytest.mark.skipif(not is_installed("jax"), reason="JAX is not installed")
-@pytest.mark.parametrize("target", ["jax", "numpy"])
-@pytest.mark.parametrize(
-    "program, shape", [(PROGRAM, ()), (UPDATES, (6,)), (TRANSFORMS, ())], ids=["functions", "updates", "transforms"]
-)
-def test_a_ported_program_gives_what_jax_gives(program: str, shape: tuple[int, ...], target: str) -> None:
+@pytest.mark.parametrize(("name", "target"), portion([*product(PROGRAMS, ["jax", "numpy"])], 3))
+def test_a_ported_program_gives_what_jax_gives(name: str, target: str) -> None:
+    program, shape = PROGRAMS[name]
     native: dict[str, Any] = {}
     after: dict[str, Any] = {}
     result = ported(program)

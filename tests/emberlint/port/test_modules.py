@@ -65,6 +65,7 @@ def run(text: str, *arguments: Any) -> Any:
     return space["train"](*arguments)
 
 
+@pytest.mark.sampled(2)
 def test_a_training_script_trains_to_the_same_losses() -> None:
     torch = pytest.importorskip("torch")
     done = ported(SCRIPT)

@@ -127,6 +127,7 @@ def test_a_notebook_that_is_none_is_skipped_with_the_reason(project: Path) -> No
     assert (project / "n.ipynb").read_text() == "x = 1\n"
 
 
+@pytest.mark.sampled(2)
 def test_the_tests_of_a_check_run_find_the_ported_notebook(project: Path) -> None:
     (project / "test_n.py").write_text(
         "from pathlib import Path\n\n\ndef test_n():\n    assert 'ops.stack' not in Path('n.ipynb').read_text()\n"

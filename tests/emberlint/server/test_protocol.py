@@ -11,7 +11,7 @@ import pytest
 lsp = pytest.importorskip("lsprotocol.types")
 LanguageClient = pytest.importorskip("pygls.lsp.client").LanguageClient
 
-pytestmark = pytest.mark.fresh_process
+pytestmark = [pytest.mark.fresh_process, pytest.mark.sampled(2)]
 BAD = "from emberharmony import ops\n\nx = ops.ones(3)\nname = '𝕏'; y = x + 1\n"
 LIMIT = 60  # seconds, for an answer on a loaded machine
 

@@ -69,7 +69,7 @@ def test_an_op_is_wrong_from_8_times_the_tolerance_of_its_row(turn: int, dtype: 
     # A tolerance of more than 4 eps of bfloat16 allows errors as large as the numbers.
     chosen = [row.op for row in rows if dtype in row.dtypes and (dtype != "bfloat16" or row.tolerance <= 4)]
     wrong = []
-    for at, op in enumerate(portion(chosen, 2 if dtype == "float32" else 6)):
+    for at, op in enumerate(portion(chosen, 4 if dtype == "float32" else 12)):
         bad, good = PAIRS[(at + turn) % len(PAIRS)]
         for share in (0.5, 2, 8, 64):
             factor = 1 + share * 8 * all_samples()[op].tolerance * EPSILON[dtype]
