@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import EmberError, ShapeError
 from tests.ops.trees import lists, near
+from tests.together import together
 
 
 def test_vmap_maps_and_returns_the_given_axes(backend: str) -> None:
@@ -106,3 +107,64 @@ def test_a_jacobian_belongs_to_one_draw(backend: str) -> None:
     for jacobian in (ops.jacfwd, ops.jacobian):
         by_a, by_b = jacobian(noisy, (0, 1))(ops.ones(2), 1.0)
         assert lists(by_a) == [lists(by_b)] * 2
+
+
+X, M = np.arange(24.0).reshape(2, 3, 4), np.array([[2.0, 0.3, 0.1], [0.4, 3.0, 0.2], [0.5, 0.6, 4.0]])
+V, PLACES, SCALARS = np.arange(1.0, 7.0).reshape(2, 3), np.array([0, 2]), np.array([1.5, -2.0])
+RARE: dict[str, tuple[Any, ...]] = {
+    "places in all elements": (lambda x, i: ops.take_along_axis(x, i, axis=None), X, [[0, 5], [7, 1]]),
+    "places of another rank": (lambda x, i: ops.take_along_axis(x, i, axis=0), X, [[0, 1], [2, 1]]),
+    "a truth value as index": (lambda x: ops.get_item(x, True), X),
+    "lists apart": (lambda x: ops.get_item(x, ([0, 1], slice(None, 1), [1, 0])), np.arange(48.0).reshape(2, 3, 2, 4)),
+    "mapped places apart": (lambda x, i: ops.get_item(x, (i, slice(None), i)), np.ones((2, 3, 4, 3)), PLACES),
+    "a mapped place and a list": (lambda x, i: ops.get_item(x, (i, [0, 1])), X, PLACES),
+    "a mapped place and a mask": (lambda x, i: ops.get_item(x, (i, ops.array([True, False, True, False]))), X, PLACES),
+    "a mapped mask": (lambda x, i: ops.sum(ops.get_item(x, i)), V, V > 2),
+    "a list of mapped places": (lambda x, i: ops.take(x, [i, i], axis=0), X, PLACES),
+    "places that are no integers": (lambda x, i: ops.take(x, i, axis=0), X, SCALARS),
+    "mapped starts": (lambda x, i: ops.slice(x, (i, 0), (1, 2)), X, [0, 1]),
+    "starts of one tensor": (lambda i: ops.slice(ops.array(X[0]), i, (1, 2)), [[0, 1], [1, 2]]),
+    "a tensor of starts": (lambda x, i: ops.slice_update(x, i, ops.ones((1, 2), "float64")), X, [[0, 1], [1, 2]]),
+    "a list of starts": (lambda x, i: ops.slice_update(x, (i, i), ops.ones((1, 2), "float64")), X, [0, 1]),
+    "indices without axes": (lambda x, i: ops.scatter_update(x, i, 9.0), V, PLACES),
+    "updates that broadcast": (lambda x, u: ops.scatter_update(x, [[0], [2]], u), X, SCALARS),
+    "no axis to sum": (lambda x: ops.sum(x, axis=0), SCALARS),
+    "no axis to add along": (lambda x: ops.cumsum(x, axis=0), SCALARS),
+    "a mapped option": (lambda x, i: ops.var(x, axis=0, correction=i), X, SCALARS),
+    "a product of numbers": (lambda x: ops.matmul(x, x), SCALARS),
+    "a product of other lengths": (lambda x: ops.matmul(x, ops.ones((5, 2), "float64")), X),
+    "a column times a row": (lambda x: ops.matmul(ops.reshape(x, (3, 1)), ops.reshape(x, (1, 3))), V),
+    "a matrix times a vector": (lambda x: ops.matmul(ops.array(M), x), V),
+    "subscripts that are no text": (lambda x: ops.einsum(3, x), V),
+    "a term too many": (lambda x: ops.einsum("i,i->i", x), V),
+    "the first axes": (lambda x, v: ops.vecdot(x, v, axis=0), np.arange(18.0).reshape(2, 3, 3), V),
+    "dot products of numbers": (lambda x: ops.vecdot(x, x), SCALARS),
+    "a mapped tensor as a list": (lambda x: (ops.stack(x), ops.concatenate(x)), X),
+    "a mapped shift": (lambda x, i: (ops.roll(x, i, 0), ops.roll(x, i)), X, PLACES),
+    "a mapped filling": (lambda x, c: ops.pad(x, 1, constant_values=c), X, SCALARS),
+    "a diagonal by a NumPy integer": (lambda x: ops.diag(x, np.int64(1)), V),
+    "a diagonal of a number": (lambda x: ops.diag(x), SCALARS),
+    "a vector on the right": (lambda a, b: ops.solve(a, b), np.stack([M, M + 1]), V),
+    "one matrix": (lambda b: ops.solve(ops.array(M), b), V),
+    "no matrix": (lambda a: ops.solve(a, ops.ones(3, "float64")), V),
+    "too few axes to permute": (lambda x: ops.transpose(x, (0,)), X),
+    "too few lengths": (lambda x: ops.broadcast_to(x, (4,)), X),
+    "the transpose of a vector": (lambda x: ops.matrix_transpose(x), V),
+}
+
+
+@together("rare", list(RARE))
+def test_a_rare_call_under_vmap_gives_or_raises_what_it_does_for_slices(rare: str, backend: str) -> None:
+    function, *arrays = RARE[rare]
+    given = [ops.array(np.asarray(array)) for array in arrays]
+    slices = [[ops.get_item(x, i) for x in given] for i in range(2)]
+    try:
+        results = [ops.tree_leaves(function(*each)) for each in slices]
+    except EmberError as error:
+        with pytest.raises(type(error)):
+            ops.vmap(function)(*given)
+        return
+    for got, *wanted in zip(ops.tree_leaves(ops.vmap(function)(*given)), *results, strict=True):
+        want = np.stack([ops.to_numpy(x) for x in wanted])
+        assert ops.to_numpy(got).dtype == want.dtype
+        np.testing.assert_allclose(ops.to_numpy(got), want, rtol=1e-12)
