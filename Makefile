@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models suite bench bench-check bench-record bench-trends performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -110,32 +110,19 @@ suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-
 	$(BIN)/python utils/suites $(SUITE) $(BACKEND) $(if $(SUITE_PATH),--path $(SUITE_PATH))
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls; then `performance`
-	$(BIN)/python benchmarks/dispatch.py
-	$(BIN)/python benchmarks/kernels.py
-	$(BIN)/python benchmarks/models.py
-	$(BIN)/python benchmarks/gradients.py
-	$(BIN)/python benchmarks/batching.py
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/composites.py
-	$(BIN)/python benchmarks/creation.py
-	$(BIN)/python benchmarks/io.py
-	$(BIN)/python benchmarks/decoding.py
-	$(BIN)/python benchmarks/compiled.py
+	$(BIN)/python -m benchmarks all
 	$(MAKE) --no-print-directory performance
 
 performance: $(STAMP)  ## Measure calls, imports, models, gradients and training beside other libraries; draw docs/performance_*.svg, and write README's figures
-	$(BIN)/python benchmarks/peers.py
+	$(BIN)/python -m benchmarks peers
 	$(BIN)/python docs/performance_plots.py
 	$(BIN)/python docs/performance_table.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
-	$(BIN)/python benchmarks/check.py
+	$(BIN)/python -m benchmarks check
 
 bench-record: $(STAMP)  ## Count the same and record it in benchmarks/instructions.json
-	$(BIN)/python benchmarks/check.py --record
-
-bench-trends: $(STAMP)  ## Time the present commit, or COMMITS="v1 v2", with asv, and draw all that were timed in .asv/html
-	$(BIN)/python benchmarks/trends.py $(COMMITS)
+	$(BIN)/python -m benchmarks check --record
 
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
@@ -157,4 +144,4 @@ changelog: $(STAMP)  ## Print the changelog of the next release; with VERSION=1.
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* .asv .mutants docs/_build build dist .nox
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* .mutants docs/_build build dist .nox

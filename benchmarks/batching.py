@@ -1,4 +1,4 @@
-"""Measures `ops.vmap`: `python benchmarks/batching.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+"""Measures how much slower `ops.vmap` is than the same computation written for all slices by hand.
 
 Each row holds a function under `ops.vmap` against the same computation that is written for all slices by hand, with the
 same ops: a perceptron, its gradients for each sample, and the likelihood of a Gaussian process for each of many
@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluated, head, installed, line, machine, parser, timed, write
+from pairs import Call, alone, evaluated, head, line, measure_each, parser, timed
 
 from emberharmony import ops
 
@@ -101,11 +101,7 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
 def main() -> None:
     """Measures every installed backend."""
     alone()
-    options = parser(__doc__, 15).parse_args()
-    backends = installed(options.backend)
-    about = machine(backends)
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    write(options.json, {"machine": about, "figures": {name: measure(name, options) for name in backends}})
+    measure_each(parser(__doc__, 15).parse_args(), measure)
 
 
 if __name__ == "__main__":

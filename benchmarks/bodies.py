@@ -1,4 +1,4 @@
-"""Compares bodies of ops with what stands beside them: `python benchmarks/bodies.py KIND PATTERN [--backend NAME]`.
+"""Measures whether what stands beside the body of an op, such as a gradient rule, is faster than the body.
 
 An op with a body needs nothing else. KIND is what some ops have in addition:
 

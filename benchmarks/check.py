@@ -1,4 +1,4 @@
-"""Counts instructions and compares them with recorded ones: `python benchmarks/check.py [--record] [--backend NAME]`.
+"""Counts the instructions of calls and imports, and fails if they take 5 % more than recorded.
 
 `make bench-check` fails if a row takes 5 % more instructions than recorded; `make bench-record` writes the counts into
 `benchmarks/instructions.json`. No time is measured, so the load of the machine does not matter. A row of a call is the

@@ -1,4 +1,4 @@
-"""Measures compiled models: `python benchmarks/compiled.py [PATTERN] [--backend mlx] [--rounds N] [--json FILE]`.
+"""Measures a compiled GPT, its training step and its decoding, over `torch.compile` and `mx.compile`.
 
 The GPT of `examples/training/gpt.py` under `ops.compile`, and the same model of `torch.nn` under `torch.compile` or of
 `mlx.nn` under `mx.compile` (`gpts.py`), with equal weights, in turn in one process. A step of training is the value and
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+from pairs import Call, alone, head, installed, library, line, parser, timed, write
 
 from emberharmony import nn, ops, optim
 from emberharmony.demo.programs import example
@@ -277,7 +277,7 @@ def main() -> None:
                     f"{row['first native']:.1f} and {row['first ours']:.1f} s",
                     flush=True,
                 )
-    write(options.json, {"machine": machine(backends), "figures": figures})
+    write(options.json, figures, backends)
 
 
 if __name__ == "__main__":

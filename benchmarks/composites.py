@@ -1,4 +1,4 @@
-"""Measures composite ops: `python benchmarks/composites.py [--backend NAME] [--table] [--json FILE] [PATTERN]`.
+"""Measures how fast a composite is compared with the best native call, and its body with the kernel.
 
 Each row has these times, measured in the same run in interleaved rounds:
 
@@ -16,19 +16,16 @@ The first column is in microseconds, the others are ratios to it. Each time is t
 lazy, so each call evaluates its result.
 """
 
-import argparse
 import functools
 import importlib.util
-import json
 import math
-import os
-import platform
 import re
 import timeit
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pairs import alone, installed, parser, write
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
@@ -270,7 +267,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "betainc(u, v, f)": {"numpy": "betainc(u, v, f)"},
 }
 """The programs by hand, by row and backend."""
-GOALS = {"small": 1.3, "large": 1.05}
+COLUMNS = ("again", "op", "body", "by hand")
 SIZES = {"small": ((4, 8), (1, 6, 6, 2)), "large": ((256, 1024), (4, 32, 32, 16))}
 
 
@@ -421,7 +418,7 @@ def timed(statements: dict[str, str], names: dict[str, Any], backend: str, round
 
 
 def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns the times in µs by size, row and column, and prints the ratios."""
+    """Returns the time of the native call in µs and the ratios to it, by size and row, and prints them."""
     ops.set_backend(backend)
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in SIZES:
@@ -435,52 +432,23 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
                 statements["body"] = f"bodies.{call}"
             if backend in LIMITS.get(title, ()):
                 statements["by hand"] = LIMITS[title][backend]
-            row = figures[size][title] = timed(statements, names, backend, rounds)
-            known = {name: f"{time / row['native']:.2f}" for name, time in row.items()}
-            ratios = "".join(f"{known.get(name, ''):>8}" for name in ("again", "op", "body", "by hand"))
-            print(f"{title:46}{row['native']:10.1f}{ratios}".rstrip(), flush=True)
+            times = timed(statements, names, backend, rounds)
+            native_time = times.pop("native")
+            ratios = {name: time / native_time for name, time in times.items()}
+            figures[size][title] = {"native": native_time, **ratios}
+            cells = "".join(f"{ratios[name]:8.2f}" if name in ratios else " " * 8 for name in COLUMNS)
+            print(f"{title:46}{native_time:10.1f}{cells}".rstrip(), flush=True)
     return figures
-
-
-def table(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
-    """Returns the times of the ops over the native ones as Markdown.
-
-    Those of programs by hand follow in parentheses if the op misses the goal.
-    """
-    places = [(backend, size) for backend in figures for size in SIZES]
-    lines = ["", *(f"{backend}, {size}" for backend, size in places)], ["---"] * (len(places) + 1)
-    rows = []
-    for title in ROWS:
-        found = [figures[backend][size].get(title, {}) for backend, size in places]
-        ratios = [{name: time / row["native"] for name, time in row.items()} for row in found]
-        shown = [{name: f"{r:.2f}" if r < 10 else f"{r:.0f}" for name, r in row.items()} for row in ratios]
-        missed = [r.get("op", 0.0) > GOALS[size] for r, (_, size) in zip(ratios, places, strict=True)]
-        cells = [
-            s.get("op", "") + (f" ({s['by hand']})" if late and "by hand" in s else "")
-            for s, late in zip(shown, missed, strict=True)
-        ]
-        if any(cells):
-            rows.append([f"`{title}`", *cells])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*lines, *rows))
 
 
 def main() -> None:
     """Measures every installed backend."""
-    parser = argparse.ArgumentParser(description="Measure composites and overrides against the best native call.")
-    parser.add_argument("pattern", nargs="?", default="", help="only rows in which this regular expression is found")
-    parser.add_argument("--backend", action="append", choices=["numpy", "torch", "mlx"], help="only this (repeatable)")
-    parser.add_argument("--rounds", type=int, default=15, help="how often each call is timed")
-    parser.add_argument("--table", action="store_true", help="also print the table of docs/design.md")
-    parser.add_argument("--json", help="also write the figures to this file")
-    arguments = parser.parse_args()
-    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.platform()}, {os.cpu_count()} cores")
-    backends = arguments.backend or [b for b in ("numpy", "torch", "mlx") if importlib.util.find_spec(b)]
-    figures = {backend: measure(backend, arguments.pattern, arguments.rounds) for backend in backends}
-    if arguments.table:
-        print(f"\n{table(figures)}")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as stream:
-            json.dump(figures, stream, indent=1)
+    alone()
+    options = parser(__doc__, 15).parse_args()
+    backends = installed(options.backend)
+    figures = {backend: measure(backend, options.pattern, options.rounds) for backend in backends}
+    groups = {f"{backend}, {size}": rows for backend, sizes in figures.items() for size, rows in sizes.items()}
+    write(options.json, groups, backends)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures how tensors are made: `python benchmarks/creation.py [--backend NAME] [--json FILE] [PATTERN]`.
+"""Measures how fast tensors of 16 and of a million elements are made.
 
 Each row makes a tensor of 16 or of a million elements, and compares the op with the native function that makes the same
 one. A row is left out where the library has no such function. NumPy computes the samples of `linspace`, `logspace` and
@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluated, head, installed, library, line, machine, parser, timed, write
+from pairs import Call, alone, evaluated, head, library, line, measure_each, parser, timed
 
 from emberharmony import ops
 
@@ -109,11 +109,7 @@ def main() -> None:
     alone()
     arguments = parser(__doc__, 25)
     arguments.add_argument("--seconds", type=float, default=2.0, help="after this time a row begins no further round")
-    options = arguments.parse_args()
-    backends = installed(options.backend)
-    about = machine(backends)
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    write(options.json, {"machine": about, "figures": {name: measure(name, options) for name in backends}})
+    measure_each(arguments.parse_args(), measure)
 
 
 if __name__ == "__main__":

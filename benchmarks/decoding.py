@@ -1,4 +1,4 @@
-"""Measures generation: `python benchmarks/decoding.py [PATTERN] [--backend mlx] [--rounds N] [--json FILE]`.
+"""Measures how many tokens a Llama generates in a second, and in how much memory, over other libraries.
 
 A Llama with random weights generates tokens after a prompt: `examples/models/llama.py` with `nn.generate`, and the same
 weights in `torch.nn` or `mlx.nn` (`llamas.py`), in turn in one process. The tokens must be equal. The ratios are of CPU
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from llamas import MLXLlama, TorchLlama
-from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+from pairs import Call, alone, head, installed, library, line, parser, timed, write
 
 from emberharmony import nn, ops
 from emberharmony.demo.programs import example
@@ -111,7 +111,7 @@ def main() -> None:
                 f"  beyond {weights} KiB of weights: native {used['native']}, ours {used['ours']}; {ratio:.2f}",
                 flush=True,
             )
-    write(options.json, {"machine": machine(backends), "figures": figures})
+    write(options.json, figures, backends)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures tensorly over ops: `python benchmarks/decompositions.py [--backend NAME] [--json FILE] [PATTERN]`.
+"""Measures how long decompositions of tensorly take over ops, compared with tensorly's own backends.
 
 The decompositions of tensorly (https://tensorly.org) of a tensor of 12 x 12 x 12 run on tensorly's own backend of NumPy
 or PyTorch, and on `examples/adapters/tensorly_backend.py`, which calls ops. The tensors are so small that the time is
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+from pairs import Call, alone, head, library, line, measure_each, parser, timed
 
 from emberharmony import ops
 from emberharmony.demo.programs import example
@@ -145,33 +145,34 @@ def counted(call: Call) -> Counter[str]:
     return calls
 
 
+def measure(backend: str, options: Any) -> dict[str, Any]:
+    """Returns the figures of one backend and prints them, or prints how often each function is called."""
+    library(backend)
+    ops.set_backend(backend)
+    figures = {}
+    print(f"\n{backend}" if options.calls else head(backend))
+    for title, (native, ours) in pairs(backend, options.by_hand).items():
+        if not re.search(options.pattern, f"{backend} {title}"):
+            continue
+        if options.calls:
+            print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in counted(ours).most_common()))
+        else:
+            figures[title] = timed(native, ours, options.rounds)
+            print(line(title, figures[title]), flush=True)
+    return figures
+
+
 def main() -> None:
     """Measures NumPy and PyTorch, if tensorly is installed."""
     alone()
-    options = parser(__doc__, 15)
-    options.add_argument("--calls", action="store_true", help="print how often each function is called, and no times")
-    options.add_argument("--by-hand", action="store_true", help="measure our semantics in native calls in place of ops")
-    options = options.parse_args()
+    arguments = parser(__doc__, 15)
+    arguments.add_argument("--calls", action="store_true", help="print how often each function is called, and no times")
+    arguments.add_argument("--by-hand", action="store_true", help="measure our semantics in native calls, not in ops")
+    options = arguments.parse_args()
     if importlib.util.find_spec("tensorly") is None:
         sys.exit("tensorly is not installed; `pip install tensorly` installs what this benchmark measures")
-    backends = [name for name in installed(options.backend) if name in OWN]
-    about = machine([*backends, "tensorly"])
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    figures: dict[str, Any] = {}
-    for backend in backends:
-        library(backend)
-        ops.set_backend(backend)
-        figures[backend] = {}
-        print(f"\n{backend}" if options.calls else head(backend))
-        for title, (native, ours) in pairs(backend, options.by_hand).items():
-            if not re.search(options.pattern, f"{backend} {title}"):
-                continue
-            if options.calls:
-                print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in counted(ours).most_common()))
-            else:
-                figures[backend][title] = timed(native, ours, options.rounds)
-                print(line(title, figures[backend][title]), flush=True)
-    write(options.json, {"machine": about, "figures": figures})
+    options.backend = [name for name in options.backend or OWN if name in OWN]
+    measure_each(options, measure, "tensorly")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures `emberharmony.compare`: `python benchmarks/differences.py [--backends A,B] [--layers N] [--rounds N]`.
+"""Measures how long `emberharmony.compare` takes, compared with both runs.
 
 The program is a training step of the demo's GPT. The script prints the processor time, of all cores together, of a
 step on each backend ("run"), of a step that is recorded with the backward pass by the tape, and of
@@ -6,13 +6,14 @@ step on each backend ("run"), of a step that is recorded with the backward pass 
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pairs import write
 
 from emberharmony import compare, ops
 from emberharmony.demo.programs import example
@@ -42,8 +43,8 @@ def recorded(step: Callable[..., Any], given: Sequence[Any]) -> int:
     return len(log)
 
 
-def measured(backends: Sequence[str], layers: int, rounds: int) -> dict[str, Any]:
-    """Returns the times of a step and of its comparison, the number of calls, and the ratios."""
+def measured(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str, float], str]:
+    """Returns the times of a step and of its comparison with the number of calls and the ratios, and what it said."""
     program = example("training/gpt")
     rng = np.random.default_rng(0)
     numbers, later = (rng.integers(0, 59, (8, program.CONTEXT)) for _ in range(2))
@@ -69,12 +70,12 @@ def measured(backends: Sequence[str], layers: int, rounds: int) -> dict[str, Any
         nonlocal report
         report = compare(step, model, optimizer, numbers, later, backends=backends, stop="all")
 
-    found: dict[str, Any] = seconds({**calls, "compare": compared}, rounds)
+    found = seconds({**calls, "compare": compared}, rounds)
     assert report is not None
-    found["calls"], found["said"] = len(report.rows), report.summary()
+    found["calls"] = len(report.rows)
     for kind in ("run", "recorded"):
         found[f"ratio to {kind}"] = found["compare"] / sum(found[f"{kind} {name}"] for name in backends)
-    return found
+    return found, report.summary()
 
 
 def on(name: str, call: Callable[[], Any]) -> Any:
@@ -89,8 +90,12 @@ def main() -> None:
     parser.add_argument("--backends", default="torch,mlx")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    print(json.dumps(measured(options.backends.split(","), options.layers, options.rounds), indent=1))
+    backends = options.backends.split(",")
+    row, said = measured(backends, options.layers, options.rounds)
+    print("\n".join([f"{name:24}{number:12.4g}" for name, number in row.items()] + [said]))
+    write(options.json, {options.backends: {f"a GPT of {options.layers} layers, seconds": row}}, backends)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures the overhead of a call through `ops`: `python benchmarks/dispatch.py [--json FILE] [--no-callgrind]`.
+"""Measures what a call through `ops` adds to a native call on one element, in time and instructions.
 
 The overhead is the difference to the native call as a user writes it (`np.sin(x)`), in the same run. The tensors have
 one element, so that the time of the call dominates. There are two measures:
@@ -14,7 +14,6 @@ Other libraries (autoray, array-api-compat, keras, tensorly) are measured in the
 import argparse
 import importlib
 import importlib.util
-import json
 import os
 import platform
 import re
@@ -25,7 +24,10 @@ import sys
 import timeit
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+from pairs import write
 
 CALLS = {
     "sin(x)": ("{m}.sin(x)", "sin(x)"),
@@ -189,22 +191,21 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description="Measure what dispatch costs over the native call.")
     parser.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--no-callgrind", action="store_true", help="measure times only")
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores")
     figures: dict[str, Any] = {}
-    for backend in arguments.backend or [name for name, module in MODULES.items() if installed(module)]:
-        figures[backend] = {"nanoseconds": nanoseconds(backend)}
-        show(f"{backend}: ns added per call (minimum of interleaved rounds)", figures[backend]["nanoseconds"])
+    backends = arguments.backend or [name for name, module in MODULES.items() if installed(module)]
+    for backend in backends:
+        figures[f"{backend}, nanoseconds"] = nanoseconds(backend)
+        show(f"{backend}: ns added per call (minimum of interleaved rounds)", figures[f"{backend}, nanoseconds"])
         if not arguments.no_callgrind and shutil.which("valgrind"):
-            figures[backend]["instructions"] = instructions(backend)
-            show(f"{backend}: instructions added per call (callgrind)", figures[backend]["instructions"])
+            figures[f"{backend}, instructions"] = instructions(backend)
+            show(f"{backend}: instructions added per call (callgrind)", figures[f"{backend}, instructions"])
     if not shutil.which("valgrind") and not arguments.no_callgrind:
         print("\nvalgrind is not installed: no instructions were counted")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as stream:
-            json.dump(figures, stream, indent=1)
+    write(arguments.json, figures, backends)
 
 
 if __name__ == "__main__":

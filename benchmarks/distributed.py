@@ -1,4 +1,4 @@
-"""Measures processes that train together: `python benchmarks/distributed.py [--transport torch] [--ranks 1 2 4]`.
+"""Measures how fast 1, 2 and 4 processes train together, and whether the formula of a ring fits.
 
 It times `all_sum` for several lengths and fits the latency of a message and the bandwidth between two ranks to the
 times, by the formula of a ring: `2 (n - 1) latency + 2 (n - 1) / n bytes / bandwidth`. It then times the step of an MLP
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pairs import write
 
 from emberharmony import nn, ops, optim
 
@@ -100,6 +101,13 @@ def measured(ranks: int, transport: str, rounds: int) -> dict[str, Any]:
     return found
 
 
+def rows_of(found: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Returns the figures of a run by row and column."""
+    lists = {name: {str(size): seconds for size, seconds in found[name].items()} for name in ("all_sum", "buckets")}
+    others = {name: x for name, x in found.items() if not isinstance(x, dict) and name != "ranks"}
+    return {**{name: row for name, row in lists.items() if row}, "steps and fit": others}
+
+
 def main() -> None:
     """Measures all numbers of ranks, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,8 +149,7 @@ def main() -> None:
             if points:
                 text += f" (formula {ring(found['latency'], found['bandwidth'], ranks, size) * 1e3:.2f} ms)"
             print(f"{text}, {speed:.2f} times the rows per second of {first['ranks']} ranks")
-    if options.json:
-        options.json.write_text(json.dumps({"transport": options.transport, "runs": runs}, indent=1))
+    write(options.json, {f"{found['ranks']} ranks, seconds": rows_of(found) for found in runs}, ["numpy"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures gradients: `python benchmarks/gradients.py [--rounds N] [--json FILE]`.
+"""Measures how much a gradient costs compared with the forward pass, here and in other libraries.
 
 The functions are the loss of a multilayer perceptron and a transformer block, each in a small and a medium size. The
 result is the time of value and gradient together, divided by the time of the forward pass in NumPy; both are minima of
@@ -10,18 +10,15 @@ The last rows are training steps of the perceptron with AdamW on NumPy: loss, gr
 same step written by hand.
 """
 
-import argparse
 import importlib.util
-import json
 import math
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import alone
+from pairs import alone, installed, parser, write
 
 from emberharmony import ops, optim
 
@@ -316,10 +313,7 @@ def measured(found: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> di
 def main() -> None:
     """Measures and prints one row for each size, one column for each contender."""
     alone()
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15, help="how often each contender takes its turn")
-    parser.add_argument("--json", type=Path, help="also write the times, in seconds, to this file")
-    options = parser.parse_args()
+    options = parser(__doc__, 15).parse_args()
     times = {}
     for name, (kind, size) in SIZES.items():
         times[name] = row = measured(contenders(kind, size), options.rounds)
@@ -331,8 +325,7 @@ def main() -> None:
         hand = row["by hand"]
         ratios = ", ".join(f"{who} {t / hand:.2f}" for who, t in row.items() if who != "by hand")
         print(f"AdamW step of {name}: by hand {hand * 1e6:.0f} us; over it: {ratios}", flush=True)
-    if options.json is not None:
-        options.json.write_text(json.dumps(times, indent=1) + "\n")
+    write(options.json, {"seconds": times}, installed(None))
 
 
 if __name__ == "__main__":

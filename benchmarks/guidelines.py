@@ -1,6 +1,6 @@
-"""Measures the cost of a loop over the rows of a tensor: the two `normalise_rows` of docs/guidelines.md.
+"""Measures the loop over rows and the vectorised form of docs/guidelines.md.
 
-`python benchmarks/guidelines.py` runs the loop and the vectorised form in turn on every backend, and prints the ratio
+`python -m benchmarks guidelines` runs the loop and the vectorised form in turn on every backend, and prints the ratio
 of their fastest runs. Beside it is the noise floor: the ratio of the vectorised form to itself.
 """
 
@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pairs import parser, write
 
 from emberharmony import ops
 
@@ -41,19 +43,23 @@ def seconds(function: Function, x: object) -> float:
 
 def main() -> None:
     """Prints a line for each backend."""
+    options = parser(__doc__, ROUNDS).parse_args()
     # Read when a backend is loaded. With several threads the times would depend on the load of the machine.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     loop, whole = functions()
-    print(f"Python {sys.version.split()[0]}; {ROWS} rows of {ROWS} float32; fastest of {ROUNDS} interleaved rounds")
+    print(f"Python {sys.version.split()[0]}; {ROWS} rows of {ROWS} float32; {options.rounds} rounds in turn")
+    figures = {}
     for backend, about in ops.available_backends().items():
         with ops.use_backend(backend):
             x = ops.random.normal((ROWS, ROWS))
             ops.eval(x)
-            runs = [(seconds(loop, x), seconds(whole, x), seconds(whole, x)) for _ in range(ROUNDS)]
+            runs = [(seconds(loop, x), seconds(whole, x), seconds(whole, x)) for _ in range(options.rounds)]
             slow, fast, again = (min(column) for column in zip(*runs, strict=True))
             print(
                 f"{backend:6} loop / whole {slow / fast:6.1f}   whole / whole {again / fast:5.2f}   {about['version']}"
             )
+            figures[backend] = {"normalise_rows": {"loop / whole": slow / fast, "whole / whole": again / fast}}
+    write(options.json, figures, figures)
 
 
 if __name__ == "__main__":

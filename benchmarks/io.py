@@ -1,4 +1,4 @@
-"""Measures files of weights: `python benchmarks/io.py [--folder FOLDER] [--megabytes N] [--rounds N] [--json FILE]`.
+"""Measures how fast files of weights are opened, read and written, beside `safetensors` and the disk.
 
 All rows are on NumPy. Opening a file and making views of its tensors is measured in milliseconds and in resident
 memory. Reading 20,000 small tensors is compared with `safetensors.numpy.load_file`, in processor time. Saving is
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import alone, machine, timed, write
+from pairs import alone, timed, write
 
 from emberharmony import io, ops
 
@@ -186,14 +186,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     ops.set_backend("numpy")
-    about = machine(["numpy"])
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
         figures = measure(folder, options.megabytes, options.rounds)
     finally:
         shutil.rmtree(folder)
-    write(options.json, {"machine": about, "figures": figures})
+    write(options.json, {"numpy": figures}, ["numpy"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures single ops: `python benchmarks/kernels.py [--backend NAME] [--rounds N] [--json FILE] [--all] [PATTERN]`.
+"""Measures how fast an op is on 4 to 4 million elements, in several dtypes.
 
 The ops are products, reductions and elementwise ops on tensors of 4 to 4 million elements, in float32, float64, float16
 and int32. Each row holds an op against the native function of the library. float32 runs in all sizes, the other dtypes
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluated, head, installed, library, line, machine, parser, timed, write
+from pairs import alone, evaluated, head, library, line, measure_each, parser, timed
 
 from emberharmony import ops
 
@@ -45,14 +45,14 @@ def pairs(backend: str) -> dict[str, Pair]:
     return found
 
 
-def measure(backend: str, sizes: tuple[int, ...], options: Any) -> dict[str, Any]:
+def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
     print(head(backend))
     for title, (native, ours) in pairs(backend).items():
         for dtype in DTYPES:
-            for size in sizes:
+            for size in options.size or SIZES:
                 row = f"{title}, {dtype}, {size}"
                 many = dtype != "float32" and size not in FEWER
                 left_out = (many or (title == "matmul(x, y)" and size > LARGEST_PRODUCT)) and not options.all
@@ -78,12 +78,7 @@ def main() -> None:
     arguments.add_argument("--size", type=int, action="append", help="only this number of elements (repeatable)")
     arguments.add_argument("--seconds", type=float, default=0.25, help="after this time a row begins no further round")
     arguments.add_argument("--all", action="store_true", help="every dtype in every size, and large products")
-    options = arguments.parse_args()
-    backends = installed(options.backend)
-    about = machine(backends)
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    figures = {name: measure(name, tuple(options.size or SIZES), options) for name in backends}
-    write(options.json, {"machine": about, "figures": figures})
+    measure_each(arguments.parse_args(), measure)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures the speed of emberlint: `python benchmarks/lint.py [FOLDER ...] [--lines N]`.
+"""Measures how many lines emberlint checks in a second, and how long an editor waits.
 
 It copies Python files from the folders to a temporary one until they have N lines, and checks them with every rule.
 It prints the lines per CPU second of one process: of parsing alone, of each file by itself, and of a whole cold

@@ -1,4 +1,4 @@
-"""Measures the memory of gradients: `python benchmarks/memory.py [--json FILE]`.
+"""Measures the memory of gradients, compared with the forward pass and with native gradients.
 
 The functions are those of `benchmarks/gradients.py`. For NumPy and HIPS autograd the result is the peak of value and
 gradient, as `tracemalloc` counts it, divided by that of the forward pass in NumPy. For MLX it is the peak divided by
@@ -6,15 +6,13 @@ that of native MLX. PyTorch does not count memory on the CPU, so its result is t
 saves, divided by that of native PyTorch.
 """
 
-import argparse
 import gc
-import json
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from gradients import SIZES, contenders
+from pairs import installed, parser, write
 
 from emberharmony import ops
 
@@ -76,9 +74,7 @@ def measured(kind: str, size: tuple[int, ...]) -> dict[str, int]:
 
 def main() -> None:
     """Measures and prints one row for each size."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", type=Path, help="also write the bytes to this file")
-    options = parser.parse_args()
+    options = parser(__doc__, 3).parse_args()
     table = {}
     for name, (kind, size) in SIZES.items():
         table[name] = row = measured(kind, size)
@@ -86,8 +82,7 @@ def main() -> None:
         pairs |= {"ours on torch": "torch", "ours on mlx": "mlx"}
         ratios = [f"{who} {row[who] / row[base]:.2f} x {base}" for who, base in pairs.items() if who in row]
         print(f"{name:13} forward {row['forward in NumPy'] / 1024:7.0f} KiB; {', '.join(ratios)}", flush=True)
-    if options.json is not None:
-        options.json.write_text(json.dumps(table, indent=1) + "\n")
+    write(options.json, {"bytes": table}, installed(None))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures whole models: `python benchmarks/models.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+"""Measures how fast a perceptron and a transformer block are, forward and in a training step.
 
 The models are a multilayer perceptron of widths 784, 256, 256 and 10, and a transformer block of width 256 with 8 heads
 on 64 tokens, both with a batch of 4 and of 32. Each is one program, which runs with the native functions of a library
@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluated, head, installed, library, line, machine, parser, timed, write
+from pairs import alone, evaluated, head, library, line, measure_each, parser, timed
 
 from emberharmony import ops
 
@@ -198,13 +198,13 @@ def same(a: Any, b: Any) -> None:
         np.testing.assert_allclose(ops.to_numpy(x), ops.to_numpy(y), rtol=2e-3, atol=1e-5)
 
 
-def measure(backend: str, pattern: str, batches: tuple[int, ...], rounds: int) -> dict[str, Any]:
+def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
     print(head(backend))
     for name, model, arrays in (("mlp", perceptron, perceptron_arrays), ("block", block, block_arrays)):
-        for batch in batches:
+        for batch in options.batch or BATCHES:
             parameters, constants = arrays(batch)
             tensors = [ops.convert_to_tensor(array) for array in (*parameters, *constants)]
             pairs = {"forward": (model(native(backend)), model(with_ops()))}
@@ -213,10 +213,10 @@ def measure(backend: str, pattern: str, batches: tuple[int, ...], rounds: int) -
                 pairs["step"] = native_step(backend, pairs["forward"][0], count), our_step(model(with_ops()), count)
             for kind, pair in pairs.items():
                 title = f"{name} {kind}, batch {batch}"
-                if re.search(pattern, f"{backend} {title}"):
+                if re.search(options.pattern, f"{backend} {title}"):
                     theirs, ours = (evaluated(backend, partial(call, *tensors)) for call in pair)
                     same(pair[0](*tensors), pair[1](*tensors))
-                    figures[title] = timed(theirs, ours, rounds, most=10)
+                    figures[title] = timed(theirs, ours, options.rounds, most=10)
                     print(line(title, figures[title]), flush=True)
     return figures
 
@@ -226,13 +226,7 @@ def main() -> None:
     alone()
     arguments = parser(__doc__, 20)
     arguments.add_argument("--batch", type=int, action="append", help="only this batch (repeatable)")
-    options = arguments.parse_args()
-    backends = installed(options.backend)
-    about = machine(backends)
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    batches = tuple(options.batch or BATCHES)
-    figures = {name: measure(name, options.pattern, batches, options.rounds) for name in backends}
-    write(options.json, {"machine": about, "figures": figures})
+    measure_each(arguments.parse_args(), measure)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures training: `python benchmarks/nn.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+"""Measures training steps and steps of optimizers over 100 parameters, beside `torch.nn` and `mlx.nn`.
 
 The rows are training steps (`benchmarks/training.py`), and steps of optimizers over 100 parameters: small ones (up to
 400 elements), mixed ones (up to 65,536) and large ones (4,096 to 262,144).
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import training
-from pairs import MODULES, Call, alone, head, installed, library, line, machine, parser, timed, write
+from pairs import Call, alone, head, installed, library, line, measure_each, parser, timed
 
 from emberharmony import Parameter, ops, optim
 
@@ -142,15 +142,15 @@ KINDS: tuple[Callable[[str], Iterator[Row]], ...] = (training_rows, optimizer_ro
 """What yields the rows of a backend."""
 
 
-def measure(backend: str, pattern: str, rounds: int) -> dict[str, Any]:
+def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
     print(head(backend))
     for rows in KINDS:
         for row in rows(backend):
-            if re.search(pattern, f"{backend} {row.title}"):
-                figures[row.title] = timed(row.native, row.ours, rounds, most=10)
+            if re.search(options.pattern, f"{backend} {row.title}"):
+                figures[row.title] = timed(row.native, row.ours, options.rounds, most=10)
                 print(line(row.title, figures[row.title]), flush=True)
     return figures
 
@@ -158,12 +158,7 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, Any]:
 def main() -> None:
     """Measures every installed backend."""
     alone()
-    options = parser(__doc__, 20).parse_args()
-    backends = installed(options.backend)
-    about = machine([name for name in MODULES if name in {*backends, *installed(["torch"])}])
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    figures = {name: measure(name, options.pattern, options.rounds) for name in backends}
-    write(options.json, {"machine": about, "figures": figures})
+    measure_each(parser(__doc__, 20).parse_args(), measure, *installed(["torch"]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures what recording costs: `python benchmarks/observe.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+"""Measures what `ops.record` and `ops.checked` add to a training step.
 
 The rows are training steps (`benchmarks/training.py`). Each takes its turn outside of `ops.record` and in it, in one
 process; the figures are CPU times: the step, the ratio of the same step again, that of the step recorded, that of the
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import training
-from pairs import MODULES, alone, installed, machine, parser, write
+from pairs import alone, measure_each, parser
 
 from emberharmony import ops
 
@@ -63,22 +63,22 @@ def measured(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dic
     return figures
 
 
+def measure(backend: str, options: Any) -> dict[str, dict[str, float]]:
+    """Returns the figures of one backend, and prints them."""
+    ops.set_backend(backend)
+    figures = {}
+    print(f"\n{backend:28}" + "".join(f"{name:>12}" for name in COLUMNS))
+    for title, make in STEPS.items():
+        if re.search(options.pattern, f"{backend} {title}"):
+            row = figures[title] = measured(make(), options.rounds)
+            print(f"{title:28}" + "".join(f"{row[name]:12.2f}" for name in COLUMNS), flush=True)
+    return figures
+
+
 def main() -> None:
     """Measures every installed backend."""
     alone()
-    options = parser(__doc__, 20).parse_args()
-    backends = installed(options.backend)
-    about = machine([name for name in MODULES if name in backends])
-    print(", ".join(f"{name} {value}" for name, value in about.items()))
-    figures: dict[str, dict[str, dict[str, float]]] = {}
-    for backend in backends:
-        ops.set_backend(backend)
-        print(f"\n{backend:28}" + "".join(f"{name:>12}" for name in COLUMNS))
-        for title, make in STEPS.items():
-            if re.search(options.pattern, f"{backend} {title}"):
-                row = figures.setdefault(backend, {})[title] = measured(make(), options.rounds)
-                print(f"{title:28}" + "".join(f"{row[name]:12.2f}" for name in COLUMNS), flush=True)
-    write(options.json, {"machine": about, "figures": figures})
+    measure_each(parser(__doc__, 20).parse_args(), measure)
 
 
 if __name__ == "__main__":

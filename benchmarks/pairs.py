@@ -1,4 +1,6 @@
-"""Times pairs of calls: the same computation in native calls and through `ops`. The benchmarks share these helpers.
+"""What the benchmarks share: pairs of calls, their options, and the one format of results.
+
+A pair is the same computation in native calls and through `ops`.
 
 The calls of a pair take turns in one process, so that the load of the machine meets all of them alike. The time is the
 CPU time of the process, in which each library runs one thread, because the time that a busy machine spends elsewhere
@@ -7,6 +9,7 @@ floor: smaller differences mean nothing. Only ratios can be compared between run
 """
 
 import argparse
+import datetime
 import importlib
 import importlib.util
 import json
@@ -15,14 +18,17 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+RESULTS = Path(__file__).parent / "results"
 Call = Callable[[], Any]
 Ratios = dict[str, float]
+Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Numbers by group, which is mostly a backend, by row and by column."""
 
 
 def alone() -> None:
@@ -63,10 +69,11 @@ def library(backend: str) -> Any:
     return module
 
 
-def machine(backends: list[str]) -> dict[str, str]:
-    """Returns the versions and the machine, which belong to every figure."""
-    found = {"python": platform.python_version(), "platform": platform.platform(), "cores": str(os.cpu_count())}
-    return found | {name: version(name) for name in backends}
+def machine(libraries: Iterable[str]) -> dict[str, str]:
+    """Returns the date, the versions and the machine, which belong to every figure."""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    about = {"date": date, "python": platform.python_version(), "platform": platform.platform()}
+    return about | {"cores": str(os.cpu_count())} | {name: version(name) for name in libraries}
 
 
 def evaluated(backend: str, call: Call) -> Call:
@@ -134,7 +141,28 @@ def line(title: str, row: Ratios) -> str:
     return f"{title:40}{row['native']:12.1f}{cells}"
 
 
-def write(path: Path | None, figures: dict[str, Any]) -> None:
-    """Writes figures as JSON, if a path is given."""
+def write(path: Path | None, figures: Figures, libraries: Iterable[str] = ()) -> None:
+    """Writes results as JSON, if a path is given; docs/benchmarks.md shows those in `benchmarks/results`.
+
+    Args:
+        path: the file, which also names the benchmark.
+        figures: the numbers.
+        libraries: the distributions whose versions belong to the numbers.
+    """
     if path is not None:
-        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        result = {"benchmark": Path(sys.argv[0]).stem, "machine": machine(libraries), "figures": figures}
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def measure_each(options: argparse.Namespace, measure: Callable[[str, Any], Any], *others: str) -> None:
+    """Measures each installed backend that the options choose, and writes the results.
+
+    Args:
+        options: what `parser` returned.
+        measure: takes a backend and the options, prints the figures of the rows and returns them.
+        others: the libraries beside those of the backends whose versions belong to the numbers.
+    """
+    backends = installed(options.backend)
+    libraries = dict.fromkeys([*backends, *others])
+    print(", ".join(f"{name} {value}" for name, value in machine(libraries).items()))
+    write(options.json, {name: measure(name, options) for name in backends}, libraries)

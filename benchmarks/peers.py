@@ -1,4 +1,4 @@
-"""Measures all that docs/performance.md shows: `python benchmarks/peers.py [--rounds N] [--json FILE] [PART ...]`.
+"""Measures calls, imports, models, gradients and training steps beside other libraries.
 
 The parts are what a call costs, imports, whole models, gradients and training steps. Each contender of a row does the
 same work, takes its turn in each round, and is given by its least time in seconds. The first contender of a row is the
@@ -239,8 +239,8 @@ def main() -> None:
     wanted = options.part or [*PROCESSES, *PARTS]
     figures = {part: measured(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
     figures |= {part: PROCESSES[part](options.rounds) for part in PROCESSES if part in wanted}
-    options.json.parent.mkdir(exist_ok=True)
-    options.json.write_text(json.dumps({"machine": about, "seconds": figures}, indent=1) + "\n", encoding="utf-8")
+    result = {"benchmark": "peers", "machine": about, "figures": figures}
+    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

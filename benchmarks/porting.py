@@ -1,4 +1,4 @@
-"""Measures `emberlint port` on a package: the native calls that its own tests run, before and after.
+"""Counts the native calls that the tests of a package make before and after `emberlint port`.
 
 A call counts if a function, type or method of NumPy, PyTorch, MLX or JAX is called from a ported file; a call site
 counts once. Each call of the files is instrumented when they are imported, so that the count does not depend on what

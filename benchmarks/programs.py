@@ -1,4 +1,4 @@
-"""Measures twelve compiled programs: `python benchmarks/programs.py [PATTERN] [--rounds N] [--sizes 1e3]`.
+"""Measures twelve programs under `ops.compile`, compared with the same in plain NumPy.
 
 Each program is a function of a namespace and arrays. In plain NumPy it is called with NumPy itself; ours is compiled by
 `ops.compile` on NumPy. Both take and return NumPy arrays of float32, in turn in one process, and their results must
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from pairs import alone, head, line, machine, parser, timed, write
+from pairs import alone, head, line, parser, timed, write
 
 from emberharmony import ops
 
@@ -182,7 +182,6 @@ def main() -> None:
     options = options_of.parse_args()
     ops.set_backend("numpy")
     figures: dict[str, Any] = {}
-    firsts: dict[str, float] = {}
     for size in (int(float(each)) for each in options.sizes.split(",")):
         print(head(f"{size:,} elements") + f"{'first ms':>12}")
         ratios = []
@@ -196,11 +195,11 @@ def main() -> None:
             same(by_hand(np, *arrays), found)
             row = timed(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
             print(f"{line(name, row)}{first:12.1f}", flush=True)
-            figures[f"{name}, {size}"], firsts[f"{name}, {size}"] = row, first
+            figures[f"{name}, {size}"] = {**row, "first ms": first}
             ratios.append(row["ours median"])
         if ratios:
             print(f"geometric mean of the medians: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}")
-    write(options.json, {"machine": machine(["numpy"]), "figures": {"numpy": figures}, "first ms": firsts})
+    write(options.json, {"numpy": figures}, ["numpy"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Counts the calls of a training step: `python benchmarks/walk.py [--backend torch] [--all] [--calls]`.
+"""Counts the calls of the package in a training step, and their files.
 
 A two-layer network 64-128-10 and AdamW take five steps. In the fifth, `sys.setprofile` notes each call of a function of
 Python whose code is in a file of this package, or is generated. Calls and files tell how much of the house somebody who
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pairs import MODULES, installed
+from pairs import MODULES, installed, write
 from training import mlp_data
 
 import emberharmony
@@ -66,7 +66,9 @@ def main() -> None:
     parser.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
     parser.add_argument("--all", action="store_true", help="count the steps of other optimizers too")
     parser.add_argument("--calls", action="store_true", help="print the functions, with their number of calls")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
+    figures: dict[str, dict[str, dict[str, float]]] = {}
     print(f"{'':8}{'':18}{'calls':>8}{'files':>8}")
     for backend in installed(options.backend):
         ops.set_backend(backend)
@@ -74,10 +76,13 @@ def main() -> None:
             for part, frames in walked(optimizer).items():
                 if part == "backward" and optimizer != "AdamW":
                     continue
-                print(f"{backend:8}{part:18}{frames.total():8}{len({file for file, _ in frames}):8}")
+                row = {"calls": frames.total(), "files": len({file for file, _ in frames})}
+                figures.setdefault(backend, {})[part] = row
+                print(f"{backend:8}{part:18}{row['calls']:8}{row['files']:8}")
                 if options.calls:
                     for (file, name), count in frames.items():
                         print(f"{'':8}{count:4}  {file}  {name}")
+    write(options.json, figures, figures)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""Measures what arrays of `emberharmony.xp` cost over native tensors: `python benchmarks/xp.py [BACKEND ...]`.
+"""Measures what arrays of `emberharmony.xp` add to operators of native tensors.
 
 Microseconds of operators on four elements of float32: native, and what the array adds. The rows of array-api-strict
 and of NumPy through array-api-compat are whole times. Each figure is the smallest of several runs, which take turns.
 """
 
+import argparse
 import sys
 import timeit
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pairs import write
 
 from emberharmony.xp import namespace
 
@@ -63,8 +66,12 @@ def others(data: np.ndarray) -> dict[str, Cases]:
 
 def main() -> None:
     """Prints a table for each backend."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("backends", nargs="*", default=["numpy", "torch", "mlx"], metavar="BACKEND")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
     data, tables = np.ones(4, np.float32), {}
-    for backend in sys.argv[1:] or ("numpy", "torch", "mlx"):
+    for backend in options.backends:
         library, make = natives(backend, data)
         xp = namespace(backend)
         tables[backend] = cases(library, make(), make())
@@ -76,6 +83,7 @@ def main() -> None:
             for name, call in calls.items():
                 taken = min(timeit.repeat(call, number=NUMBER, repeat=REPEATS)) / NUMBER * 1e6
                 best[table, name] = min(taken, best.get((table, name), taken))
+    figures: dict[str, dict[str, dict[str, float]]] = {}
     for table, calls in tables.items():
         native = table.removesuffix(", xp")
         added = native != table
@@ -83,6 +91,8 @@ def main() -> None:
         for name in calls:
             figure = best[table, name] - (best[native, name] if added else 0.0)
             print(f"  {name:10} {figure:6.2f}")
+            figures.setdefault(f"{table}, µs{' added' if added else ''}", {})[name] = {"µs": figure}
+    write(options.json, figures, options.backends)
 
 
 if __name__ == "__main__":

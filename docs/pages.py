@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from benchmark_pages import benchmark_tables
 from conformance_pages import machine_tables, matrix
 from docstrings import as_markdown
 from op_pages import write_op_pages
@@ -23,7 +24,7 @@ from emberharmony.testing.samples import all_samples
 
 
 def write_pages(folder: Path) -> None:
-    """Writes the pages of all ops and of their categories, `matrix.md` and `machines.txt`, after deleting old pages."""
+    """Writes the pages of ops and categories, and the texts that other pages include, after deleting old pages."""
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.md"), *(folder / spec.category for spec in OPS.values())):
         if old.is_dir():
@@ -35,6 +36,7 @@ def write_pages(folder: Path) -> None:
     (folder / "matrix.md").write_text(matrix(report), encoding="utf-8")
     reports = sorted((Path(__file__).parent / "reports").glob("*.json"))
     (folder / "machines.txt").write_text(machine_tables(reports), encoding="utf-8")
+    (folder / "benchmarks.txt").write_text(benchmark_tables(), encoding="utf-8")
 
 
 def write_module_pages(folder: Path, package: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Draws docs/performance_*.svg from the figures that `python benchmarks/peers.py` recorded.
+"""Draws docs/performance_*.svg from the figures that `python -m benchmarks peers` recorded.
 
 `python docs/performance_plots.py [FILE]` reads benchmarks/results/peers.json unless another file is named. A bar is a
 ratio to the reference of its row, or for calls the time that is added to the native call; a grey line marks the noise.
@@ -93,8 +93,8 @@ def main() -> None:
     mpl.rcParams |= {"svg.hashsalt": "performance", "svg.fonttype": "none"}
     recorded = json.loads(Path(sys.argv[1] if len(sys.argv) > 1 else RESULTS).read_text(encoding="utf-8"))
     for part in TITLES:
-        if part in recorded["seconds"]:
-            draw(part, recorded["seconds"][part], recorded["machine"])
+        if part in recorded["figures"]:
+            draw(part, recorded["figures"][part], recorded["machine"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the figures of other libraries into README.md, from those that `python benchmarks/peers.py` recorded.
+"""Writes the figures of other libraries into README.md, from those that `python -m benchmarks peers` recorded.
 
 `python docs/performance_table.py [FILE]` reads benchmarks/results/peers.json unless another file is named.
 """
@@ -21,8 +21,8 @@ def rows(recorded: dict[str, Any]) -> dict[str, list[str]]:
 
     A call is given by the median of all calls on NumPy, of what each adds to NumPy's own.
     """
-    calls = [row for title, row in recorded["seconds"]["calls"].items() if title.startswith("numpy: ")]
-    times = recorded["seconds"]["imports"]["import and one call"]
+    calls = [row for title, row in recorded["figures"]["calls"].items() if title.startswith("numpy: ")]
+    times = recorded["figures"]["imports"]["import and one call"]
     added, imported = [], []
     for name in COLUMNS:
         key = name.replace("-", "_")  # calls are recorded by modules

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,29 @@ SHORT = {
 OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("torch", "mlx")]
 
 
+def test_the_runner_lists_each_benchmark_and_runs_one() -> None:
+    command = [sys.executable, "-m", "benchmarks"]
+    where: dict[str, Any] = {"cwd": FOLDER.parent, "env": os.environ | {"PYTHONPATH": str(FOLDER.parent)}}
+    listed = subprocess.run(command, capture_output=True, text=True, check=True, **where)
+    names = {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("  ")}
+    assert names == {path.stem for path in FOLDER.glob("*.py") if "\ndef main() " in path.read_text()} - {"__main__"}
+    helped = subprocess.run([*command, "walk", "-h"], capture_output=True, check=True, **where)
+    assert b"--calls" in helped.stdout
+    wrong = subprocess.run([*command, "speed"], capture_output=True, check=False, **where)
+    assert wrong.returncode == 2
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "results").iterdir()), ids=lambda path: path.stem)
+def test_recorded_results_have_the_one_format(path: Path) -> None:
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert set(result) == {"benchmark", "machine", "figures"}
+    assert result["benchmark"] == path.stem
+    assert "date" in result["machine"]
+    assert (FOLDER / f"{path.stem}.py").is_file()
+    rows = [row for group in result["figures"].values() for row in group.values()]
+    assert all(isinstance(number, int | float) for row in rows for number in row.values())
+
+
 @pytest.mark.parametrize("script", portion([*SHORT], 5))
 @pytest.mark.parametrize("backend", ["numpy", *OTHERS])
 def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
@@ -43,7 +67,7 @@ def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, t
     assert done.returncode == 0, done.stderr
     written = json.loads(path.read_text())
     compared = {"torch"} if script == "nn.py" else set()
-    assert set(written["machine"]) == {"python", "platform", "cores", backend} | compared
+    assert set(written["machine"]) == {"date", "python", "platform", "cores", backend} | compared
     figures = written["figures"][backend]
     assert rows <= set(figures)
     assert all(set(row) == COLUMNS and row["native"] > 0 and row["ours"] > 0 for row in figures.values())
@@ -59,7 +83,7 @@ def test_the_benchmark_of_programs_writes_a_row_for_each_size(tmp_path: Path) ->
     assert set(written["figures"]["numpy"]) == {
         f"{name}, {size}" for name in ("softmax", "mlp") for size in (100, 1000)
     }
-    assert all(set(row) == COLUMNS for row in written["figures"]["numpy"].values())
+    assert all(set(row) == COLUMNS | {"first ms"} for row in written["figures"]["numpy"].values())
 
 
 def test_the_walk_counts_the_calls_of_a_training_step() -> None:

@@ -85,7 +85,7 @@ def test_the_figures_of_the_readme_come_from_the_record(table: ModuleType) -> No
     calls = [{"native": 1e-6, "ours": 1e-6 + ns * 1e-9, "array_api_compat": 2.26e-6} for ns in (900, 52, 60)]
     recorded = {
         "machine": {"versions": {"autoray": "0.12.3"}},
-        "seconds": {
+        "figures": {
             "calls": {**{f"numpy: {i}": row for i, row in enumerate(calls)}, "torch: 0": {"native": 1.0, "ours": 9.0}},
             "imports": {"import and one call": {"numpy": 0.1, "ours": 0.1904, "autoray": 3.8402}},
         },

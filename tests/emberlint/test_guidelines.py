@@ -156,8 +156,9 @@ def test_whether_a_write_changes_a_view(name: str, seen: bool) -> None:
     assert bool(part[0] == 1.0) == seen
 
 
-def test_the_benchmark_runs_the_two_functions_of_the_page() -> None:
+def test_the_benchmark_runs_the_two_functions_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     script = PAGE.parents[1] / "benchmarks" / "guidelines.py"
+    monkeypatch.syspath_prepend(script.parent)
     spec = importlib.util.spec_from_file_location("guidelines", script)
     assert spec is not None
     assert spec.loader is not None
