@@ -31,19 +31,22 @@ NAMES: dict[str, str] = {
     "layers.embedding": "Embedding EmbeddingBag",
     "layers.linear": "Bilinear Identity Linear",
     "layers.lora": "LoRALinear add_lora",
-    "layers.normalization": (
-        "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm "
-        "LocalResponseNorm RMSNorm"
+    "layers.normalization.running": (
+        "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d"
     ),
+    "layers.normalization.without_state": "GroupNorm LayerNorm LocalResponseNorm RMSNorm",
     "layers.padding": (
         "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
         "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
         "ZeroPad3d"
     ),
-    "layers.pooling": (
+    "layers.pooling.adaptive": (
         "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
-        "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d GlobalAvgPool GlobalMaxPool LPPool1d LPPool2d LPPool3d "
-        "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
+        "AdaptiveMaxPool3d GlobalAvgPool GlobalMaxPool"
+    ),
+    "layers.pooling.windows": (
+        "AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d "
+        "MaxUnpool2d MaxUnpool3d"
     ),
     "layers.positional": "ALiBi LearnedPositional RoPE SinusoidalPositionalEncoding",
     "layers.quantized": ("QuantizationError QuantizedEmbedding QuantizedLinear dequantize quantization_error quantize"),

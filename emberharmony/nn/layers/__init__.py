@@ -1,1 +1,1 @@
-"""The layers, one file for each family."""
+"""The layers, one file or folder for each family."""

@@ -13,7 +13,7 @@ from emberharmony.nn.cache import KVCache
 from emberharmony.nn.layers.attention import MultiheadAttention
 from emberharmony.nn.layers.dropout import Dropout
 from emberharmony.nn.layers.linear import Linear
-from emberharmony.nn.layers.normalization import LayerNorm
+from emberharmony.nn.layers.normalization.without_state import LayerNorm
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length

@@ -5,7 +5,7 @@ from mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         name="batch-norm-biased-variance",
-        module="emberharmony/nn/layers/normalization.py",
+        module="emberharmony/nn/layers/normalization/running.py",
         function="_BatchNorm.__call__",
         original="ops.multiply(variance, count / (count - 1))",
         replacement="variance",
@@ -14,7 +14,7 @@ MUTANTS = [
     ),
     Mutant(
         name="batch-norm-tracks-in-eval",
-        module="emberharmony/nn/layers/normalization.py",
+        module="emberharmony/nn/layers/normalization/running.py",
         function="_BatchNorm.__call__",
         original="not self.training and self.running_mean is not None",
         replacement="self.running_mean is None",
@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         name="instance-norm-batch-mean",
-        module="emberharmony/nn/layers/normalization.py",
+        module="emberharmony/nn/layers/normalization/running.py",
         function="_InstanceNorm._batch",
         original="ops.mean(ops.reshape(mean, shape), 0)",
         replacement="ops.reshape(mean, shape)[0]",
@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         name="rms-norm-eps-of-float64",
-        module="emberharmony/nn/layers/normalization.py",
+        module="emberharmony/nn/layers/normalization/without_state.py",
         function="RMSNorm.__call__",
         original="2.0 ** -52",
         replacement="2.0 ** -23",

@@ -1,0 +1,1 @@
+"""Layers that take the maximum or the mean of windows."""
