@@ -8,6 +8,7 @@ from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradi
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
 from emberharmony.optim.clipping import clip_by_norm as clip_by_norm
 from emberharmony.optim.clipping import clip_by_value as clip_by_value
+from emberharmony.optim.declarations import elementwise as elementwise
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.rules.adafactor import Adafactor as Adafactor
@@ -27,7 +28,6 @@ from emberharmony.optim.rules.lion import Lion as Lion
 from emberharmony.optim.rules.muon import Muon as Muon
 from emberharmony.optim.rules.sgd import SGD as SGD
 from emberharmony.optim.scaling import LossScaler as LossScaler
-from emberharmony.optim.updates import elementwise as elementwise
 from emberharmony.optim.wrappers.accumulate import Accumulate as Accumulate
 from emberharmony.optim.wrappers.averaging import EMA as EMA
 from emberharmony.optim.wrappers.averaging import SWA as SWA

@@ -26,7 +26,8 @@ State: TypeAlias = dict[str, Any]
 
 
 T = TypeVar("T")
-_PARAMS = itemgetter("params")
+PARAMS = itemgetter("params")
+"""Returns the parameters of a group."""
 
 
 class _Unrecorded(Generic[T]):
@@ -234,7 +235,7 @@ class ParameterGroups:
 
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
-        return list(chain.from_iterable(map(_PARAMS, self._param_groups)))
+        return list(chain.from_iterable(map(PARAMS, self._param_groups)))
 
 
 def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:

@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from emberharmony import Buffer, Parameter
+from emberharmony import Buffer
 from emberharmony.core.cells.cell import values_of
-from emberharmony.core.state.commits import Step
 from emberharmony.optim import numbers
+from emberharmony.optim.declarations import is_elementwise
 from emberharmony.optim.groups import State, require_gradient
-from emberharmony.optim.parts import Joined, Rows, Stepping, Work, are_same
-from emberharmony.optim.updates import Updates, is_elementwise
-from emberharmony.optim.vectors import Share
+from emberharmony.optim.parts import JoinedPart, Layout, SeparatePart, Work
+from emberharmony.optim.stepping import GroupStep
 
 LONGEST = 2**18
 """The most elements of a vector, which takes memory for a step and should stay in the cache."""
@@ -24,43 +22,7 @@ STATELESS = 16, 4
 """What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
 
-@dataclass(slots=True)
-class Layout:
-    """How the parameters that change are computed.
-
-    Attributes:
-        cells: the parameters that change.
-        home: the ops of the backend.
-        updates: the programs of the rule.
-        parts: what computes them.
-    """
-
-    cells: list[Parameter]
-    home: Any
-    updates: Updates
-    parts: list[Rows | Joined]
-
-    def work(self, step: Stepping) -> list[Work] | None:
-        """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
-        if self.home is not step.backend.home or not are_same(self.cells, step.cells):
-            return None
-        works: list[Work] = []
-        for part in self.parts:
-            work = part.work(step)
-            if work is None:
-                return None
-            works.append(work)
-        return works
-
-    def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
-        """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
-        new = {cell for part in other.parts if isinstance(part, Joined) for cell in part.cells}
-        gone = [cell for part in self.parts if isinstance(part, Joined) for cell in part.cells if cell not in new]
-        shares = [x for cell in gone for x in held.get(cell, {}).values() if isinstance(x, Share)]
-        return [(setattr, share, "_held", share.tensor_and_home()) for share in shares]
-
-
-def new_layout(step: Stepping) -> tuple[Layout, list[Work]]:
+def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
     """Returns the layout for parameters that change, and what its parts add to a plan, after a look at the gradients.
 
     Raises:
@@ -87,7 +49,7 @@ def new_layout(step: Stepping) -> tuple[Layout, list[Work]]:
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
         key = (fits, value.dtype, getattr(value, "device", None), entry is None, *looks)
         groups.setdefault(key, []).append(place)
-    parts: list[Rows | Joined] = []
+    parts: list[SeparatePart | JoinedPart] = []
     for (fits, *_), alike in groups.items():
         sizes = {i: math.prod(shapes[i]) for i in alike}
         most, fewest = _limits(step, values[alike[0]]) if fits else (-1, 0)
@@ -96,14 +58,14 @@ def new_layout(step: Stepping) -> tuple[Layout, list[Work]]:
             if len(places) < fewest:
                 rest += places
             else:
-                parts.append(Joined([cells[i] for i in places], places, [shapes[i] for i in places]))
+                parts.append(JoinedPart([cells[i] for i in places], places, [shapes[i] for i in places]))
         if rest:
-            parts.append(Rows([cells[i] for i in sorted(rest)], sorted(rest), fits))
+            parts.append(SeparatePart([cells[i] for i in sorted(rest)], sorted(rest), fits))
     works = [part.first_work(step, [states[i] for i in part.places]) for part in parts]
     return Layout(cells, step.backend.home, step.updates, parts), works
 
 
-def _limits(step: Stepping, like: Any) -> tuple[int, int]:
+def _limits(step: GroupStep, like: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
     first = step.initial(like)
     update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None

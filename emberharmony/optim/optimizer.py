@@ -1,10 +1,12 @@
 """The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 from emberharmony import Parameter, ops
+from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import gradients_of, perform, without_grads
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
@@ -12,11 +14,10 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.draws import OPEN, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
-from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.layout import Layout, new_layout
-from emberharmony.optim.parts import Stepping, are_same
-from emberharmony.optim.plan import Overwritten, Plan
-from emberharmony.optim.updates import Updates
+from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
+from emberharmony.optim.layout import new_layout
+from emberharmony.optim.parts import Layout, are_same
+from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
@@ -111,7 +112,7 @@ class Optimizer(ParameterGroups):
             ArgumentTypeError: if `grads` is no mapping.
         """
         if grads is None:
-            return gradients_of(self.parameters())
+            return gradients_of([*chain.from_iterable(map(PARAMS, self._param_groups))])
         if not isinstance(grads, Mapping):
             raise ArgumentTypeError(
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
@@ -129,13 +130,13 @@ class Optimizer(ParameterGroups):
             by_parameter[parameter] = _tensor(gradient)
         return by_parameter
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `step`."""
         return self._plan(gradients, clear, None)
 
-    def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> Plan:
+    def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:
         """Returns the step with these gradients; without a list for it, nothing is written over."""
-        plan = Plan({}, [], [], True, overwritten)
+        plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for place, group in enumerate(self._param_groups):
             cells, given = group["params"], list(gradients.values())
             if not are_same(list(gradients), cells):
@@ -208,7 +209,7 @@ class Optimizer(ParameterGroups):
         rate = group["lr"]
         return {**group, "lr": rate_at(rate, count)} if callable(rate) else group
 
-    def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
+    def _add_group(self, plan: StepPlan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
         """Adds the new values and states of those parameters of a group that have gradients to a plan.
 
         Raises:
@@ -219,7 +220,16 @@ class Optimizer(ParameterGroups):
         layouts = _LAYOUTS.setdefault(self, {})
         layout = layouts.get(place)
         updates = Updates(self.rule) if layout is None or layout.updates.rule is not self.rule else layout.updates
-        step = Stepping(self, plan, updates, self._hyper(self._param_groups[place], self._count), cells, gradients)
+        step = GroupStep(
+            optimizer=self,
+            backend=selection.active().backend,
+            plan=plan,
+            updates=updates,
+            hyper=self._hyper(self._param_groups[place], self._count),
+            held=self._state,
+            cells=cells,
+            gradients=gradients,
+        )
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
             new, work = new_layout(step)

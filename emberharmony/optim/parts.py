@@ -6,80 +6,26 @@ parameters stays in vectors from step to step.
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 from emberharmony import Buffer, Parameter
-from emberharmony.core import selection
 from emberharmony.core.cells.cell import replacing, values_of
 from emberharmony.core.state.commits import Step, assignment
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
-from emberharmony.optim.plan import Plan, exchanging
-from emberharmony.optim.updates import Updates, is_elementwise
-from emberharmony.optim.vectors import Share, Vectors
+from emberharmony.optim.stepping import Columns, GroupStep, Updates, exchanging
+from emberharmony.optim.vectors import SharedBuffer, Vectors
 from emberharmony.transforms.program import Program, Update
 
 _HELD = operator.attrgetter("_held")
-
-Columns: TypeAlias = Sequence[Sequence[Any]]
-"""The gradients, the parameters, and the tensors of the states in the order of their names."""
 
 Work: TypeAlias = tuple[Update | None, State, Columns | None]
 """A program or None, the state before the step, and the columns; None if the step may be written over tensors."""
 
 
-class Stepping:
-    """One step of a group of parameters.
-
-    Args:
-        optimizer: the optimizer.
-        plan: what the parts add to.
-        updates: the programs of the rule.
-        hyper: the options for this step.
-        cells: the parameters that change.
-        gradients: the gradients of these.
-    """
-
-    __slots__ = ("backend", "cells", "gradients", "held", "hyper", "optimizer", "plan", "updates")
-
-    def __init__(
-        self,
-        optimizer: Any,
-        plan: Plan,
-        updates: Updates,
-        hyper: Mapping[str, Any],
-        cells: list[Parameter],
-        gradients: list[Any],
-    ) -> None:
-        self.optimizer, self.plan, self.updates, self.hyper = optimizer, plan, updates, hyper
-        self.cells, self.gradients = cells, gradients
-        self.backend, self.held = selection.active().backend, optimizer._state
-
-    def initial(self, value: Any) -> State:
-        """Returns the state of a parameter before its first step."""
-        state: State = self.optimizer.initial(value, self.hyper)
-        return state
-
-    def apply_rule(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
-        """Returns the parameters and their states after the step, as the rule itself computes them one by one.
-
-        Args:
-            state: the numbers in the state by name; anything else stands for tensors.
-            columns: the tensors.
-        """
-        names = [name for name, x in state.items() if not numbers.is_python(x)]
-        pairs, apply = [], self.optimizer._apply
-        if is_elementwise(self.optimizer.rule):
-            apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
-        for gradient, value, *tensors in zip(*columns, strict=True):
-            own = {**state, **dict(zip(names, tensors, strict=True))}
-            pairs.append(apply(gradient, value, own, self.hyper))
-        return [after for after, _ in pairs], [new for _, new in pairs]
-
-
-class Part:
+class GroupPart:
     """Parameters of a group that are computed together.
 
     Args:
@@ -125,7 +71,7 @@ class Part:
             return True
         return bool(self.likeness.holds(*chain.from_iterable(columns)))
 
-    def update(self, step: Stepping, state: State) -> Update | None:
+    def update(self, step: GroupStep, state: State) -> Update | None:
         """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
         if not (self.likeness.programs and step.backend.runs_programs):
             return None
@@ -139,7 +85,7 @@ class Part:
         return zip(repeat(operator.setitem), (self.state, *(self.entries or ())), repeat(name), repeat(number))
 
 
-class Rows(Part):
+class SeparatePart(GroupPart):
     """Parameters with equal numbers in their states, each of which has memory of its own.
 
     Args:
@@ -156,10 +102,10 @@ class Rows(Part):
         self._kept: dict[Any, Any] = {}
         self._overwritten: tuple[Program | None, Any, bool] = None, None, False
 
-    def first_work(self, step: Stepping, states: Sequence[State | None]) -> Work:
+    def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
         values = values_of(self.cells)
-        entries = list(map(step.held.get, self.cells))
+        entries: list[Any] = list(map(step.held.get, self.cells))
         if states[0] is None:
             states = list(map(step.initial, values))
         elif all(entry is not None and all(map(_is_kept, entry.values())) for entry in entries):
@@ -176,7 +122,7 @@ class Rows(Part):
         update = self.update(step, state) if self._fits else None
         return update, state, None if self._overwrites(step, update) else columns
 
-    def work(self, step: Stepping) -> Work | None:
+    def work(self, step: GroupStep) -> Work | None:
         """Returns what `add` takes; None if anything but the last step changed it."""
         if not self.is_as_before(step.held):
             return None
@@ -187,7 +133,7 @@ class Rows(Part):
         columns = [self.own(step.gradients), values_of(self.cells), *(x for x in state.values() if x.__class__ is list)]
         return (update, state, columns) if self.fits(step.backend, columns) else None
 
-    def _overwrites(self, step: Stepping, update: Update | None) -> bool:
+    def _overwrites(self, step: GroupStep, update: Update | None) -> bool:
         """Returns whether an update may be written over the tensors, if nobody else can see these."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
@@ -199,7 +145,7 @@ class Rows(Part):
             self._overwritten = update.program, step.backend, writes
         return writes
 
-    def add(self, step: Stepping, work: Work) -> None:
+    def add(self, step: GroupStep, work: Work) -> None:
         """Adds a step of the parameters to a plan."""
         update, state, columns = work
         if columns is None:
@@ -244,7 +190,7 @@ class Rows(Part):
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held), self.cells, entries))
         return [*steps, assignment(self, "entries", entries), assignment(self, "state", columns)]
 
-    def _add_overwriting(self, step: Stepping, update: Update) -> None:
+    def _add_overwriting(self, step: GroupStep, update: Update) -> None:
         """Adds what writes over the tensors of the parameters, and of their states."""
         backend, count, gradients = step.backend, len(self.cells), self.own(step.gradients)
 
@@ -265,7 +211,7 @@ class Rows(Part):
         step.plan.overwritten.append((cells, calls))
 
 
-class Joined(Part):
+class JoinedPart(GroupPart):
     """Parameters that are computed in one vector.
 
     Args:
@@ -279,12 +225,12 @@ class Joined(Part):
     def __init__(self, cells: list[Parameter], places: list[int], shapes: Sequence[tuple[int, ...]]) -> None:
         super().__init__(cells, places)
         self.shapes = shapes
-        self.vectors = Vectors({}, (), None)
+        self.vectors = Vectors(tensors={}, shapes=(), home=None)
         self._places: list[tuple[str, int]] = []
-        self._shares: list[Share] = []
+        self._shares: list[SharedBuffer] = []
         self._held: list[Any] = []
 
-    def first_work(self, step: Stepping, states: Sequence[State | None]) -> Work:
+    def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
         values, first = values_of(self.cells), states[0]
         if first is None:
@@ -299,7 +245,7 @@ class Joined(Part):
         self.fits(step.backend, columns)
         return self.update(step, state), state, columns
 
-    def work(self, step: Stepping) -> Work | None:
+    def work(self, step: GroupStep) -> Work | None:
         """Returns what `add` takes; None if anything but the last step changed the states, or read them."""
         vectors = self.vectors
         if vectors.home is not step.backend.home or not self.is_as_before(step.held):
@@ -314,7 +260,7 @@ class Joined(Part):
         ]
         return (self.update(step, state), state, columns) if self.fits(step.backend, columns) else None
 
-    def add(self, step: Stepping, work: Work) -> None:
+    def add(self, step: GroupStep, work: Work) -> None:
         """Adds a step of the parameters to a plan."""
         update, state, columns = work
         assert columns is not None, "vectors are not written over"
@@ -346,7 +292,7 @@ class Joined(Part):
             if name not in self.vectors.tensors:
                 steps += self.noting(name, tensors.pop(name))
         if self._shares:
-            vectors = Vectors(tensors, self.shapes, home)
+            vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)
             held = list(zip(self._places, repeat(vectors)))
             steps += zip(repeat(setattr), self._shares, repeat("_held"), held)
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", held)]
@@ -362,9 +308,9 @@ class Joined(Part):
             same: whether it has the names of the state before; the next step has a new layout if not.
         """
         tensors = {name: x for name, x in state.items() if not numbers.is_python(x)}
-        vectors = Vectors(tensors, self.shapes, home)
+        vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)
         entries: list[State] = []
-        columns: dict[str, list[Share]] = {name: [] for name in tensors}
+        columns: dict[str, list[SharedBuffer]] = {name: [] for name in tensors}
         steps: list[Step] = []
         for cell in self.cells:
             entry = held.get(cell)
@@ -374,7 +320,7 @@ class Joined(Part):
             for name, x in state.items():
                 if name in columns:
                     share = entry.get(name)
-                    x = share if share.__class__ is Share else Share()
+                    x = share if share.__class__ is SharedBuffer else SharedBuffer()
                     columns[name].append(x)
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
@@ -384,6 +330,42 @@ class Joined(Part):
         made = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
         known = {"_places": places, "_shares": shares, "_held": at}
         return [*steps, *(assignment(self, name, x) for name, x in {**made, **known}.items())]
+
+
+@dataclass(slots=True)
+class Layout:
+    """How the parameters that change are computed.
+
+    Attributes:
+        cells: the parameters that change.
+        home: the ops of the backend.
+        updates: the programs of the rule.
+        parts: what computes them.
+    """
+
+    cells: list[Parameter]
+    home: Any
+    updates: Updates
+    parts: list[SeparatePart | JoinedPart]
+
+    def work(self, step: GroupStep) -> list[Work] | None:
+        """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
+        if self.home is not step.backend.home or not are_same(self.cells, step.cells):
+            return None
+        works: list[Work] = []
+        for part in self.parts:
+            work = part.work(step)
+            if work is None:
+                return None
+            works.append(work)
+        return works
+
+    def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
+        """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
+        new = {cell for part in other.parts if isinstance(part, JoinedPart) for cell in part.cells}
+        gone = [cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new]
+        shares = [x for cell in gone for x in held.get(cell, {}).values() if isinstance(x, SharedBuffer)]
+        return [(setattr, share, "_held", share.tensor_and_home()) for share in shares]
 
 
 def columns_of(states: Sequence[State | None]) -> State | None:

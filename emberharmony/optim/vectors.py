@@ -2,25 +2,25 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from emberharmony import Buffer
 from emberharmony.core.cells.cell import Held, Journey
 
 
-class Vectors:
+class Vectors(SimpleNamespace):
     """The states of several parameters, as one vector for each name; it does not change.
 
-    Args:
+    Attributes:
         tensors: the vectors by name.
         shapes: the shape of each parameter.
         home: the ops of the backend of the vectors.
     """
 
-    __slots__ = ("__weakref__", "home", "shapes", "tensors")
-
-    def __init__(self, tensors: Mapping[str, Any], shapes: Sequence[tuple[int, ...]], home: Any) -> None:
-        self.tensors, self.shapes, self.home = tensors, shapes, home
+    tensors: Mapping[str, Any]
+    shapes: Sequence[tuple[int, ...]]
+    home: Any
 
     def part(self, name: str, place: int) -> Any:
         """Returns what belongs to one parameter, with memory of its own."""
@@ -32,7 +32,7 @@ class Vectors:
         return made
 
 
-class Share(Buffer):
+class SharedBuffer(Buffer):
     """A buffer that may hold the name and place of its part of `Vectors`, instead of a tensor and its backend."""
 
     __slots__ = ()
@@ -60,10 +60,10 @@ class Share(Buffer):
         self.tensor_and_home()
         return super().__getstate__()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Share":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SharedBuffer":
         self.tensor_and_home()
         return super().__deepcopy__(memo)
 
     def __repr__(self) -> str:
         self.tensor_and_home()
-        return super().__repr__().replace("Share", "Buffer", 1)
+        return super().__repr__().replace("SharedBuffer", "Buffer", 1)

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 UNARY = ("negative", "absolute", "square", "sqrt", "sign")
@@ -353,10 +353,10 @@ class Program:
         return registers
 
 
-class Update:
-    """A program with its numbers for one run.
+class Update(SimpleNamespace):
+    """A program with its numbers for one run; each step of an optimizer makes one, so that C makes it.
 
-    Args:
+    Attributes:
         program: the program.
         numbers: the numbers that its calls name, and others.
         kernel: the name of the function that it computes, which a library may have a kernel for; "" if it has no name.
@@ -366,17 +366,10 @@ class Update:
         tensors: the names of the tensors in its state after it.
     """
 
-    __slots__ = ("after", "kernel", "numbers", "options", "program", "state", "tensors")
-
-    def __init__(
-        self,
-        program: Program,
-        numbers: list[Any],
-        kernel: str = "",
-        options: Mapping[str, Any] = MappingProxyType({}),
-        state: Mapping[str, Any] = MappingProxyType({}),
-        after: Mapping[str, Any] = MappingProxyType({}),
-        tensors: Sequence[str] = (),
-    ) -> None:
-        self.program, self.numbers, self.kernel, self.options = program, numbers, kernel, options
-        self.state, self.after, self.tensors = state, after, tensors
+    program: Program
+    numbers: list[Any]
+    kernel: str = ""
+    options: Mapping[str, Any] = MappingProxyType({})
+    state: Mapping[str, Any] = MappingProxyType({})
+    after: Mapping[str, Any] = MappingProxyType({})
+    tensors: Sequence[str] = ()

@@ -80,7 +80,7 @@ def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
     columns = [[torch.full((2,), 2.0)], [torch.full((2,), 3.0)]]
     for dtype in (torch.float32, torch.bfloat16):
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]
-        update = Update(Program(2, calls, (found,), 1), [0.5])
+        update = Update(program=Program(2, calls, (found,), 1), numbers=[0.5])
         assert programs.computed(update, given)[0][0].tolist() == [2.0, 2.0]
         for call, *arguments in programs.overwriting(update, given):
             call(*arguments)

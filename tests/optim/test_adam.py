@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, ops, optim
-from emberharmony.optim import updates
+from emberharmony.optim import stepping
 from tests.optim.oracle import LIMIT, our_run, pure_run, require, require_steps_of_torch
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -83,7 +83,7 @@ def test_a_kernel_gives_what_the_ops_give(
     ran = kernels(backend, monkeypatch)
     found = stepped(options, gradients)
     assert ran == ["adam"] * (6 if backend == "torch" else 0)
-    monkeypatch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
+    monkeypatch.setattr(stepping.Updates, "update_for", lambda self, state, hyper: None)
     for ours, wanted in zip(found, stepped(options, gradients), strict=True):
         if backend == "numpy":
             np.testing.assert_array_equal(ours, wanted)

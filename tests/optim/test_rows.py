@@ -11,7 +11,7 @@ import pytest
 from emberharmony import Parameter, errors, ops, optim
 from emberharmony.backend.numpy import programs as numpy_programs
 from emberharmony.core import selection
-from emberharmony.optim import layout, updates
+from emberharmony.optim import layout, stepping
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
 from emberharmony.transforms.recorder import record_rule
 from tests.optim.test_vectors import KINDS, assert_same, bits, cells_of, kinds, rows_of, shares, states_of, trained
@@ -24,7 +24,7 @@ def ruled(kind: str, rows: list[list[Any]], dtype: str) -> tuple[list[Any], list
     optimizer = KINDS[kind](cells_of(dtype))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout, "FEWEST", 10**6)
-        patch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
+        patch.setattr(stepping.Updates, "update_for", lambda self, state, hyper: None)
         return trained(optimizer, rows), states_of(optimizer)
 
 

@@ -15,8 +15,8 @@ from emberharmony import Buffer, Parameter, errors, ops, optim, to_backend
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import selection
-from emberharmony.optim import layout, updates, vectors
-from emberharmony.optim.vectors import Share
+from emberharmony.optim import declarations, layout
+from emberharmony.optim.vectors import SharedBuffer, Vectors
 from tests.ops.trees import lists
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
@@ -38,7 +38,7 @@ KINDS: dict[str, Callable[..., optim.Optimizer]] = {
     "Lion": lambda p=None: optim.Lion(p, lr=0.01, weight_decay=0.1),
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
-ELEMENTWISE = {each for each in vars(optim).values() if updates.is_elementwise(getattr(each, "rule", None))}
+ELEMENTWISE = {each for each in vars(optim).values() if declarations.is_elementwise(getattr(each, "rule", None))}
 
 
 def cells_of(dtype: str = "float32") -> list[Parameter]:
@@ -93,13 +93,13 @@ def assert_same(found: Any, expected: Any, dtype: str = "float32") -> None:
         np.testing.assert_allclose(one, other, rtol=limit, atol=limit * largest)
 
 
-def shares(optimizer: optim.Optimizer) -> list[Share]:
-    return [x for entry in optimizer.state.values() for x in entry.values() if isinstance(x, Share)]
+def shares(optimizer: optim.Optimizer) -> list[SharedBuffer]:
+    return [x for entry in optimizer.state.values() for x in entry.values() if isinstance(x, SharedBuffer)]
 
 
 def in_vectors(optimizer: optim.Optimizer) -> int:
     """Returns how many buffers of the state are parts of vectors."""
-    return sum(isinstance(share._held[1], vectors.Vectors) for share in shares(optimizer))
+    return sum(isinstance(share._held[1], Vectors) for share in shares(optimizer))
 
 
 @pytest.fixture(autouse=True)
@@ -201,7 +201,7 @@ def test_a_buffer_stays_the_same_object(backend: str) -> None:
     trained(optimizer, rows[4:5])
     assert bits(average) != second
     assert repr(average) == "Buffer(shape=(4, 3), dtype=float32)"
-    assert type(pickle.loads(pickle.dumps(average))) is type(copy.deepcopy(average)) is Share
+    assert type(pickle.loads(pickle.dumps(average))) is type(copy.deepcopy(average)) is SharedBuffer
     assert bits(pickle.loads(pickle.dumps(average))) == bits(copy.deepcopy(average)) == bits(average)
 
 

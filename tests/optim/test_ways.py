@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emberharmony import ops, optim
-from emberharmony.optim import layout, updates
+from emberharmony.optim import layout, stepping
 from emberharmony.transforms.recorder import record_rule
 from tests.optim.test_vectors import assert_same, cells_of, rows_of, states_of, trained
 from tests.sampling import portion
@@ -46,7 +46,7 @@ def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
     """Lets steps be computed in a way, whatever the number and the sizes of the parameters."""
     patch.setattr(layout, "FEWEST", 2 if way == "vectors" else 10**6)
     if way == "ops":
-        patch.setattr(updates.Updates, "update_for", lambda self, state, hyper: None)
+        patch.setattr(stepping.Updates, "update_for", lambda self, state, hyper: None)
     patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 13)
 
 

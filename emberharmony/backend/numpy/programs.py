@@ -163,7 +163,8 @@ class Blocks:
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
         program, scalars = self._program, iter(arrays[self._program.inputs :])
-        update = Update(program, [next(scalars) if x.__class__ is Register else x for x in self._numbers])
+        numbers = [next(scalars) if x.__class__ is Register else x for x in self._numbers]
+        update = Update(program=program, numbers=numbers)
         made = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
         outputs = {register: [array] for register, array in zip(program.outputs, made, strict=True)}
         columns = [[array] for array in arrays[: program.inputs]]

@@ -7,6 +7,7 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
+from emberharmony.optim.declarations import computed_by, elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
@@ -21,7 +22,6 @@ from emberharmony.optim.terms import (
     with_decoupled_decay,
     zeros,
 )
-from emberharmony.optim.updates import computed_by, elementwise
 
 
 def _with_any_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
+from emberharmony.optim.declarations import elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AnyNumber, LearningRate, Limit, NotNegative, Share, with_options
@@ -17,7 +18,6 @@ from emberharmony.optim.terms import (
     with_decay,
     zeros,
 )
-from emberharmony.optim.updates import elementwise
 
 _ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
 _SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) == 2 and 0 <= x[0] <= x[1])

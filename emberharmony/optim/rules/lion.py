@@ -5,11 +5,11 @@ from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.types import Tensor
+from emberharmony.optim.declarations import elementwise
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
 from emberharmony.optim.terms import ascent_or_descent, moving_average, step_along, with_decoupled_decay
-from emberharmony.optim.updates import elementwise
 
 
 @elementwise

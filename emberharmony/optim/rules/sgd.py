@@ -8,11 +8,11 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
+from emberharmony.optim.declarations import computed_by
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AnyNumber, LearningRate, NotNegative, with_options
 from emberharmony.optim.terms import step_along, times, with_decay
-from emberharmony.optim.updates import computed_by
 
 
 @computed_by("sgd")

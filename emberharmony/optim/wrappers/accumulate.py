@@ -9,7 +9,7 @@ from emberharmony.core.state.commits import Step, assignment
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.plan import Plan
+from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.terms import wide
 from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
@@ -52,7 +52,7 @@ class Accumulate(Wrapper):
         self.n, self.passes = n, 0
         self.sums: dict[Parameter, Buffer] = {}
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         self.check(gradients)
         sums = {cell: buffer.value for cell, buffer in self.sums.items()}
@@ -71,7 +71,7 @@ class Accumulate(Wrapper):
                 steps.append((self.sums.__setitem__, cell, Buffer(x)))
         if clear:
             steps += [cell.without_grad() for cell in self.parameters()]
-        return Plan({}, list(sums.values()), steps)
+        return StepPlan(values={}, tensors=list(sums.values()), steps=steps)
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""

@@ -9,7 +9,7 @@ from emberharmony.core.state.commits import Step
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.plan import Plan
+from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 
@@ -53,7 +53,7 @@ class Lookahead(Wrapper):
         self.k, self.alpha = k, alpha
         self.slow: dict[Parameter, Buffer] = {}
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         plan = self.optimizer.plan(gradients, clear=clear)
         begun = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}

@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.clipping import NonFiniteGradientError
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.plan import Plan
+from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.terms import all_finite
 from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
@@ -50,7 +50,7 @@ class SkipNonfinite(Wrapper):
         self.limit = limit
         self.skipped = self.in_a_row = 0
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
 
         Raises:
@@ -70,7 +70,7 @@ class SkipNonfinite(Wrapper):
         steps = [assignment(self, name, getattr(self, name) + 1) for name in _STATE]
         if clear:
             steps += [cell.without_grad() for cell in self.parameters()]
-        return Plan({}, [], steps)
+        return StepPlan(values={}, tensors=[], steps=steps)
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""

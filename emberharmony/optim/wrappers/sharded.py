@@ -10,7 +10,7 @@ from emberharmony.distributed import broadcast, rank, size
 from emberharmony.distributed.objects import shared
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.plan import Plan
+from emberharmony.optim.stepping import StepPlan
 from emberharmony.optim.wrappers.wrapper import Wrapper
 
 
@@ -60,7 +60,7 @@ class Sharded(Wrapper):
             owner_of[cells[i]] = owner
         return {cell: owner_of[cell] for cell in cells}
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
 
         Raises:

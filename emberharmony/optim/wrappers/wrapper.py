@@ -10,8 +10,8 @@ from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State, require_gradient
 from emberharmony.optim.optimizer import Optimizer
-from emberharmony.optim.plan import Plan
 from emberharmony.optim.saved import on_active_backend
+from emberharmony.optim.stepping import StepPlan
 
 
 class Wrapper:
@@ -80,7 +80,7 @@ class Wrapper:
         """Returns the gradients that the next step takes, by parameter; see `Optimizer.gradients`."""
         return self.optimizer.gradients(grads)
 
-    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+    def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; subclasses define it."""
         raise NotImplementedError
 

@@ -10,8 +10,8 @@ NUMPY, TORCH, MLX = (f"--ember-backend {name}" for name in ("numpy", "torch", "m
 MUTANTS = [
     Mutant(
         name="options-of-recorded-steps",
-        module="emberharmony/optim/updates.py",
-        function="_Known.fits",
+        module="emberharmony/optim/stepping.py",
+        function="_KnownProgram.fits",
         original="self.number != len(hyper) or self.options != self.chosen(hyper)",
         replacement="False",
         tests=(f"{ROWS} -k options {NUMPY}",),
@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     Mutant(
         name="numbers-that-a-rule-reads",
-        module="emberharmony/optim/updates.py",
-        function="_Known.fits",
+        module="emberharmony/optim/stepping.py",
+        function="_KnownProgram.fits",
         original="self.given == given",
         replacement="True",
         tests=(f"{ROWS} -k reads_a_number {NUMPY}",),
@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(
         name="equal-numbers-of-rows",
         module="emberharmony/optim/parts.py",
-        function="Part.is_as_before",
+        function="GroupPart.is_as_before",
         original="are_same(current, known)",
         replacement="len(current) == len(known)",
         tests=(f"{ROWS} -k somebody_changed {NUMPY}", f"{ROWS} {NUMPY}"),
@@ -47,7 +47,7 @@ MUTANTS = [
     Mutant(
         name="numbers-after-a-written-step",
         module="emberharmony/optim/parts.py",
-        function="Rows._add_overwriting",
+        function="SeparatePart._add_overwriting",
         original="update.after[name]",
         replacement="x",
         tests=(f"{WAYS} {NUMPY}", f"{ROWS} {NUMPY}"),
@@ -56,7 +56,7 @@ MUTANTS = [
     Mutant(
         name="shapes-of-a-written-step",
         module="emberharmony/optim/parts.py",
-        function="Rows._add_overwriting",
+        function="SeparatePart._add_overwriting",
         original="self.likeness.holds(*gradients, *tensors) and backend.owns(tensors)",
         replacement="backend.owns(tensors)",
         tests=(f"{ROWS} -k another_shape {NUMPY}",),
@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         name="vectors-that-somebody-changed",
         module="emberharmony/optim/parts.py",
-        function="Joined.work",
+        function="JoinedPart.work",
         original="are_same(list(map(_HELD, self._shares)), self._held)",
         replacement="True",
         tests=(f"{WAYS} -k somebody {NUMPY}",),
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         name="left-vectors",
-        module="emberharmony/optim/layout.py",
+        module="emberharmony/optim/parts.py",
         function="Layout.left",
         original="cell not in new",
         replacement="False",

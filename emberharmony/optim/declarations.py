@@ -1,0 +1,38 @@
+"""What rules declare: that they work element by element, and the name by which libraries may have a kernel."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+_KERNELS: "WeakKeyDictionary[Callable[..., Any], str]" = WeakKeyDictionary()
+
+
+def elementwise(rule: Rule) -> Rule:
+    """Declares that a rule, and `initial` of its optimizer, work element by element; a decorator.
+
+    Small parameters are then computed as one vector, with the same bits and fewer calls.
+    """
+    _KERNELS[rule] = ""
+    return rule
+
+
+def computed_by(kernel: str) -> Callable[[Rule], Rule]:
+    """Declares the same, and the name by which libraries may have a kernel for the rule; a decorator."""
+
+    def declare(rule: Rule) -> Rule:
+        _KERNELS[rule] = kernel
+        return rule
+
+    return declare
+
+
+def is_elementwise(rule: Any) -> bool:
+    """Returns whether a rule is declared to work element by element."""
+    return rule in _KERNELS
+
+
+def kernel_of(rule: Any) -> str | None:
+    """Returns the name by which libraries may have a kernel for a rule; "" without one, None if no program has it."""
+    return _KERNELS.get(rule)

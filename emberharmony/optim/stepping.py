@@ -1,0 +1,238 @@
+"""One step of an optimizer: the programs of its rule, what a group is computed of, and the plan of what is to be done.
+
+The objects of a step are made in each step, so they are plain namespaces, which C makes.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain, repeat
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from emberharmony import Buffer, Parameter
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, replacing
+from emberharmony.core.cells.overwriting import Overwriting
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.optim import numbers
+from emberharmony.optim.declarations import is_elementwise, kernel_of
+from emberharmony.optim.groups import State
+from emberharmony.transforms.program import Number, Update
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import recorder
+    from emberharmony.transforms.recorder import RuleProgram
+else:
+    recorder = Deferred("emberharmony.transforms.recorder")
+
+_PYTHON = (int, float)
+_UNRECORDED = ("params", "param_names", "lr")
+"""The options that are no constants of a program."""
+
+Columns: TypeAlias = Sequence[Sequence[Any]]
+"""The gradients, the parameters, and the tensors of the states in the order of their names."""
+
+Overwritten: TypeAlias = tuple[list[Cell], Callable[[Sequence[Any]], Sequence[Iterable[Step]] | None]]
+"""Parameters and the buffers of their states, and a function of the list of their tensors.
+
+It returns the calls of C functions that write a step over these tensors, or None if nothing may.
+"""
+
+
+_CELLS = operator.itemgetter(0)
+
+
+class StepPlan(SimpleNamespace):
+    """A step that is computed, or that is to be written over tensors, and not yet made.
+
+    Attributes:
+        values: the new values of the parameters that change.
+        tensors: all new tensors.
+        steps: what makes the step.
+        counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
+        overwritten: what writes the rest of the step over tensors; None if everything is computed.
+    """
+
+    values: dict[Parameter, Any]
+    tensors: list[Any]
+    steps: list[Step]
+    counted: bool = False
+    overwritten: list[Overwritten] | None = None
+
+    def make(self) -> bool:
+        """Makes the step, and returns whether it has; it has not if tensors to write over are seen by others."""
+        if self.tensors:
+            selection.active().backend.evaluate(self.tensors)
+        if not self.overwritten:
+            commit(self.steps)
+            return True
+        cells = [*chain.from_iterable(map(_CELLS, self.overwritten))]
+        return Overwriting(cells).make(self._calls, self.steps)
+
+    def _calls(self, tensors: Sequence[Any]) -> list[Iterable[Step]] | None:
+        """Returns the calls that write over the tensors of all cells."""
+        steps: list[Iterable[Step]] = []
+        start = 0
+        for cells, calls in self.overwritten or ():
+            made = calls(tensors[start : start + len(cells)])
+            if made is None:
+                return None
+            steps += made
+            start += len(cells)
+        return steps
+
+
+def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states: Sequence[State]) -> list[Step]:
+    """Returns the steps that make tensors and numbers the states of parameters.
+
+    Args:
+        cells: the parameters.
+        held: the states of parameters.
+        states: the new state of each.
+    """
+    steps: list[Step] = []
+    columns: dict[str, list[tuple[Any, Any]]] = {}
+    for cell, state in zip(cells, states, strict=True):
+        entry = held.get(cell)
+        if entry is None or entry.keys() != state.keys():
+            made = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
+            steps.append((operator.setitem, held, cell, made))
+            continue
+        for name, x in state.items():
+            if isinstance(entry[name], Buffer):
+                columns.setdefault(name, []).append((entry[name], x))
+            else:
+                steps.append((operator.setitem, entry, name, x))
+    for pairs in columns.values():
+        steps += replacing(*zip(*pairs, strict=True))
+    return steps
+
+
+class GroupStep(SimpleNamespace):
+    """One step of a group of parameters.
+
+    Attributes:
+        optimizer: the optimizer.
+        backend: the active backend.
+        plan: what the parts add to.
+        updates: the programs of the rule.
+        hyper: the options for this step.
+        held: the states of parameters.
+        cells: the parameters that change.
+        gradients: the gradients of these.
+    """
+
+    optimizer: Any
+    backend: Any
+    plan: StepPlan
+    updates: "Updates"
+    hyper: Mapping[str, Any]
+    held: dict[Parameter, State]
+    cells: list[Parameter]
+    gradients: list[Any]
+
+    def initial(self, value: Any) -> State:
+        """Returns the state of a parameter before its first step."""
+        state: State = self.optimizer.initial(value, self.hyper)
+        return state
+
+    def apply_rule(self, state: State, columns: Columns) -> tuple[list[Any], list[State]]:
+        """Returns the parameters and their states after the step, as the rule itself computes them one by one.
+
+        Args:
+            state: the numbers in the state by name; anything else stands for tensors.
+            columns: the tensors.
+        """
+        names = [name for name, x in state.items() if not numbers.is_python(x)]
+        pairs, apply = [], self.optimizer._apply
+        if is_elementwise(self.optimizer.rule):
+            apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
+        for gradient, value, *tensors in zip(*columns, strict=True):
+            own = {**state, **dict(zip(names, tensors, strict=True))}
+            pairs.append(apply(gradient, value, own, self.hyper))
+        return [after for after, _ in pairs], [new for _, new in pairs]
+
+
+class _KnownProgram(NamedTuple):
+    """A recording with what it depends on.
+
+    Attributes:
+        chosen: returns the options that are constants of the program, in a tuple.
+        number: how many options there are.
+        options: these options.
+        names: the names of the numbers in the state.
+        given: the numbers that were given when it was made.
+        recording: None if the rule has no program.
+        tensors: the names of the tensors in the state that it makes.
+    """
+
+    chosen: Callable[[Mapping[str, Any]], Any]
+    number: int
+    options: Any
+    names: list[str]
+    given: list[Any]
+    recording: "RuleProgram | None"
+    tensors: list[str]
+
+    def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:
+        """Returns whether it is that of these options and numbers."""
+        if self.number != len(hyper) or self.options != self.chosen(hyper):
+            return False
+        # A rule without a program for some numbers is not recorded again for others.
+        return self.recording is None or bool(self.recording.given) or self.given == given
+
+
+class Updates:
+    """The programs that a rule calls for a group of parameters, which are recorded once for equal options.
+
+    Args:
+        rule: the rule.
+    """
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self.rule, self._kernel = rule, kernel_of(rule)
+        self._known: dict[Any, _KnownProgram] = {}
+
+    def update_for(self, state: Mapping[str, Any], hyper: Mapping[str, Any]) -> Update | None:
+        """Returns what the rule computes in a step; None if it has no program.
+
+        Args:
+            state: the state of the parameters, in which anything but a number stands for tensors.
+            hyper: the options for this step.
+        """
+        rate = hyper["lr"]
+        if self._kernel is None or not isinstance(rate, _PYTHON):
+            return None
+        key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
+        known = self._known.get(key)
+        names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if known is None else known.names
+        given = [*map(state.__getitem__, names), rate]
+        if known is None or not known.fits(hyper, given):
+            chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
+            recording = recorder.record_rule(self.rule, state, hyper)
+            tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
+            known = self._known[key] = _KnownProgram(
+                chosen, len(hyper), chosen(hyper), names, given, recording, tensors
+            )
+        recording = known.recording
+        if recording is None:
+            return None
+        try:
+            made = recording.numbers(given)
+        except (ArithmeticError, ValueError):
+            return None  # the rule raises the same
+        after = dict(recording.made)
+        for name, x in recording.made.items():
+            if x.__class__ is Number:
+                after[name] = made[x]
+        return Update(
+            program=recording.program,
+            numbers=made,
+            kernel=self._kernel,
+            options=hyper,
+            state=state,
+            after=after,
+            tensors=known.tensors,
+        )
