@@ -3,6 +3,10 @@
 It is filled on first use of each name. A primitive, or a composite that the backend overrides, is the function compiled
 for the backend, which looks nothing up. The body of any other composite calls ops, which run on the active backend, so
 the namespace makes its own backend active during the call, unless it is active already.
+
+The namespace is a module of a subclass of `ModuleType`, whose attributes cost 20 to 40 ns more than those of `ops` on
+CPython 3.11 (NumPy, `xp.sin(x)`: 450 instead of 415 ns); those of a class that defines `__getattr__` cost more. A plain
+module would cost nothing more, but it cannot be copied.
 """
 
 import functools

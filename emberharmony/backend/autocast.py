@@ -3,6 +3,12 @@
 The rules are the same on every backend. They stand above the tape and the native gradients: an argument is cast by
 `ops.cast`, so the gradient returns to its dtype. What a composite calls inside is not cast again, because a backend may
 have the composite as one function of its own.
+
+Inside of an implementation, where a wrapping backend would cast, the tape has noted the arguments already, and a
+gradient would have the dtype of the cast ones. Rules of gradients run without the casts. A compiled function is
+compiled once for each kind of ops (`Bound.variant`). Dynamo (PyTorch 2.13) cannot trace how a `ContextVar` chooses the
+ops, so while a function is compiled as a whole guarded ops read a constant; a function that cannot be compiled as a
+whole runs uncompiled in a block, because compiled in parts it took the wrong ops without an error.
 """
 
 from typing import Any

@@ -1,4 +1,11 @@
-"""Lazy imports of modules that few programs need, so that the others do not pay for them."""
+"""Lazy imports of modules that few programs need, so that the others do not pay for them.
+
+What few programs need is imported at its first use: modules that only bodies of ops call, the translation of errors,
+the programs of optimizers, hints for unknown names. A test compares each name with the import beside it for type
+checkers. On PyTorch the modules that an op may reach are imported when it becomes the backend of the process, because
+`torch.compile` cannot trace an import. To import the categories of ops themselves late would leave the table of all ops
+incomplete, from which dispatch, protocol and checks derive.
+"""
 
 import importlib
 from typing import Any, ClassVar

@@ -2,6 +2,12 @@
 
 Only a rank itself knows where it is, and one that was killed or stopped cannot say it any more. So each writes it down
 before and after every call, which takes 2 µs, and the others read it when a call fails.
+
+An entry has a checksum: without it a reader on a busy machine met an entry that was half written, in one of about 80
+trials, and named a rank that was well. Ranks of one machine meet here before they connect, because the ring of MLX 0.32
+gives up after 15 s if a rank comes late. gloo notices the end of a process by its sockets; MPI does not, and MLX not
+always, so a thread looks at the board while a call lasts and tells these two that it cannot end. A stopped process may
+be continued, so only the time-out ends a call that waits for it.
 """
 
 import contextlib

@@ -1,4 +1,8 @@
-"""`World`: this process and the others of a run, and the calls that they make together."""
+"""`World`: this process and the others of a run, and the calls that they make together.
+
+All collectives go through vectors on the host. A transport then has six methods and knows no backend, and ranks can mix
+backends; it costs a copy between device and host, and no overlap with the backward pass.
+"""
 
 import atexit
 import os

@@ -1,4 +1,9 @@
-"""Files of tensors in the format safetensors, and checkpoints: checked before use, written as a whole or not at all."""
+"""Files of tensors in the format safetensors, and checkpoints: checked before use, written as a whole or not at all.
+
+The reader and the writer are our own; the package `safetensors` is only a reference in the tests. It does not give the
+place of a tensor in the file, which a mapping needs, so a layer over it would have to parse and check the header again
+itself.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,7 @@
-"""Files that `numpy.savez` has written, read without pickles and without memory that their content does not fill."""
+"""Files that `numpy.savez` has written, read without pickles and without memory that their content does not fill.
+
+`numpy.load` takes the memory that a header asks for before it looks how much there is.
+"""
 
 import math
 import struct

@@ -1,5 +1,11 @@
 """The header of a safetensors file, checked completely before a byte of any tensor is used.
 
+Against the package 0.8 these headers are refused: white space before the header, names that occur twice, also of
+metadata and of unknown fields, entries that are lists, false metadata of ties, and, to bound the memory, entries of
+more than 1 MB or 131,072 values, metadata of as many values, white space of more than 1 MB before an entry, and nesting
+beyond 64 levels. Numbers beyond float64 in unknown fields are read. Unknown fields are ignored, for later versions of
+the format.
+
 Source: the description of the format in the README of https://github.com/huggingface/safetensors.
 """
 

@@ -1,4 +1,8 @@
-"""`io.save`: tensors are written as a whole or not at all."""
+"""`io.save`: tensors are written as a whole or not at all.
+
+Shards get a random token in their names. With the usual names a save would overwrite shards that the old index still
+names, and an end of the process in between would lose both.
+"""
 
 import json
 import os

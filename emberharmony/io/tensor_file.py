@@ -1,4 +1,9 @@
-"""`io.open`: the tensors of a safetensors file, read one by one."""
+"""`io.open`: the tensors of a safetensors file, read one by one.
+
+NumPy 2.4 does not hold the buffer of an `mmap` while an array uses it, so `mmap.close` would end the process at the
+next read: the map is never closed, only dropped. It is `ACCESS_COPY`, since of a read-only one `ops.convert_to_tensor`
+makes a copy on PyTorch.
+"""
 
 import builtins
 import mmap as maps

@@ -1,4 +1,9 @@
-"""Names the layer in which an error was raised, from the frames of the call."""
+"""Names the layer in which an error was raised, from the frames of the call.
+
+A layer does not know its name in a model, and hooks that tell it would cost every call. So only an error that is raised
+asks: the first argument of the innermost frame that is a module is the layer, that of the outermost is the model, and
+the walk has the name of the layer in it.
+"""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,10 @@
-"""Modules as nodes of trees."""
+"""Modules as nodes of trees.
+
+Attributes that hold cells, tensors or nodes are children, the rest is static. Random generators do not count when two
+structures are compared, so models with dropout can be stacked into an ensemble. `ops.grad` leaves None in the places of
+frozen cells: zeros would keep the structure, but an optimizer would take them for gradients, decay frozen parameters,
+and count them in a norm.
+"""
 
 from typing import Any
 

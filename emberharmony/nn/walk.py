@@ -1,4 +1,10 @@
-"""Where the modules, parameters and buffers of a model are: in attributes, and in lists, tuples and dicts there."""
+"""Where the modules, parameters and buffers of a model are: in attributes, and in lists, tuples and dicts there.
+
+The cells are found when somebody asks for names, so a call of a layer costs one frame, and `__setattr__` registers
+nothing. A parameter in an object of another kind would have no name, and its value would be lost when the model is
+saved; so the walk compares its cells with all parameters below the module and refuses such a model. It does not enter
+objects of the standard library, since one attribute such as a logger would lead to all loggers of the process.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar

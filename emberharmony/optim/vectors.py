@@ -1,4 +1,9 @@
-"""The states of many small parameters in vectors: the buffers of the parameters take their part when they are read."""
+"""The states of many small parameters in vectors: the buffers of the parameters take their part when they are read.
+
+The next step joins the state anew after anything else than the last step: another backend, a loaded state, a parameter
+without a gradient. Each new parameter has memory of its own, because a view would keep the whole vector alive for
+whoever keeps one small parameter.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

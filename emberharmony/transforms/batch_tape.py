@@ -11,6 +11,10 @@ runs for all slices; and a tape outside of `vmap` records the ops on whole tenso
 
 What the function can do with one slice only, such as reading a value or drawing a random number on the host, ends the
 run with an error; `batched` then calls the function once for each slice.
+
+Products decide the speed: rows times one matrix are one product of two matrices, and the product of a column and a row,
+as in the gradient of a weight for each sample, is a multiplication, because NumPy calls the BLAS once for each matrix
+of a stack. An elementwise op costs 2 µs, any other op 4.
 """
 
 import importlib

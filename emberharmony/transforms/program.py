@@ -7,6 +7,10 @@ memory they ask of a `ProgramMemory`.
 
 A program whose ops work element by element takes tensors of one shape and one floating dtype. A backend needs no
 promotion and no checks for it, and may run it in blocks.
+
+MLX, JAX and PyTorch trace a function for `ops.compile` themselves and differentiate it by their own rules, so they get
+the function and no program, which would have the derivatives of the tape. A rule of an optimizer is recorded without
+values: with values the rate and the count of steps would be constants, and JAX would compile each op of the rule.
 """
 
 import math

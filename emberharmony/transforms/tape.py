@@ -13,6 +13,16 @@ which then records the call, too. The rules are written with ops, so they are re
 Complex numbers: inside the tape, the gradient of a real L with respect to z = a + ib is dL/da - i dL/db, because the
 rule of a holomorphic function is then the same as for real numbers. Cotangents and gradients are conjugated where they
 enter and leave the tape, so that users get dL/da + i dL/db, the direction of steepest ascent.
+
+A traced tensor holds its node, and a node the nodes of its arguments; the tape holds none, so Python frees at once what
+no result depends on. Nodes are numbered, and the backward pass visits those that a cotangent reaches from the last to
+the first by a heap of their numbers, which costs 0.15 µs for each; a walk of the graph cost 1.5. A pullback that is
+called once only frees the values of each node as soon as it has used them.
+
+A node keeps only the tensors that the derivative reads, which the names of the rule's parameters say: `lambda g, y, _x:
+...` reads the result and not the argument, of which shape and dtype are kept. So a network of `tanh(x @ w + b)` keeps
+one activation for each layer instead of three. For the gradient of a loss by its logits the tape asks the backend for
+both at once (`Backend.with_slope`) and keeps the derivative in the place of the logits.
 """
 
 import importlib

@@ -1,4 +1,13 @@
-"""Twins: backends that stand for others and tell watchers of the calls of their ops."""
+"""Twins: backends that stand for others and tell watchers of the calls of their ops.
+
+A twin is an object of a subclass of the backend's class, with ops of its own. It keeps the fast paths: the native
+function is called where it is called otherwise, so the results are the same bits. The nodes of a tape on a twin
+remember the module and the op that they belong to, so that the backward pass has both.
+
+A block costs 3 to 5 ms, because it exchanges the code of each op twice; so a loop belongs into one block. The frames of
+the running calls would give the module without wrappers of `__call__`, but to read the locals of each frame at each op
+would cost more than most ops.
+"""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,9 @@
-"""The array object of the array API standard: what the classes of all backends share."""
+"""The array object of the array API standard: what the classes of all backends share.
+
+An array stands for its tensor (`core.tracing`), as a cell does: an op that meets one runs the function of the array's
+namespace, so `ops`, `nn`, `optim` and `io` take arrays and give them back. `__array__` gives a read-only array where
+NumPy does not get the memory itself, since a function with `output=` would otherwise write into a copy without a word.
+"""
 
 import operator
 from types import ModuleType

@@ -2,6 +2,9 @@
 
 A call of an operator through a shared function would cost as much again as the operator. So the operators of an array
 class, and each function when it is first asked for, are made from texts.
+
+There is a class for each backend: `x + y` tests the class of both operands, calls the op compiled for the backend and
+puts the result into a new object without its constructor. A method that all classes share would look the op up.
 """
 
 import inspect

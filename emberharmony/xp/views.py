@@ -7,6 +7,12 @@ gets a new tensor, so do those that it is a view of, and the other views are mar
 needed. So views cost nothing where they are only read.
 
 All arrays share one lock. Threads that write to slices of one array, as those of joblib do, lose no update.
+
+An element (`x[0]` of a vector) is no view, as in NumPy: PyTorch's gets memory of its own before the next write, or
+`x[0], x[1] = x[1], x[0]` would lose a value. A result that is an argument itself, or lies in its memory (`view_test` of
+the backend), is copied before the first write into it, and so are arrays that a tree or a transform made: under `vmap`
+slices lie in the caller's memory. `x += y` gives the array the new tensor if nobody else has its memory, and writes
+otherwise. Without the lock, reading, setting and writing slices from several threads lost updates in 15 of 20 rounds.
 """
 
 import itertools

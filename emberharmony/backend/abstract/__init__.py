@@ -1,4 +1,14 @@
-"""The backend that wraps another one and computes only the shapes and dtypes of its results."""
+"""The backend that wraps another one and computes only the shapes and dtypes of its results.
+
+It has a rule for the shape of each primitive, and of composites whose rule is cheaper than the body; elementwise ops
+share one, and other composites run through their bodies. The dtype, and the errors about dtypes and options, come from
+the wrapped backend, which runs the op on tensors of one element. Some composites are overridden because their bodies
+read values on which their shapes do not depend, or because a loop would take many equal steps.
+
+The fake tensors of PyTorch and the laziness of MLX would do the same for native functions, but each op that computes on
+the host, or reads a value for a check, would need an exception there, and NumPy needs the rules anyway. With them alone
+all backends, also those of third parties, give the same answers.
+"""
 
 from __future__ import annotations
 

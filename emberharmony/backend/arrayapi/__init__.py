@@ -1,4 +1,9 @@
-"""A backend made from a namespace that follows the array API standard: `from_array_api`."""
+"""A backend made from a namespace that follows the array API standard: `from_array_api`.
+
+It binds what the standard describes, and casts what the standard leaves out; all else runs bodies. JAX and Dask have
+the same definitions (`standard_ops` over a `Library`) behind their corrections, which come first in the order of the
+classes, and each of which says why it is there.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,17 @@
-"""The Dask backend: tensors in blocks, which NumPy computes when values are read."""
+"""The Dask backend: tensors in blocks, which NumPy computes when values are read.
+
+The NumPy backend, which is asked for by name, computes each block, and Dask only moves blocks (`blockwise`,
+`reduction`, `reshape`, slices, `matmul`). So there is one semantics without a line about dtypes, and a composite such
+as `gelu` is one task for each block. Dask's own namespace would bring NumPy's promotion, results of unknown shape and
+no sort, and bodies read shapes and indices on the host.
+
+Shapes and dtypes without computing come from the backend of `eval_shape`; elementwise ops, which are most, run NumPy's
+op on one element instead (150 µs for `add`, Dask's own takes 380). A broadcast tensor keeps its source, with which
+elementwise ops compute, or the cotangent of a mean would be written out in blocks of its own. Variance is computed from
+the moments of the blocks: in two passes Dask would keep all blocks between them, or compute them twice. `Generator`
+draws normal numbers on the host, because they take a varying number of bits each, so a block cannot begin in the middle
+of their stream.
+"""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,10 @@
-"""The JAX backend."""
+"""The JAX backend.
+
+JAX compiles a program for each op, shape and dtype: `sin` and `ones` of 399 shapes take 29 s of processor time and 1.2
+GB (JAX 0.10.2 on a CPU). So tensors are made, random numbers drawn and small special functions computed on the host; a
+composite is one program, not one for each step; and a program takes the numbers that change as arguments. `emberharmony
+conformance` calls `Backend.forget` after every eighth op, without which it took 5.2 GB.
+"""
 
 from collections.abc import Sequence
 from itertools import chain

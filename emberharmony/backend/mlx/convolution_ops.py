@@ -6,6 +6,11 @@ into channels first, groups are convolved one by one, and dilated kernels are le
 
 Many elements and channels are convolved by one matrix product of all windows. Few are convolved by MLX's kernel alone,
 outside of the transforms of `ops`. A program that calls a transform of MLX itself gets the derivatives of another way.
+
+From 64 pairs of channels on, one matrix product of all windows takes 0.4 to 0.95 times as long as MLX's convolution; it
+copies all windows, so it is left where they have more than 2**24 elements. A transposed convolution with strides is
+such a product for each phase: MLX multiplies the zeros between the elements too, which takes 4 times as long. MLX's
+kernel is a custom function with `stop_gradient` around each argument, without which `mx.jvp` raises.
 """
 
 import functools

@@ -1,4 +1,11 @@
-"""Conversion of indices, and writing by index, on MLX, which reads and writes any memory that an index points to."""
+"""Conversion of indices, and writing by index, on MLX, which reads and writes any memory that an index points to.
+
+MLX takes 8 µs for one call on few elements and 2.5 to 3 for each further one in the graph, and an extra row takes the
+writes out of bounds. Tensors of one number are kept for up to 1,024 indices, because to broadcast a number is a call
+too. On a CPU MLX 0.32 copies one element after the other in `mx.pad`, `mx.concatenate` and assignments, and whole rows
+in `mx.take` (262,144 elements: 105, 82, 690 and 45 µs), so from 2**18 elements on `mx.take` makes the extra row, with
+the derivative of `mx.pad`, because its own adds one element after the other.
+"""
 
 import functools
 import math

@@ -2,6 +2,14 @@
 
 With `EMBERHARMONY_MLX_BLAS=numpy` NumPy multiplies large matrices on the CPU, where the packages of MLX 0.32 for Linux
 have the reference BLAS. It reads the memory of the factors, which are computed at once, and its result is copied.
+
+On Linux MLX 0.32 multiplies float32 by the reference BLAS, which adds the products of each element sequentially: for
+equal terms the error is 21 eps at 256, 116 at 1024 and 413 at 4096. Up to 1024 terms are native, as NumPy and PyTorch
+lose the same digits there in some shapes; a longer product is the sum of products of equal blocks of at most 256 terms.
+It is computed in float64 if no number of blocks divides the length, if a matrix has fewer than 4 rows or columns, or if
+the products of the blocks would need more memory. Blocks for a single row cost 14 times the native product where the
+other matrix is transposed. A condition on `itemsize` would cost each small product 420 instructions and only keep
+integers away, for which MLX raises an error that leads to the exact product.
 """
 
 import itertools

@@ -1,4 +1,8 @@
-"""Runs programs of elementwise ops on MLX."""
+"""Runs programs of elementwise ops on MLX.
+
+On a CPU the results of more than two ops are computed for 2**19 elements, and then for the next ones, so that the cache
+still has a result when the next op reads it: `Lion` over a GPT of 148 tensors takes 1.4 times as long without.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import repeat

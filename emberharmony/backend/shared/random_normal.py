@@ -3,6 +3,10 @@
 Additions, products, square roots and operations on bits give the same results on every processor and with every version
 of NumPy, which its logarithm and its sine do not. NumPy's own function makes one number after another.
 
+The errors beside the same formula in float64 are below 2e-6, and near a radius of 0 below 2e-7 over the radius; a test
+holds the bits. NumPy's ziggurat, which makes one number after another, is left to draws of less than 2**14 numbers. Its
+numbers in whole arrays would take twice as long, for the rare words that need further words.
+
 Source: Box and Muller, A note on the generation of random normal deviates, 1958.
 """
 

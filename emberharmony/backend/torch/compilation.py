@@ -1,4 +1,12 @@
-"""Functions compiled by `torch.compile`: as a whole if possible, else in parts, else not at all."""
+"""Functions compiled by `torch.compile`: as a whole if possible, else in parts, else not at all.
+
+`torch.compile` keeps what it compiles by the code object of the outermost function. Once it has 8 versions of it, it
+runs this code uncompiled, for every function that has it, and with `fullgraph=True` it raises an error only after the
+function has run, so that a second try draws other random numbers. All objects that are no functions, such as modules,
+share one code object of PyTorch's, and all closures of one `def` share theirs. So each gets a function of its own
+around it: one with a new code object for an object, and one code object for all functions of a `def` until PyTorch has
+used up its versions.
+"""
 
 import functools
 import inspect

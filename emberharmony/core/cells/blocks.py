@@ -2,6 +2,10 @@
 
 A transform that puts traced tensors into cells (`ops.backward`) does so in an `Assignments` block. Only the thread of
 the block sees them, and the cells keep their plain tensors.
+
+The values are in one dict for each thread, in a `threading.local`: Dynamo (PyTorch 2.13) cannot trace a `ContextVar`,
+and compiles a function that reads a cell again for each new dict. A list that is empty unless such a block is open
+anywhere guards the look-up.
 """
 
 from collections.abc import Collection, Iterable

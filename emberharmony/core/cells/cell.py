@@ -4,6 +4,12 @@ A cell holds its tensor together with the backend that the tensor belongs to, as
 the tensor of one backend with the name of another. A read under another backend converts the tensor exactly, through
 the host, and puts the result back only if nothing was assigned meanwhile: an assignment is never overwritten by an
 older value. Each of two threads that use a cell on two backends thus gets an exact copy on its own backend.
+
+A typed error for the second thread would need an owner for each cell, which is wrong as soon as the owner's thread
+ends, and would forbid reading a model for evaluation on another backend. A copy for each backend at once would make
+moves cheap, and hold a second copy of a model that nobody may need. Tensors move as bits through the host: DLPack lacks
+a dtype in each library (bfloat16, uint16, bool), and memory that two backends share would break the rule that each
+thread has a copy of its own.
 """
 
 import copy

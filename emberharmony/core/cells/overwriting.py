@@ -3,6 +3,13 @@
 A cell alone holds its tensor if the counts of references to it and to its memory say so. Whoever reads a cell loads
 what it holds, and then looks whether somebody is writing into the tensor. So either the writer finds the reference
 that the reader has, and writes nothing, or the reader finds the writer, and waits until it has finished.
+
+On PyTorch the storage must have one user, be made by PyTorch and not be shared with a process; an array of NumPy must
+own its memory and be writable. A view, an array that shares the memory, a graph or a variable of the user raises a
+count, and the step then makes new tensors, with the same bits. A signal handler runs in the thread of the step and
+cannot wait, so if it reads a cell the step makes new tensors. All calls that write are C functions in one call of
+`commit`, so an interruption comes before or after all of them. Without the global interpreter lock counts are not
+exact, and nothing is written over.
 """
 
 import sys

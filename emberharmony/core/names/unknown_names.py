@@ -1,4 +1,9 @@
-"""The errors for names that a public package or a backend lacks."""
+"""The errors for names that a public package or a backend lacks.
+
+An unknown name has a hint as an attribute (`ops.randn`) but not in an import (`from emberharmony.ops import randn`):
+Python asks the same `__getattr__` for both, and replaces the error by an `ImportError` of its own. The hint takes
+milliseconds, so the message computes it when it is read: `hasattr(ops, name)` reads none and takes 3 µs.
+"""
 
 
 class HintedText(str):

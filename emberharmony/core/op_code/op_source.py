@@ -42,6 +42,21 @@ The placeholders are `template` for the name of the op, `p0`, `p1` for its param
 `native_type` and the like for what else the backend has, `native_again` for the compiled op itself, and the string
 `<op>` for the name of the op in a message.
 Ops whose signatures have the same shape share one text, so that `code_swap` compiles it once.
+
+Every call pays for every instruction of this code (the figures are of CPython 3.11, where `np.sin` of one float32 takes
+3,700). So it has no locals besides the parameters, and a `try` on one line, `else` and `if` in place of a conditional
+expression save a jump or a NOP of 11 each. It reads no flag in the usual case: `publish_type` makes a name that is the
+tensor type while all its flags hold and None otherwise, so that one test of the class tests the flags too, each of
+which cost 60. A dtype that is tested twice is a local, because `x.dtype` costs 200 on NumPy and 460 on PyTorch. What
+remains on NumPy is 125 for the class of each operand, 450 for two dtypes (280 for one) and 165 for the class of the
+result.
+
+Tried and left out: constants of the code in place of globals save 15 each, but `torch.compile` raises an AssertionError
+for constants that are not literals; `type(x)` and `isinstance` cost 60 to 95 more than `x.__class__`, which CPython
+specialises; a test of one operand only would accept tensors of other libraries with NumPy dtypes, such as JAX's;
+`isinstance(x, torch.FloatTensor)` tests class and dtype at once, and costs 900. A parameter `**unknown` would catch
+unknown keywords in each call, and costs 300, because Python makes a dict and no longer specialises the call; so only an
+op that was not called yet says which parameter an unknown keyword means.
 """
 
 from collections.abc import Callable, Sequence

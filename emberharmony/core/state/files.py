@@ -1,4 +1,10 @@
-"""Atomic replacement of a file."""
+"""Atomic replacement of a file.
+
+A file is written under another name in the same folder, flushed and renamed, and then the folder is flushed.
+`replace_bytes` is no generator with `contextmanager`: a signal that arrives in the code of `contextlib` would leave the
+temporary file until the traceback of the exception is freed. Only `with` holds its `__exit__`, as for `scopes`, so the
+block ends as soon as `with` lets go of it.
+"""
 
 import errno
 import os

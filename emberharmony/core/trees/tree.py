@@ -3,6 +3,11 @@
 `None` is an empty subtree. A dict is walked in the sorted order of its keys, so that equal dicts give the same order of
 leaves; if the keys cannot be sorted, it is walked in the order of insertion. The static fields of dataclasses and the
 static part of registered objects belong to the structure; `nodes` says which fields are static.
+
+The structure of a tree is a tuple of tuples, which Python compares and hashes in C; it holds the static values, so MLX
+compiles a function for each. optree, which does the same in C++, is not used: a large model flattens in 123 instead of
+187 µs, once in each step, but its import takes 22 ms, and its nodes are others: a dataclass is a leaf unless optree
+decorated it, a subclass of dict or list is a leaf, and neither has static fields by annotation.
 """
 
 from collections import OrderedDict, defaultdict

@@ -7,6 +7,9 @@ It needs the standard library alone, so it starts in 20 ms: `python -S -E guard.
 - The rank has a process group of its own, which gets the signals that this process gets, and SIGKILL when the rank has
   ended.
 - When the launcher has gone, the group gets SIGTERM, and SIGKILL 3 s later.
+
+It runs beside each rank, whichever launcher starts it: `mpirun --tag-output` splits lines, `mlx.launch` does not tell
+the rank, and neither says in which call a rank was when it was killed.
 """
 
 import contextlib

@@ -1,6 +1,13 @@
 """The table of layouts: for each class of layers its row for MLX and for Keras.
 
 The patterns begin with PyTorch's axes: o are outputs, i inputs, r rows of several gates, "..." the axes of a kernel.
+
+From one row come the name, the shape and both directions of the conversion, so they cannot contradict each other. Only
+a model can say what a tensor is: a kernel of size 1 and a square matrix have the same shape in several layouts, and
+converters that decided by shapes have transposed weights twice, or not at all. So a file says its layout by a tag, and
+shapes only serve to say in an error which layout would fit. Names of Keras are attribute paths, because those in
+`Weight.path` are made up while a program runs (`dense_3/kernel`). Files are converted on NumPy with bits as they are,
+because MLX lacks float64.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,12 @@ An op is at fault if its result is not finite although its arguments are. A prob
 whether that has to be looked into: at once ("op"), or for many ops together ("step"), where reading a number is dear.
 The ops of the program are judged, and not those inside of composites, which may make an infinity and mask it. Backwards
 it is the same with the gradients of each op.
+
+On PyTorch the gradient by the tape takes 1.8 times the step of a small MLP. So PyTorch computes it: while the function
+runs, the check notes for each op the node of the graph that made its result, and before the engine runs each node gets
+a hook, but for those of ops that make no NaN of finite numbers or only change shapes. The tape still differentiates
+where hooks would miss something: in other transforms, within another gradient, on accelerators, whose hooks run in
+other threads, with `every="step"` and with `judge="used"`.
 """
 
 import sys

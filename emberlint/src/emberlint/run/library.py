@@ -1,4 +1,8 @@
-"""The summaries of the project's files, and the record of those that the check of one file has used."""
+"""The summaries of the project's files, and the record of those that the check of one file has used.
+
+A file sees the summaries only of files to which its imports lead, although others may be known: which ones are known
+depends on the order, and with several processes on chance.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,9 @@
-"""Checks and repairs the documents of an editor, with the settings of their projects."""
+"""Checks and repairs the documents of an editor, with the settings of their projects.
+
+A document is checked as the command checks standard input, with the other files read from the disk. The rules that need
+the whole project run in a thread when a file is opened or saved; while it is edited, their findings move with their
+lines. An edit is computed when the user chooses the action.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
