@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
     from emberharmony.rules.registration import register_op as register_op
     from emberharmony.rules.registration import register_vjp as register_vjp
-    from emberharmony.testing.differences.compare import compare as compare
+    from emberharmony.testing.models.compare import compare as compare
     from emberharmony.transforms.logs.log import Log as Log
     from emberharmony.types import Tensor as Tensor
     from emberharmony.types import TensorLike as TensorLike
@@ -52,7 +52,7 @@ _LAZY = {
     "TensorBackend": "emberharmony.backend.protocol",
     "TensorLike": "emberharmony.types",
     "TensorSpec": "emberharmony.ops",
-    "compare": "emberharmony.testing.differences.compare",
+    "compare": "emberharmony.testing.models.compare",
     "create_backend": "emberharmony.backend",
     "register_op": "emberharmony.rules.registration",
     "register_vjp": "emberharmony.rules.registration",

@@ -41,6 +41,7 @@ BY_NAME = {
     "core/registry.py": "loads the declarations, which fill the registry",
     "distributed/transports/__init__.py": "loads a transport as a plugin",
     "ops/__init__.py": "loads `ops.distributed` on first use",
+    "testing/models/libraries.py": "loads the adapter of a library when a model of it is given",
     "testing/samples/__init__.py": "loads every file of the folder",
     "transforms/batch_tape.py": "loads the batching rules, which fill the table of the batch",
     "transforms/tape.py": "loads the rules, which fill the table of the tape",

@@ -18,7 +18,7 @@ _FILE = click.Path(dir_okay=False)
 
 
 @click.command()
-@click.argument("programs", nargs=-1, required=True, metavar="FILE:FUNCTION | A.log B.log")
+@click.argument("programs", nargs=-1, required=True, metavar="FILE:FUNCTION | A.py:MODEL B.py:MODEL | A.log B.log")
 @click.option("--backends", default="torch,mlx", show_default=True, help="The two sides; with --save only the first.")
 @click.option(
     "--inputs", type=click.Path(exists=True, dir_okay=False), help="An npz file; its arrays are the arguments."
@@ -28,6 +28,19 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--tolerance", type=float, help="How many times its tolerance an op may be off; default 8.")
 @click.option("--thorough", is_flag=True, help="Judge calls too whose differences the noise of their inputs explains.")
 @device_option
+@click.option(
+    "--match",
+    multiple=True,
+    metavar="NAME=NAME",
+    help="Of two models, a module of the first and the one of the second that corresponds (repeatable).",
+)
+@click.option(
+    "--original",
+    type=click.Choice(("first", "second", "neither")),
+    default="first",
+    show_default=True,
+    help="Of two models, the one that is taken for right where nothing tells which side is wrong.",
+)
 @click.option("--save", type=_FILE, help="Run on the first backend alone, and write its calls to this file.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as an HTML page.")
 @click.option("--repro", "repro_file", type=_FILE, help="Write a program that makes the wrong call alone.")
@@ -42,6 +55,8 @@ def compare(
     tolerance: float | None,
     thorough: bool,
     device: str | None,
+    match: tuple[str, ...],
+    original: str,
     save: str | None,
     html_file: str | None,
     repro_file: str | None,
@@ -53,10 +68,14 @@ def compare(
     FUNCTION is a function or a model, and `FILE:NAME()` is what a class or function without arguments returns. The
     arrays of the npz file are the arguments: by the names of the parameters, or else in their order.
 
+    Two models of any libraries, such as `a.py:model b.py:Net()`, are compared module by module, and the first module
+    that is wrong is named.
+
     Two files of --save, perhaps from two machines, are compared in the same way. The exit status is 1 if an op is wrong
     or the runs call other ops, and 0 if not.
     """
     from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
+    from emberharmony.testing.models.search import compare_models
 
     check_writable(save, html_file, repro_file, report_file)
     if report_file and (save or len(programs) != 1):
@@ -64,7 +83,14 @@ def compare(
     started = time.perf_counter()
     names = backends.split(",")
     stop = "all" if every else "first"
-    if len(programs) == 2 and save is None:
+    if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
+        fns = [_program(program) for program in programs]
+        given = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
+        pairs = dict(_pair(text) for text in match)
+        report = compare_models(
+            *fns, *given, match=pairs, original=original, stop=stop, tolerance=tolerance, gradients=gradients
+        )
+    elif len(programs) == 2 and save is None:
         try:
             report = comparing.compare_logs(programs[0], programs[1], stop, tolerance, thorough)
         except OSError as error:
@@ -76,7 +102,7 @@ def compare(
             comparing.record(fn, *given, path=save, backend=names[0], gradients=gradients, device=device)
             click.echo(f"wrote the calls on {names[0]} to {save}")
             return
-        report = comparing.compare(
+        report = comparing.compare_backends(
             fn,
             *given,
             backends=names,
@@ -87,7 +113,7 @@ def compare(
             thorough=thorough,
         )
     else:
-        raise click.UsageError("give FILE:FUNCTION, or two files that --save wrote")
+        raise click.UsageError("give FILE:FUNCTION, two models as FILE:NAME, or two files that --save wrote")
     if not report.rows and report.ok:
         raise click.UsageError("; ".join(["the program calls no op that could be compared", *report.notes]))
     click.echo(report.to_json() if as_json else report.table())
@@ -105,6 +131,13 @@ def compare(
             click.echo(f"wrote no {repro_file}: {error}", err=True)
     if not report.ok:
         sys.exit(1)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    one, equals, other = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--match takes NAME=NAME, not {text!r}")
+    return one, other
 
 
 def _program(text: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""`emberharmony.compare`: runs a program on two backends and names the op that is wrong and the side that is wrong."""
+"""Comparison of a program on two backends: which op is wrong, and on which side."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ from emberharmony.testing.differences.runs import Stopped, Watch, on_host, porta
 from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
-def compare(
+def compare_backends(
     fn: Callable[..., Any],
     *inputs: Any,
     backends: Sequence[Any] = ("torch", "mlx"),
@@ -36,42 +36,7 @@ def compare(
     device: str | None = None,
     thorough: bool = False,
 ) -> Report:
-    """Runs a program on two backends, and names the first op that is wrong and the side on which it is wrong.
-
-    The calls of ops of the two runs are aligned by op and module. Where the results differ by more than rounding, each
-    side is judged: its result is compared with that of NumPy in float64 on the inputs of that side. So an op whose
-    inputs differ already is not blamed. A composite that is wrong is made again, and the calls inside of it are judged.
-
-    The runs see copies of the model, optimizer and generators that the program refers to. Random ops draw the same
-    numbers on both sides. The tape computes the gradients that the program takes, so their ops are compared too.
-
-    Args:
-        fn: the program: a function of the inputs, a model, or a step of a training.
-        inputs: trees of arrays and other values; each side gets the arrays as its own tensors.
-        backends: the two sides, by the names of backends, or backends.
-        reference: "float64", the only one.
-        stop: "first" ends at the first wrong op, "all" compares all calls.
-        tolerance: how many times the tolerance of its sample row an op may be off; None for 8.
-        gradients: whether to compare the gradients of the sum of the results too: with respect to the parameters that
-            `fn` refers to, or if it has none, to the floating inputs.
-        device: the device of the sides other than NumPy, such as "cuda"; None for the default.
-        thorough: whether to judge each call whose results differ by more than rounding. Otherwise calls are not judged
-            where differences of their inputs that are noise, at most 0.0001 of the largest element, explain those of
-            the results: where these are at most 4 times as large.
-
-    Returns:
-        the report.
-
-    Raises:
-        ArgumentError: if the backends are not two, or an option has an unknown value.
-        BackendNotFoundError: if the name of a backend is unknown.
-        BackendUnavailableError: if the library of a backend is missing.
-
-    Example:
-        >>> report = emberharmony.compare(ops.softmax, np.ones((2, 3), "float32"), backends=("numpy", "numpy"))
-        >>> report.ok, report.first
-        (True, None)
-    """
+    """Returns the comparison of a program on two backends; see `emberharmony.compare`."""
     _check(backends, reference, stop, tolerance)
     one, other = map(portable, backends)
     report = _report(backends, one, other, tolerance)
@@ -100,11 +65,11 @@ def record(
     """Runs a program on a backend and writes its calls with all values into a file, for `compare_logs`.
 
     Args:
-        fn: see `compare`.
-        inputs: see `compare`.
+        fn: see `emberharmony.compare`.
+        inputs: see `emberharmony.compare`.
         path: the file.
         backend: the name of the backend, or a backend.
-        gradients: see `compare`.
+        gradients: see `emberharmony.compare`.
         device: see `compare`.
     """
     side = portable(backend)
@@ -124,7 +89,7 @@ def record(
 def compare_logs(
     one: str, other: str, stop: str = "first", tolerance: float | None = None, thorough: bool = False
 ) -> Report:
-    """Compares two files that `record` wrote, perhaps on two machines; see `compare`.
+    """Compares two files that `record` wrote, perhaps on two machines; see `emberharmony.compare`.
 
     Raises:
         ArgumentError: if a file is no such log, or is damaged.

@@ -16,6 +16,8 @@ FORMAT = 1
 
 _SHOWN = 30
 
+_FAULTS = ("local", "error", "unknown", "weights", "formula", "precision", "gradient")
+
 
 @dataclass
 class Divergence:
@@ -40,6 +42,8 @@ class Divergence:
         gradient_of: in a backward pass, the op whose gradient was being computed.
         message: one sentence.
         inside: the judged calls inside of the composite, as (op, error).
+        other: of two models, the module of the second one that corresponds.
+        options: of two models, the options of the modules that differ, as (first, second).
     """
 
     op: str
@@ -58,11 +62,13 @@ class Divergence:
     gradient_of: str = ""
     message: str = ""
     inside: list[tuple[str, float]] = field(default_factory=list)
+    other: str = ""
+    options: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
     def is_wrong(self) -> bool:
         """Whether an op is wrong here, rather than its inputs."""
-        return self.cause in ("local", "error", "unknown")
+        return self.cause in _FAULTS
 
 
 @dataclass

@@ -1,0 +1,134 @@
+"""What the comparison of two models needs of a library."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from emberharmony.testing.differences.records import Host
+
+
+class Hook(Protocol):
+    """What is called at the calls of modules."""
+
+    def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Takes the arguments of a call and returns those that the module gets."""
+
+    def exit(self, path: str, result: Any) -> Any:
+        """Takes the result of a call and returns the one that the caller gets."""
+
+    def leave(self, path: str) -> None:
+        """Ends a call that raised an error."""
+
+
+class Adapter:
+    """What the comparison needs of a library; a subclass for each.
+
+    Attributes:
+        name: the name of the library, as reports have it.
+        layout: whose layout the tensors of its layers are in: "torch", "mlx" or "keras".
+    """
+
+    name = ""
+    layout = "torch"
+
+    def version(self) -> str:
+        """Returns the version of the library."""
+        raise NotImplementedError
+
+    def channels_last(self, model: Any) -> bool:
+        """Returns whether the convolutions of a model take images with the channels on the last axis."""
+        return False
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        """Returns the modules of a model by their names, each once; the model itself has the name ""."""
+        raise NotImplementedError
+
+    def own(self, module: Any) -> dict[str, Any]:
+        """Returns the parameters and buffers directly in a module by name."""
+        raise NotImplementedError
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        """Gives a module other tensors, by the names of `own`.
+
+        Raises:
+            NotImplementedError: if modules of the library do not change.
+        """
+        raise NotImplementedError
+
+    def is_array(self, value: Any) -> bool:
+        """Returns whether a value is an array of the library."""
+        raise NotImplementedError
+
+    def host(self, array: Any) -> Host:
+        """Returns an array on the host."""
+        raise NotImplementedError
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        """Returns an array of the library, on the device and of the dtype of another one if one is given."""
+        raise NotImplementedError
+
+    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        """Calls the hook at each call of a module of the model in the block."""
+        raise NotImplementedError
+
+    def wide(self, model: Any) -> AbstractContextManager[None]:
+        """Lets the model compute in float64 in the block, where its inputs are in float64.
+
+        Casts of the model to narrower floating dtypes are casts to float64 in the block.
+        """
+        raise NotImplementedError
+
+    def widened(self, array: Any) -> Any:
+        """Returns a floating array in float64."""
+        raise NotImplementedError
+
+    def kept(self, model: Any) -> AbstractContextManager[None]:
+        """Restores after the block the state that calls of the model change, such as running statistics."""
+        return contextlib.nullcontext()
+
+    def call(self, model: Any, args: Any, kwargs: Any) -> Any:
+        """Calls a model or module without computing gradients."""
+        return model(*args, **kwargs)
+
+    def options(self, module: Any) -> dict[str, Any]:
+        """Returns the options of a module: its attributes that are numbers, texts or tuples of them."""
+        return plain_options(vars(module))
+
+    def title(self, module: Any) -> str:
+        """Returns the class of a module by the name that `nn.layouts` has for it in the layout."""
+        return type(module).__name__
+
+    def attention(self, module: Any) -> dict[str, int]:
+        """Returns `embed_dim`, `head_dim`, `num_heads` and `num_kv_heads` of a layer of attention; {} of others."""
+        return {}
+
+    def is_container(self, module: Any) -> bool:
+        """Returns whether a module only holds others, and is not called."""
+        return False
+
+    def gradients(self, model: Any, run: Callable[[], Any], hook: Any) -> dict[str, Any]:
+        """Runs a model and differentiates a loss.
+
+        Args:
+            model: the model.
+            run: calls the model and returns the loss, a scalar of the library.
+            hook: see `backward.Cotangents`.
+
+        Returns:
+            the gradients with respect to the parameters by their full names.
+        """
+        raise NotImplementedError
+
+
+def plain_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those of some attributes that are options: numbers, texts and tuples of them."""
+    return {str(name): value for name, value in values.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return 0 < len(value) <= 8 and all(isinstance(item, (bool, int, float, str)) for item in value)
+    return isinstance(value, (bool, int, float, str, np.integer, np.floating)) or value is None

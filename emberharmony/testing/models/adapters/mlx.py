@@ -1,0 +1,108 @@
+"""Models of MLX: `mlx.nn.Module`."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from mlx.nn.layers import base, transformer
+
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
+from emberharmony.testing.models.adapters.mlx_functions import exact, widened
+from emberharmony.testing.models.patching import classes_hooked
+
+
+class MlxModels(Adapter):
+    """The adapter of MLX."""
+
+    name = "mlx"
+    layout = "mlx"
+
+    def channels_last(self, model: Any) -> bool:
+        return True
+
+    def version(self) -> str:
+        return str(getattr(mx, "__version__", "?"))
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        named = dict(model.named_modules())
+        return dict(sorted(named.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
+
+    def own(self, module: Any) -> dict[str, Any]:
+        return dict(_arrays(module))
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        for name, tensor in tensors.items():
+            holder, key = module, name
+            while "." in key and key not in holder:
+                first, _, key = key.partition(".")
+                holder = holder[int(first)] if isinstance(holder, (list, tuple)) else holder[first]
+            holder[int(key) if isinstance(holder, list) else key] = tensor
+
+    def is_array(self, value: Any) -> bool:
+        return isinstance(value, mx.array)
+
+    def host(self, array: Any) -> Host:
+        if array.dtype == mx.bfloat16:
+            return Host(np.array(array.view(mx.uint16)), "bfloat16")
+        return Host(np.array(array), str(array.dtype).removeprefix("mlx.core."))
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        made = mx.array(np.ascontiguousarray(array), dtype=mx.float64 if array.dtype == np.float64 else None)
+        return made if like is None else made.astype(like.dtype)
+
+    def widened(self, array: Any) -> Any:
+        return widened(array)
+
+    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return classes_hooked(self.modules(model), hook)
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mx.stream(mx.cpu))
+            stack.enter_context(exact())
+            mx.disable_compile()
+            stack.callback(mx.enable_compile)
+            yield
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        before = [(module, self.own(module)) for module in self.modules(model).values()]
+        try:
+            yield
+        finally:
+            for module, tensors in before:
+                self.put(module, tensors)
+
+    def attention(self, module: Any) -> dict[str, int]:
+        if not isinstance(module, transformer.MultiHeadAttention):
+            return {}
+        queries, keys = (getattr(module, f"{role}_proj").weight.shape[0] for role in ("query", "key"))
+        width = queries // module.num_heads
+        return {
+            "embed_dim": queries,
+            "head_dim": width,
+            "num_heads": module.num_heads,
+            "num_kv_heads": keys // width,
+        }
+
+    def options(self, module: Any) -> dict[str, Any]:
+        values = {name: value for name, value in {**vars(module), **module}.items() if not name.startswith("__")}
+        values = {name.removeprefix("_"): value for name, value in values.items() if name != "_no_grad"}
+        return plain_options(values)
+
+
+def _arrays(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the arrays that are in a module and in no module in it."""
+    for name, value in module.items():
+        if isinstance(value, mx.array):
+            yield name, value
+        elif isinstance(value, (list, dict)) and not isinstance(value, base.Module):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, item in items:
+                if isinstance(item, mx.array):
+                    yield f"{name}.{key}", item

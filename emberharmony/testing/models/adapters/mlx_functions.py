@@ -1,0 +1,196 @@
+"""Functions of MLX in float64, for those that compute in float32 although their arrays are of float64 (MLX 0.32)."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.testing.models.patching import attributes
+
+NARROW = (mx.float32, mx.float16, mx.bfloat16)
+_OF_OPS = ("erf", "sin", "cos")
+_cast = mx.array.astype
+
+
+def widened(x: Any) -> Any:
+    """Returns a floating array in float64."""
+    return _cast(x, mx.float64) if isinstance(x, mx.array) and x.dtype in NARROW else x
+
+
+@contextlib.contextmanager
+def exact() -> Iterator[None]:
+    """Lets the functions of MLX compute in float64 in the block; a cast to another floating dtype is one to float64."""
+    natives = {name: getattr(mx, name) for name in _OF_OPS}
+    inside: list[str] = []
+
+    def of_ops(name: str) -> Callable[..., Any]:
+        def function(x: Any, **kwargs: Any) -> Any:
+            if inside:
+                return natives[name](x, **kwargs)
+            inside.append(name)
+            try:
+                with ops.use_backend("mlx"):
+                    return getattr(ops, name)(widened(x))
+            finally:
+                inside.pop()
+
+        return function
+
+    def astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        narrows = dtype in NARROW and not inside and mx.issubdtype(x.dtype, mx.floating)
+        return _cast(x, mx.float64 if narrows else dtype, *args, **kwargs)
+
+    functions: dict[str, Any] = {name: of_ops(name) for name in _OF_OPS}
+    functions |= {"exp": _exp, "sigmoid": _sigmoid, "softmax": _softmax, "logsumexp": _logsumexp}
+    functions |= {"logaddexp": _logaddexp}
+    functions |= {f"conv{n}d": _conv for n in (1, 2, 3)} | {f"conv_transpose{n}d": _conv_transpose for n in (1, 2, 3)}
+    fast = {"rms_norm": _rms_norm, "layer_norm": _layer_norm, "rope": _rope, "scaled_dot_product_attention": _attention}
+    methods = {"astype": astype, "exp": _exp, "sin": functions["sin"], "cos": functions["cos"]}
+    with (
+        attributes(mx, functions),
+        attributes(mx.fast, fast),
+        attributes(mx.array, {**methods, "logsumexp": _logsumexp}),
+    ):
+        yield
+
+
+def _exp(x: Any, **_: Any) -> Any:
+    return mx.power(mx.array(np.e, dtype=mx.float64), widened(mx.array(x)))
+
+
+def _sigmoid(x: Any, **_: Any) -> Any:
+    return 0.5 + 0.5 * mx.tanh(widened(x) * 0.5)
+
+
+def _softmax(x: Any, axis: Any = None, **_: Any) -> Any:
+    x = widened(x)
+    raised = _exp(x - mx.max(x, axis=axis, keepdims=True))
+    return raised / mx.sum(raised, axis=axis, keepdims=True)
+
+
+def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+    x = widened(x)
+    top = mx.max(x, axis=axis, keepdims=True)
+    total = mx.log(mx.sum(_exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else mx.reshape(total, mx.sum(x, axis=axis).shape)
+
+
+def _logaddexp(a: Any, b: Any, **_: Any) -> Any:
+    a, b = widened(mx.array(a)), widened(mx.array(b))
+    return mx.maximum(a, b) + mx.log1p(_exp(-mx.abs(a - b)))
+
+
+def _rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, **_: Any) -> Any:
+    x = widened(x)
+    y = x * mx.rsqrt(mx.mean(mx.square(x), axis=-1, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+def _layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, **_: Any) -> Any:
+    x = widened(x)
+    y = x - mx.mean(x, axis=-1, keepdims=True)
+    y = y * mx.rsqrt(mx.mean(mx.square(y), axis=-1, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _rope(
+    x: Any, dims: int, *, traditional: bool, base: Any, scale: float, offset: Any, freqs: Any = None, **_: Any
+) -> Any:
+    x = widened(x)
+    half = dims // 2
+    rates = base ** (-np.arange(half) / half) if freqs is None else 1.0 / np.array(widened(freqs))
+    starts = np.array(offset, np.float64)
+    places = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
+    angles = (places * scale)[..., None] * rates
+    if starts.ndim:
+        angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half)
+    cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
+    turned, rest = x[..., :dims], x[..., dims:]
+    if traditional:
+        a, b = turned[..., 0::2], turned[..., 1::2]
+        made = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(turned.shape)
+    else:
+        a, b = turned[..., :half], turned[..., half:]
+        made = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+    return mx.concatenate([made, rest], axis=-1) if rest.shape[-1] else made
+
+
+def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks: Any = None, **_: Any) -> Any:
+    q, k, v = widened(q), widened(k), widened(v)
+    groups = q.shape[1] // k.shape[1]
+    k, v = mx.repeat(k, groups, axis=1), mx.repeat(v, groups, axis=1)
+    scores = (q * scale) @ mx.swapaxes(k, -1, -2)
+    if isinstance(mask, str):
+        rows, columns = scores.shape[-2:]
+        mask = mx.array(np.tril(np.ones((rows, columns), bool), columns - rows))
+    if mask is not None:
+        scores = mx.where(mask, scores, -np.inf) if mask.dtype == mx.bool_ else scores + mask
+    if sinks is None:
+        return _softmax(scores, -1) @ v
+    sink = mx.broadcast_to(mx.reshape(widened(sinks), (1, -1, 1, 1)), (*scores.shape[:-1], 1))
+    return _softmax(mx.concatenate([sink, scores], axis=-1), -1)[..., 1:] @ v
+
+
+def _each(value: Any, axes: int) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
+
+
+def _conv(x: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> Any:
+    pads = [(p, p) for p in _each(padding, x.ndim - 2)]
+    return _convolved(widened(x), widened(weight), _each(stride, x.ndim - 2), pads, _each(dilation, x.ndim - 2), groups)
+
+
+def _conv_transpose(
+    x: Any,
+    weight: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    output_padding: Any = 0,
+    groups: int = 1,
+    **_: Any,
+) -> Any:
+    x, axes = widened(x), x.ndim - 2
+    strides, dilations = _each(stride, axes), _each(dilation, axes)
+    for axis, step in enumerate(strides, 1):
+        if step > 1:  # zeros between the elements
+            apart = mx.expand_dims(x, axis + 1)
+            apart = mx.pad(apart, [(0, step - 1) if at == axis + 1 else (0, 0) for at in range(apart.ndim)])
+            x = mx.flatten(apart, axis, axis + 1)
+            x = mx.take(x, mx.arange(x.shape[axis] - step + 1), axis=axis)
+    kernel = weight.shape[1:-1]
+    spread = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
+    pads = [
+        (s - p, s - p + o) for s, p, o in zip(spread, _each(padding, axes), _each(output_padding, axes), strict=True)
+    ]
+    turned = widened(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
+    return _convolved(x, turned, (1,) * axes, pads, dilations, groups)
+
+
+def _convolved(
+    x: Any, weight: Any, stride: Sequence[int], pads: Sequence[tuple[int, int]], dilation: Sequence[int], groups: int
+) -> Any:
+    """Returns a convolution as a sum of products, one for each place of the kernel; paddings may be negative."""
+    inner = [slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)]
+    x = x[(slice(None), *inner)]
+    x = mx.pad(x, [(0, 0), *[(max(a, 0), max(b, 0)) for a, b in pads], (0, 0)])
+    kernel, outputs = weight.shape[1:-1], weight.shape[0]
+    sizes = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, stride, dilation, strict=True)]
+    total: Any = 0.0
+    for place in itertools.product(*map(range, kernel)):
+        cut = [
+            slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, n, s in zip(place, dilation, sizes, stride, strict=True)
+        ]
+        part, factor = x[(slice(None), *cut)], weight[(slice(None), *place)]
+        if groups == 1:
+            total = total + part @ mx.transpose(factor)
+        else:
+            part = part.reshape(*part.shape[:-1], groups, 1, -1)
+            factor = factor.reshape(groups, outputs // groups, -1)
+            total = total + (part @ mx.swapaxes(factor, -1, -2)).reshape(*part.shape[:-3], outputs)
+    return total

@@ -1,0 +1,73 @@
+"""Models of emberharmony: `emberharmony.nn.Module`, on the active backend."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.nn import walk
+from emberharmony.testing.differences.records import Host, bits_of
+from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
+from emberharmony.testing.models.patching import classes_hooked
+from emberharmony.version import __version__
+
+
+class OurModels(Adapter):
+    """The adapter of emberharmony."""
+
+    name = "emberharmony"
+
+    def version(self) -> str:
+        return f"{__version__} on {ops.get_backend()}"
+
+    def channels_last(self, model: Any) -> bool:
+        formats = [getattr(module, "data_format", None) for module in self.modules(model).values()]
+        return next((found == "channels_last" for found in formats if found), False)
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        return dict(walk.named_modules(model))
+
+    def own(self, module: Any) -> dict[str, Any]:
+        return {name: cell.value for name, cell in walk.own_cells(module)}
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        cells = dict(walk.own_cells(module))
+        for name, tensor in tensors.items():
+            cells[name].value = tensor
+
+    def is_array(self, value: Any) -> bool:
+        return ops.is_tensor(value) or isinstance(value, np.ndarray)
+
+    def host(self, array: Any) -> Host:
+        return Host(*bits_of(array, selection.active().backend))
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        tensor = ops.array(np.ascontiguousarray(array))
+        return tensor if like is None else ops.cast(tensor, ops.dtype(like))
+
+    def widened(self, array: Any) -> Any:
+        return ops.cast(array, "float64") if ops.dtype(array).is_floating else array
+
+    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return classes_hooked(self.modules(model), hook)
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        yield
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        before = [(cell, cell.value) for cell in walk.cells(model)]
+        try:
+            yield
+        finally:
+            for cell, value in before:
+                if cell.value is not value:
+                    cell.value = value
+
+    def options(self, module: Any) -> dict[str, Any]:
+        return plain_options({name: value for name, value in vars(module).items() if not name.startswith("_")})

@@ -1,0 +1,149 @@
+"""Models of PyTorch: `torch.nn.Module`."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+_CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict)
+_PICKS = ("aten::embedding", "aten::index_select", "aten::index.Tensor", "aten::gather")
+"""Kernels that pick elements: their results are widened, and not their arguments, because tables may be large."""
+
+
+class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Computes in float64 what would be computed in a narrower dtype; parameters stay as they are."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Runs a kernel."""
+        kwargs = dict(kwargs or {})
+        if kwargs.get("dtype") in _NARROW:
+            kwargs["dtype"] = torch.float64
+        if func.is_view:
+            return func(*args, **kwargs)
+        if func.name() in _PICKS:
+            return _each(_widened, func(*args, **kwargs))
+        if not func._schema.is_mutable:
+            return _each(_widened, func(*_each(_widened, args), **_each(_widened, kwargs)))
+        copies: list[tuple[Any, Any]] = []
+
+        def copied(x: Any) -> Any:
+            wide = _widened(x)
+            if wide is not x:
+                copies.append((x, wide))
+            return wide
+
+        result = func(*_each(copied, args), **_each(copied, kwargs))
+        for narrow, wide in copies:
+            narrow.copy_(wide)
+        return next((narrow for narrow, wide in copies if wide is result), result)
+
+
+def _widened(x: Any) -> Any:
+    return x.to(torch.float64) if isinstance(x, torch.Tensor) and x.dtype in _NARROW else x
+
+
+def _each(change: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return type(value)([_each(change, item) for item in value])
+    if isinstance(value, dict):
+        return {name: _each(change, item) for name, item in value.items()}
+    return change(value)
+
+
+class TorchModels(Adapter):
+    """The adapter of PyTorch."""
+
+    name = "torch"
+
+    def version(self) -> str:
+        return str(torch.__version__)
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        return dict(model.named_modules())
+
+    def own(self, module: Any) -> dict[str, Any]:
+        named = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+        return {name: tensor.detach() for name, tensor in named}
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        named = dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)])
+        for name, tensor in tensors.items():
+            named[name].data = tensor
+
+    def is_array(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor)
+
+    def host(self, array: Any) -> Host:
+        tensor = array.detach().resolve_conj().resolve_neg().cpu()
+        if tensor.dtype is torch.bfloat16:
+            return Host(tensor.contiguous().view(torch.int16).numpy().view(np.uint16), "bfloat16")
+        return Host(tensor.numpy(), str(tensor.dtype).removeprefix("torch."))
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        tensor = torch.from_numpy(np.ascontiguousarray(array).copy())
+        return tensor if like is None else tensor.to(like.device, like.dtype)
+
+    def widened(self, array: Any) -> Any:
+        return _widened(array)
+
+    @contextlib.contextmanager
+    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+        handles = []
+        for path, module in model.named_modules():
+            if not isinstance(module, _CONTAINERS):
+                before, after = _hooks(path, hook)
+                handles.append(module.register_forward_pre_hook(before, with_kwargs=True, prepend=False))
+                handles.append(module.register_forward_hook(after))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with Wide():  # type: ignore[no-untyped-call]
+                yield
+        finally:
+            torch.set_default_dtype(before)
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, before in buffers:
+                    buffer.copy_(before)
+
+    def call(self, model: Any, args: Any, kwargs: Any) -> Any:
+        with torch.no_grad():
+            return model(*args, **kwargs)
+
+    def options(self, module: Any) -> dict[str, Any]:
+        values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        return plain_options(values)
+
+    def is_container(self, module: Any) -> bool:
+        return isinstance(module, (*_CONTAINERS, torch.nn.Sequential))
+
+
+def _hooks(path: str, hook: Hook) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def before(_: Any, args: Any, kwargs: Any) -> Any:
+        return hook.enter(path, args, kwargs)
+
+    def after(_: Any, __: Any, result: Any) -> Any:
+        return hook.exit(path, result)
+
+    return before, after

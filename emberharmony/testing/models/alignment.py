@@ -1,0 +1,234 @@
+"""Which modules of two models correspond: by name, order of the calls, class and sizes of tensors."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.testing.models.adapter import Adapter
+from emberharmony.testing.models.canonical import Tensors, kind_of, tensors_of
+
+_ALIKE = 0.5
+"""Modules correspond if at least this share of their elements is in tensors of equal sizes."""
+
+_JOINED, _NEARLY = 0.8, 0.95
+"""Modules are so much alike if one has at least this share of the elements of the other."""
+
+
+class Side:
+    """A model with its modules and the order in which they are called.
+
+    Attributes:
+        adapter: of the library.
+        model: the model.
+        modules: its modules by name.
+        order: the place of the first call of each module in the order of the calls.
+    """
+
+    def __init__(self, adapter: Adapter, model: Any, order: Mapping[str, int]) -> None:
+        self.adapter, self.model, self.order = adapter, model, order
+        self.modules = adapter.modules(model)
+        self._sizes: dict[str, Counter[int]] = {}
+        self._holders: dict[str, bool] = {}
+
+    @cached_property
+    def parents(self) -> dict[str, str]:
+        """The innermost module around each, containers left out."""
+        around: dict[str, str] = {}
+        for path in self.modules:
+            above = path
+            while above:
+                above = above.rpartition(".")[0]
+                if not above or (above in self.modules and not self.holds(above)):
+                    break
+            if path:
+                around[path] = above
+        return around
+
+    def holds(self, path: str) -> bool:
+        """Returns whether a module only holds others: it is a container, or not called although modules in it are."""
+        if path not in self._holders:
+            inner = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
+            self._holders[path] = inner or self.adapter.is_container(self.modules[path])
+        return self._holders[path]
+
+    def children(self, path: str) -> list[str]:
+        """Returns the modules in another one in the order of their calls, those of containers included."""
+        inner = [name for name, above in self.parents.items() if above == path and not self.holds(name)]
+        return sorted(inner, key=lambda name: self.order.get(name, math.inf))
+
+    def kind(self, path: str) -> str:
+        """Returns the class of a module."""
+        return kind_of(self.adapter, self.modules[path])
+
+    def below(self, path: str) -> dict[str, Any]:
+        """Returns the modules in another one by their names in it."""
+        start = f"{path}." if path else ""
+        return {name[len(start) :]: module for name, module in self.modules.items() if name and name.startswith(start)}
+
+    def tensors(self, path: str) -> tuple[Tensors, set[str]]:
+        """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""
+        made, used = tensors_of(self.adapter, self.modules[path], self.below(path))
+        return made, {f"{path}.{name}" if path else name for name in used}
+
+    def sizes(self, path: str) -> Counter[int]:
+        """Returns how many tensors of each size a module and those in it have."""
+        if path not in self._sizes:
+            inner = [self.modules[path], *self.below(path).values()]
+            arrays = [array for module in inner for array in self.adapter.own(module).values()]
+            self._sizes[path] = Counter(n for array in arrays if (n := math.prod(array.shape)) > 1)
+        return self._sizes[path]
+
+
+class Alignment(NamedTuple):
+    """Which modules correspond.
+
+    Attributes:
+        names: the names in the second model of the modules of the first.
+        left: the modules of each model that correspond to none.
+    """
+
+    names: dict[str, str]
+    left: tuple[list[str], list[str]]
+
+
+def aligned(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
+    """Returns which modules of two models correspond.
+
+    Args:
+        first, second: the models.
+        match: names in the second model by names in the first, which are not looked for.
+
+    Raises:
+        ArgumentError: if a name of `match` is unknown.
+    """
+    for side, given in ((first, list(match)), (second, list(match.values()))):
+        for name in given:
+            if name not in side.modules:
+                raise ArgumentError(
+                    f"match: the model of {side.adapter.name} has no module {name!r}{suggest(name, list(side.modules))}"
+                )
+    names: dict[str, str] = {"": ""} | dict(match)
+    waiting = [("", ""), *match.items()]
+    while waiting:
+        one, other = waiting.pop(0)
+        taken = set(names), set(names.values())
+        found = _children(
+            first,
+            second,
+            [n for n in first.children(one) if n not in taken[0]],
+            [n for n in second.children(other) if n not in taken[1]],
+        )
+        names |= found
+        waiting += found.items()
+    left = tuple(
+        [path for path in side.modules if path not in known and not side.holds(path)]
+        for side, known in ((first, set(names)), (second, set(names.values())))
+    )
+    return Alignment(names, left)  # type: ignore[arg-type]
+
+
+def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
+    """Returns which of some modules correspond; modules that only one model has are opened."""
+    names: dict[str, str] = {}
+    while True:
+        found = _named(first, second, ones, others)
+        ones, others = _without(ones, found), _without(others, found.values())
+        found |= _ordered(first, second, ones, others)
+        ones, others = _without(ones, found), _without(others, found.values())
+        names |= found
+        opened = _opened(first, ones) if others else None
+        if opened is not None:
+            ones = opened
+            continue
+        opened = _opened(second, others) if ones else None
+        if opened is None:
+            return names
+        others = opened
+
+
+def _without(names: list[str], taken: Any) -> list[str]:
+    left = set(taken)
+    return [name for name in names if name not in left]
+
+
+def _opened(side: Side, paths: Sequence[str]) -> list[str] | None:
+    """Returns modules with the largest one replaced by those in it; None if none of them has any."""
+    composites = [path for path in paths if side.children(path)]
+    if not composites:
+        return None
+    widest = max(composites, key=lambda path: sum(side.sizes(path).elements()))
+    at = paths.index(widest)
+    return [*paths[:at], *side.children(widest), *paths[at + 1 :]]
+
+
+def _named(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Returns the modules that have equal names and whose tensors have the sizes of each other."""
+    ends = [Counter(map(_end, names)) for names in (ones, others)]
+    by_end = {_end(name): name for name in others}
+    return {
+        name: by_end[end]
+        for name in ones
+        if (end := _end(name)) in by_end
+        if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
+    }
+
+
+def _end(path: str) -> str:
+    """Returns the last name of a module, with the number in a list after it."""
+    return re.sub(r"^.*?([^.]+(\.\d+)*)$", r"\1", path)
+
+
+def _likeness(first: Side, second: Side, one: str, other: str) -> float:
+    """Returns the share of the elements of two modules that are in tensors of equal sizes; 1 if they have none.
+
+    Modules of nearly as many elements are alike too: one may have tensors joined that are apart in the other.
+    """
+    a, b = first.sizes(one), second.sizes(other)
+    whole = sum((a | b).elements())
+    if not whole:
+        return 1.0
+    few, many = sorted((sum(a.elements()), sum(b.elements())))
+    return max(sum((a & b).elements()) / whole, _JOINED if few >= _NEARLY * many else 0.0)
+
+
+def _score(first: Side, second: Side, one: str, other: str) -> float:
+    """Returns how likely two modules correspond, from 0."""
+    like = _likeness(first, second, one, other)
+    same = first.kind(one).lower() == second.kind(other).lower()
+    if not first.sizes(one) and not second.sizes(other) and not same and _end(one) != _end(other):
+        return 0.0
+    if like < _ALIKE:
+        return 0.0
+    if bool(first.children(one)) != bool(second.children(other)) and not same and like < 1:
+        return 0.0
+    a, b = _end(one), _end(other)
+    numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
+    name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
+    return 4 * like + 2 * same + 2 * name + (numbers[0] == numbers[1])
+
+
+def _ordered(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Returns the pairs in the order of the calls that have the largest sum of scores."""
+    width = len(others) + 1
+    best = [[0.0] * width for _ in range(len(ones) + 1)]
+    scores = [[_score(first, second, one, other) for other in others] for one in ones]
+    for i, row in enumerate(scores, 1):
+        for j, score in enumerate(row, 1):
+            best[i][j] = max(best[i - 1][j], best[i][j - 1], best[i - 1][j - 1] + score if score else 0.0)
+    found: dict[str, str] = {}
+    i, j = len(ones), len(others)
+    while i and j:
+        score = scores[i - 1][j - 1]
+        if score and best[i][j] == best[i - 1][j - 1] + score:
+            found[ones[i - 1]] = others[j - 1]
+            i, j = i - 1, j - 1
+        elif best[i][j] == best[i - 1][j]:
+            i -= 1
+        else:
+            j -= 1
+    return found

@@ -1,0 +1,163 @@
+"""Arrays of two models: where they are in arguments and results, and how the axes of two of them correspond."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.records import Host
+
+_FLOATING = ("float", "bfloat")
+
+_MASKED = -1e4
+"""An additive mask has zeros, and numbers below this one."""
+
+_CLOSE = 1e-3
+"""So far apart two arrays may be for other orders of axes not to be tried."""
+
+
+def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yields the arrays in a value, in their order."""
+    if is_array(value):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from arrays_in(item, is_array)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from arrays_in(item, is_array)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from arrays_in(getattr(value, field.name, None), is_array)
+
+
+def replaced(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], at: list[int]) -> Any:
+    """Returns a value with other arrays.
+
+    Args:
+        value: tuples, lists and dicts of arrays; arrays elsewhere stay.
+        is_array: says what an array is.
+        arrays: the new arrays by the number of the one they replace.
+        at: the number of the first array of the value, which is counted up.
+    """
+    if is_array(value):
+        at[0] += 1
+        return arrays.get(at[0] - 1, value)
+    if type(value) is dict:
+        return {name: replaced(item, is_array, arrays, at) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [replaced(item, is_array, arrays, at) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
+        at[0] += sum(1 for _ in arrays_in(value, is_array))
+    return value
+
+
+class Fit(NamedTuple):
+    """How an array of the second model becomes one of the first: the order of its axes, then a shape.
+
+    Attributes:
+        order: the axes of the second array in the order of those of the first; () if they stay.
+        first, second: the shapes.
+        mask: how a mask becomes one of the other kind: "added", "kept" (True where attention looks) or "left out".
+    """
+
+    order: tuple[int, ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    mask: str = ""
+
+    def to_first(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Returns an array of the second model as one of the first."""
+        return (array.transpose(self.order) if self.order else array).reshape(self.first)
+
+    def to_second(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Returns an array of the first model as one of the second."""
+        if not self.order:
+            return array.reshape(self.second)
+        back = np.argsort(self.order)
+        return array.reshape([self.second[axis] for axis in self.order]).transpose(back)
+
+
+def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
+    """Yields the ways in which an array of one shape may be one of another shape, the likeliest first."""
+    first, second = tuple(first), tuple(second)
+    if math.prod(first) != math.prod(second):
+        return
+    if first == second:
+        yield Fit((), first, second)
+    count = len(second)
+    orders: list[tuple[int, ...]] = []
+    if count >= 3:
+        orders = [(0, count - 1, *range(1, count - 1)), (0, *range(2, count), 1), (1, 0, *range(2, count))]
+        orders += [(count - 1, *range(count - 1)), (*range(1, count), 0)]
+    if count == 4:
+        orders.append((0, 2, 1, 3))
+    seen: set[tuple[int, ...]] = set()
+    for order in orders:
+        if tuple(second[axis] for axis in order) == first and order not in seen:
+            seen.add(order)
+            yield Fit(order, first, second)
+    if first != second and _joined(first, second):
+        yield Fit((), first, second)
+
+
+def _joined(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Returns whether two shapes differ by axes of length 1, or by axes before the last that are joined."""
+    long = [[n for n in shape if n != 1] for shape in (first, second)]
+    return long[0] == long[1] or (bool(first and second) and first[-1] == second[-1])
+
+
+class Pair(NamedTuple):
+    """Two arrays that correspond: their places in the two calls, how far they are apart, and how they fit."""
+
+    first: int
+    second: int
+    share: float
+    fit: Fit
+
+
+def paired(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
+    """Returns the arrays of two calls that correspond, each with the first one that is left and has its shape."""
+    pairs: list[Pair] = []
+    left = list(range(len(second)))
+    for i, one in enumerate(first):
+        for j in left:
+            best = best_fit(one, second[j])
+            if best is not None:
+                pairs.append(Pair(i, j, best[0], best[1]))
+                left.remove(j)
+                break
+    return pairs
+
+
+def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
+    """Returns how far two arrays are apart, and how they fit; None if they do not."""
+    if one.dtype.startswith(_FLOATING) != other.dtype.startswith(_FLOATING):
+        return _mask_fit(one, other)
+    best: tuple[float, Fit] | None = None
+    for fit in fits(one.shape, other.shape):
+        share = apart(one, Host(fit.to_first(other.bits), other.dtype)).share
+        if best is None or share < best[0]:
+            best = share, fit
+        if share <= _CLOSE:
+            break
+    return best
+
+
+def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
+    """Returns the same for a mask of booleans and one that is added."""
+    if "bool" not in (one.dtype, other.dtype) or one.size != other.size:
+        return None
+    flags, added = (one, other) if one.dtype == "bool" else (other, one)
+    values = added.values()
+    if not np.all((values == 0) | (values < _MASKED)):
+        return None
+    for fit in fits(one.shape, other.shape):
+        keeps = flags.bits.reshape(added.shape) == (values == 0)
+        share = min(float(1 - keeps.mean()), float(keeps.mean()))
+        return share, fit._replace(mask="kept" if keeps.mean() >= 0.5 else "left out")
+    return None

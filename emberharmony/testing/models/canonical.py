@@ -1,0 +1,142 @@
+"""The tensors of layers of any library in the layout of PyTorch, by the rows of `nn.layouts`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.backend.shared.rearranging import rearrangement
+from emberharmony.core.errors import EmberError
+from emberharmony.nn.layouts.row import Part, Row
+from emberharmony.nn.layouts.table import TABLE
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter
+
+Array = np.ndarray[Any, Any]
+
+
+class Tensors(NamedTuple):
+    """The tensors of a layer in the layout of PyTorch.
+
+    Attributes:
+        hosts: the tensors by name.
+        sums: the parts of tensors that the library has added to others.
+    """
+
+    hosts: dict[str, Host]
+    sums: tuple[Part, ...] = ()
+
+
+def kind_of(adapter: Adapter, module: Any) -> str:
+    """Returns the class of a module, by the name of the class in PyTorch if `nn.layouts` knows it."""
+    title = adapter.title(module)
+    for key in _keys(adapter, title):
+        return re.sub(r"\dd$", "", key)
+    return re.sub(r"\dd$", "", title)
+
+
+def _keys(adapter: Adapter, title: str) -> Iterator[str]:
+    if adapter.layout != "torch":
+        for key, layouts in TABLE.items():
+            theirs = layouts.mlx_class if adapter.layout == "mlx" else layouts.keras_class
+            if title in theirs.split(", "):
+                yield key
+
+
+def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple[Tensors, set[str]]:
+    """Returns the tensors of a layer in PyTorch's layout, and the names of the modules below it that hold some of them.
+
+    Args:
+        adapter: of the library.
+        module: the layer.
+        below: the modules below it, by their names in it.
+    """
+    own = adapter.own(module)
+    row = _row(adapter, module, own)
+    if row is None:
+        return Tensors({name: adapter.host(array) for name, array in own.items()}), set()
+    hosts: dict[str, Host] = {}
+    pieces: dict[str, list[tuple[int, Host]]] = {}
+    sums: list[Part] = []
+    used: set[str] = set()
+    for weight in row.weights:
+        holder, _, name = weight.name.rpartition(".")
+        held = own if not holder else adapter.own(below[holder]) if holder in below else {}
+        if name not in held:
+            continue
+        used.add(holder)
+        own = {key: array for key, array in own.items() if holder or key != name}
+        host = adapter.host(held[name])
+        joined = _back(host.bits, weight.pattern, weight.lengths, module)
+        start = 0
+        for part in weight.parts:
+            rows = len(joined) if part.stop is None else part.stop - (part.start or 0)
+            pieces.setdefault(part.source, []).append((part.start or 0, Host(joined[start : start + rows], host.dtype)))
+            start += rows
+            if part.plus:
+                sums.append(part)
+    for source, parts in pieces.items():
+        parts.sort(key=lambda pair: pair[0])
+        whole = parts[0][1].bits if len(parts) == 1 else np.concatenate([host.bits for _, host in parts])
+        hosts[source] = Host(whole, parts[0][1].dtype)
+    hosts |= {name: adapter.host(array) for name, array in own.items()}
+    return Tensors(hosts, tuple(sums)), used - {""}
+
+
+def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> Row | None:
+    for key in _keys(adapter, adapter.title(module)):
+        layouts = TABLE[key]
+        rule = layouts.mlx if adapter.layout == "mlx" else layouts.keras
+        try:
+            row = rule if isinstance(rule, Row) else rule(_stand_in(adapter, module, own))
+        except (AttributeError, KeyError, TypeError):
+            continue
+        return row
+    return None
+
+
+def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNamespace:
+    """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
+    options = adapter.options(module)
+    found: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
+    hidden = next((tuple(own[name].shape)[-1] for name in ("Wh", "Whh") if name in own), None)
+    if hidden is not None:  # the recurrent matrix takes the hidden state
+        found["hidden_size"] = hidden
+    found |= {f"{role}_proj_weight": None for role in "qkv"}
+    found |= adapter.attention(module)
+    found |= {name: options[name] for name in ("groups", "hidden_size") if name in options}
+    return SimpleNamespace(**found)
+
+
+def _back(array: Array, pattern: str, lengths: Mapping[str, int], module: Any) -> Array:
+    """Returns a tensor with the axes of PyTorch."""
+    if not pattern:
+        return array
+    named = dict(lengths)
+    for name in re.findall(r"\w{2,}", pattern):
+        if name not in named:
+            named[name] = int(getattr(module, name, 1) or 1)
+    theirs, ours = pattern.split(" -> ")[1], pattern.split(" -> ")[0]
+    try:
+        steps = rearrangement(f"{theirs} -> {ours}", array.shape, named)
+    except EmberError:
+        return array
+    return array.reshape(steps.apart).transpose(steps.order).reshape(steps.joined)
+
+
+def summed(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
+    """Returns tensors in which parts are added to others, as another library has them."""
+    hosts = dict(tensors.hosts)
+    for part in sums:
+        if part.source in hosts and part.plus in hosts:
+            first, second = hosts[part.source].values().copy(), hosts[part.plus].values().copy()
+            rows = slice(part.start, part.stop)
+            first[rows] += second[rows]
+            second[rows] = 0
+            hosts[part.source] = Host(first, hosts[part.source].dtype)
+            hosts[part.plus] = Host(second, hosts[part.plus].dtype)
+            if not second.any():
+                del hosts[part.plus]
+    return hosts

@@ -1,0 +1,183 @@
+"""The adapter of a model or function: which library a function is of, and the models that it refers to."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from emberharmony.core.errors import ArgumentTypeError, brief
+from emberharmony.testing.models.adapter import Adapter, Hook
+from emberharmony.testing.models.libraries import adapter_for, known_packages, package_of
+
+
+def adapter_of(model: Any) -> Adapter:
+    """Returns the adapter of the library of a model, or of the model that a function refers to.
+
+    Raises:
+        ArgumentTypeError: if the model is of no known library.
+    """
+    package = package_of(model)
+    if package is None:
+        adapter = adapter_of_function(model) if callable(model) else None
+        if adapter is not None:
+            return adapter
+        known = ", ".join(known_packages())
+        raise ArgumentTypeError(
+            f"compare(): {brief(model)} is of none of the libraries {known}; testing.register_adapter() adds one"
+        )
+    return adapter_for(package)
+
+
+def adapter_of_function(fn: Callable[..., Any]) -> Adapter | None:
+    """Returns the adapter of a function: of the models that it refers to, or of the library that its names are of."""
+    package = next((found for _, model in models_in(fn) if (found := package_of(model))), None)
+    if package is None:
+        package = next((found for value in _referred(fn) if (found := _library(value))), None)
+    return None if package is None else Functions(adapter_for(package))
+
+
+def models_in(fn: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the models that a function refers to, with their names there."""
+    seen: set[int] = set()
+    for name, value in _named(fn):
+        if not isinstance(value, type) and package_of(value) is not None and callable(value) and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def _named(fn: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(fn, partial):
+        yield from _named(fn.func)
+        yield from ((f"arg{i}", value) for i, value in enumerate(fn.args))
+        yield from fn.keywords.items()
+    elif isinstance(fn, MethodType):
+        yield "model", fn.__self__
+    elif isinstance(fn, FunctionType):
+        code = fn.__code__
+        yield from ((name, fn.__globals__[name]) for name in code.co_names if name in fn.__globals__)
+        for name, cell in zip(code.co_freevars, fn.__closure__ or (), strict=True):
+            try:
+                yield name, cell.cell_contents
+            except ValueError:  # not set yet
+                continue
+
+
+def _referred(fn: Any) -> Iterator[Any]:
+    yield fn
+    for _, value in _named(fn):
+        yield value
+        if isinstance(value, FunctionType):
+            yield from (inner for _, inner in _named(value))
+
+
+def _library(value: Any) -> str | None:
+    """Returns the registered package that a module, function or class is from."""
+    place = getattr(value, "__name__" if type(value).__name__ == "module" else "__module__", None)
+    top = place.partition(".")[0] if isinstance(place, str) else ""
+    top = {"jax": "flax", "jaxlib": "flax"}.get(top, top)
+    return top if top in set(known_packages()) else None
+
+
+class Functions(Adapter):
+    """The adapter of a function of a library: the function is the model, and those that it refers to are its modules.
+
+    Args:
+        adapter: of the library.
+    """
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._hook: Hook | None = None
+        self.name, self.layout = adapter.name, adapter.layout
+        for name in ("put", "is_array", "host", "native", "widened", "version", "attention"):
+            setattr(self, name, getattr(adapter, name))
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        """Returns the function, and the modules of the models that it refers to."""
+        named = {"": model}
+        for name, inner in _models(model):
+            named |= {f"{name}.{path}" if path else name: each for path, each in self._adapter.modules(inner).items()}
+        return named
+
+    def own(self, module: Any) -> dict[str, Any]:
+        """Returns the tensors of a module; a function has none."""
+        return self._adapter.own(module) if package_of(module) else {}
+
+    def channels_last(self, model: Any) -> bool:
+        """Returns whether the convolutions of a model take images with the channels on the last axis."""
+        return any(self._adapter.channels_last(inner) for _, inner in _models(model))
+
+    def options(self, module: Any) -> dict[str, Any]:
+        """Returns the options of a module."""
+        return self._adapter.options(module) if package_of(module) else {}
+
+    def is_container(self, module: Any) -> bool:
+        """Returns whether a module only holds others."""
+        return bool(package_of(module)) and self._adapter.is_container(module)
+
+    def title(self, module: Any) -> str:
+        """Returns the class of a module, or the name of the function."""
+        return self._adapter.title(module) if package_of(module) else getattr(module, "__name__", "function")
+
+    @contextlib.contextmanager
+    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+        """Calls the hook at each call of the function and of a module."""
+        with contextlib.ExitStack() as stack:
+            for name, inner in _models(model):
+                stack.enter_context(self._adapter.hooked(inner, _Below(hook, name)))
+            self._hook = hook
+            try:
+                yield
+            finally:
+                self._hook = None
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        """Lets the models compute in float64 in the block."""
+        with contextlib.ExitStack() as stack:
+            for _, inner in _models(model)[:1] or [("", None)]:
+                stack.enter_context(self._adapter.wide(inner))
+            yield
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        """Restores the state of the models after the block."""
+        with contextlib.ExitStack() as stack:
+            for _, inner in _models(model):
+                stack.enter_context(self._adapter.kept(inner))
+            yield
+
+    def call(self, model: Any, args: Any, kwargs: Any) -> Any:
+        """Calls the function, or a module."""
+        hook, self._hook = self._hook, None
+        if hook is None or package_of(model) is not None:
+            return self._adapter.call(model, args, kwargs)
+        args, kwargs = hook.enter("", args, kwargs)
+        return hook.exit("", self._adapter.call(model, args, kwargs))
+
+
+class _Below:
+    """A hook for a model that has a name in another one."""
+
+    def __init__(self, hook: Hook, name: str) -> None:
+        self._hook, self._name = hook, name
+
+    def _full(self, path: str) -> str:
+        return f"{self._name}.{path}" if path else self._name
+
+    def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Takes the arguments of a call."""
+        return self._hook.enter(self._full(path), args, kwargs)
+
+    def exit(self, path: str, result: Any) -> Any:
+        """Takes the result of a call."""
+        return self._hook.exit(self._full(path), result)
+
+    def leave(self, path: str) -> None:
+        """Ends a call that raised an error."""
+        self._hook.leave(self._full(path))
+
+
+def _models(fn: Any) -> list[tuple[str, Any]]:
+    return [] if package_of(fn) is not None else list(models_in(fn))

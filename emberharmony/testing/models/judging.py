@@ -1,0 +1,197 @@
+"""The judge of two models: which modules are wrong, on which side, and by what evidence."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.testing.differences.report import Divergence, Report, Row
+from emberharmony.testing.models.alignment import Alignment, Side
+from emberharmony.testing.models.evidence import Evidence, evidence
+from emberharmony.testing.models.runs import HALF, Model, Runs
+from emberharmony.testing.models.watching import ENTER, EXIT, Event
+from emberharmony.testing.models.weights import Unequal
+from emberharmony.testing.sample import EPSILON
+
+_EXACT = 1e-9
+"""Formulas that are equal give results in float64 that differ by no more than this share of the largest element."""
+
+_MARGIN = 8.0
+"""They may differ by so many times what rounding to float32 of the values before moves them."""
+
+_PRECISION = 64.0
+"""The kernels of a library may differ from float64 by so many times this."""
+
+
+class Judge:
+    """Judges the modules of two models.
+
+    Args:
+        report: takes what is found.
+        pair: the models with their modules.
+        models: the models with their inputs.
+        alignment: which modules correspond.
+        tensors: the tensors that differ.
+        original: "first" or "second", the model that is taken for right where nothing else tells; or "neither".
+        tolerance: the margin; None for 8.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        pair: tuple[Side, Side],
+        models: tuple[Model, Model],
+        alignment: Alignment,
+        tensors: Sequence[Unequal],
+        original: str,
+        tolerance: float | None,
+    ) -> None:
+        self._report, self._pair, self._models, self._names = report, pair, models, alignment.names
+        self._tensors, self._original, self._margin = tensors, original, tolerance or _MARGIN
+        self._wrong: set[str] = set()
+
+    def weights(self) -> None:
+        """Adds the tensors that differ."""
+        for each in self._tensors:
+            side, why = each.wrong, "the values of the tensor"
+            if side is None:
+                side, why = self._port(), self._taken()
+            found = self._described(each.path, -1, "weights", side, why)
+            found.carried = each.share
+            name = f"{self._full(0, each.path)}.{each.name}"
+            what = f"is {each.what}" if each.what != "other values" else "has other values"
+            blamed = self._report.sides[side] if side is not None else self._report.sides[1]
+            found.message = f"the tensor {name} {what} on {blamed}" + self._said(found, why)
+            self._report.divergences.append(found)
+
+    def calls(self, runs: Runs, stop: str) -> None:
+        """Judges the calls in the order of the first model, and adds a row for each."""
+        around: list[Event] = []
+        given: dict[tuple[str, int], Any] = {}
+        for event, stored in runs.events.items():
+            if event.place == ENTER:
+                given[event.path, event.call] = tuple(host.shape for host in stored)
+            blamed = self._blamed(event, around)
+            if event.place == ENTER:
+                around.append(event)
+            else:
+                while around and around.pop().path != event.path:
+                    pass
+            verdict = self._judged(event, blamed, runs)
+            if event.place == EXIT:
+                self._row(event, given.get((event.path, event.call), ()), runs, verdict)
+            if verdict and stop == "first":
+                break
+        self._errors()
+
+    def _blamed(self, event: Event, around: Sequence[Event]) -> Event:
+        """Returns the call whose own code gives what an event shows: it, or the one around it for its arguments."""
+        return event if event.place == EXIT or not around else around[-1]
+
+    def _judged(self, event: Event, blamed: Event, runs: Runs) -> str:
+        """Judges an event, and returns "wrong" if a module is wrong there that was not before."""
+        apart, noise = runs.apart.most(event), runs.noise.most(event)
+        exact = all(model.wide for model in self._models)
+        limit = max(_EXACT, self._margin * noise) if exact else max(16 * HALF, _PRECISION * noise)
+        off = [self._units(event, runs, side) for side in (0, 1)]
+        if blamed.path in self._wrong:
+            return ""
+        if apart > limit:
+            self._wrong.add(blamed.path)
+            if not any(blamed.path == each.path for each in self._tensors):
+                self._formula(event, blamed, apart, off)
+            return "wrong"
+        wrong = [side for side in (0, 1) if off[side] > 1]
+        if wrong and exact:
+            self._wrong.add(blamed.path)
+            self._precision(event, blamed, wrong, off)
+            return "wrong"
+        return ""
+
+    def _units(self, event: Event, runs: Runs, side: int) -> float:
+        """Returns the error of a model as it is, in units of what rounding allows."""
+        own = runs.own[side]
+        kinds = [EPSILON[kind] for kind in own.dtypes.get(event, []) if kind in EPSILON]
+        scale = max(kinds, default=2 * HALF) / (2 * HALF)
+        allowed = _PRECISION * max(runs.noise.most(event), HALF) * scale
+        return own.most(event) / allowed
+
+    def _formula(self, event: Event, blamed: Event, apart: float, off: Sequence[float]) -> None:
+        seen = evidence(self._pair, self._models, self._names, blamed)
+        side, why = seen.side, seen.why
+        if side is None:
+            side, why = self._port(), self._taken()
+        found = self._described(blamed.path, event.call, "formula", side, why)
+        found.carried = apart
+        found.error = dict(zip(self._report.sides, off, strict=True))
+        found.options = seen.options
+        place = "" if event == blamed else f" before it calls {event.path.rpartition('.')[2]}"
+        on = f" is wrong on {found.wrong}" if found.wrong else " differs"
+        found.message = (
+            f"{found.op}{on} in {found.path}{place}: in float64 it differs by {apart:.2g} of the largest element for "
+            f"equal inputs{_options(seen, self._report.sides)}{self._said(found, why)}"
+        )
+        self._report.divergences.append(found)
+
+    def _precision(self, event: Event, blamed: Event, wrong: Sequence[int], off: Sequence[float]) -> None:
+        found = self._described(blamed.path, event.call, "precision", wrong[0], "its own run in float64")
+        found.wrong = " and ".join(self._report.sides[side] for side in wrong)
+        found.error = dict(zip(self._report.sides, off, strict=True))
+        found.message = (
+            f"{found.op} is wrong on {found.wrong} in {found.path}: it differs from its own run in float64 by "
+            f"{max(off):.3g} times what rounding allows"
+        )
+        self._report.divergences.append(found)
+
+    def _errors(self) -> None:
+        """Adds the error of a model that raised one, unless a module before it is wrong."""
+        for side, model in enumerate(self._models):
+            if model.error is None:
+                continue
+            name = self._report.sides[side]
+            text = f"{type(model.error).__name__}: {model.error}"
+            self._report.notes.append(f"the model of {name} raises an error: {text}")
+            if not self._report.divergences:
+                back = {other: path for path, other in self._names.items()}
+                path = model.failed
+                while path and side and path not in back:
+                    path = path.rpartition(".")[0]
+                found = self._described(back.get(path, "") if side else path, 0, "error", side, "the error")
+                found.message = f"{found.op} in {found.path} raises an error on {name} alone: {text}"
+                self._report.divergences.append(found)
+
+    def _row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
+        share = runs.apart.most(event)
+        errors = tuple(self._units(event, runs, side) for side in (0, 1))
+        said = verdict or ("rounding" if share else "equal")
+        call = len(self._report.rows)
+        kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
+        self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, said))
+
+    def _described(self, path: str, call: int, cause: str, side: int | None, why: str) -> Divergence:
+        wrong = "" if side is None else self._report.sides[side]
+        return Divergence(
+            self._pair[0].kind(path),
+            self._full(0, path),
+            max(call, 0),
+            cause,
+            wrong=wrong,
+            judge=why,
+            other=self._full(1, self._names[path]),
+        )
+
+    def _full(self, side: int, path: str) -> str:
+        top = type(self._pair[side].model).__name__
+        return f"{top}.{path}" if path else top
+
+    def _port(self) -> int | None:
+        return {"first": 1, "second": 0, "neither": None}[self._original]
+
+    def _taken(self) -> str:
+        return "" if self._original == "neither" else f"the {self._original} model, which is taken for the original"
+
+    def _said(self, found: Divergence, why: str) -> str:
+        return f"; judged by {why}" if why else "; nothing tells which side is wrong"
+
+
+def _options(seen: Evidence, names: Sequence[str]) -> str:
+    listed = [f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in seen.options.items()]
+    return f"; {', '.join(listed[:4])}" if listed else ""

@@ -1,0 +1,64 @@
+"""The libraries of models, and which one a model is of."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.testing.models.adapter import Adapter
+
+_ADAPTERS: dict[str, str | Callable[[], Adapter]] = {
+    "torch": "emberharmony.testing.models.adapters.torch:TorchModels",
+    "mlx": "emberharmony.testing.models.adapters.mlx:MlxModels",
+    "keras": "emberharmony.testing.models.adapters.keras:KerasModels",
+    "flax": "emberharmony.testing.models.adapters.flax:FlaxModels",
+    "equinox": "emberharmony.testing.models.adapters.equinox:EquinoxModels",
+    "emberharmony": "emberharmony.testing.models.adapters.ours:OurModels",
+}
+"""By the package that the class of a model, or a class that it is made from, is defined in."""
+
+_made: dict[str, Adapter] = {}
+
+
+def register_adapter(package: str, adapter: str | Callable[[], Adapter]) -> None:
+    """Lets `emberharmony.compare` take models of another library.
+
+    Args:
+        package: the top package of the library; a model is of it if its class, or one that this is made from, is
+            defined there.
+        adapter: what makes the `Adapter`, or the place of it as "package.module:name", which is imported when a model
+            of the library is given.
+
+    Raises:
+        ArgumentError: if the package is not the name of a top package.
+    """
+    if not package.isidentifier():
+        raise ArgumentError(f"register_adapter() takes the name of a top package, not {package!r}")
+    _ADAPTERS[package] = adapter
+    _made.pop(package, None)
+
+
+def package_of(model: Any) -> str | None:
+    """Returns the registered package that the class of a model comes from, or None."""
+    for kind in type(model).__mro__:
+        package = kind.__module__.partition(".")[0]
+        if package in _ADAPTERS and kind is not object:
+            return package
+    return None
+
+
+def adapter_for(package: str) -> Adapter:
+    """Returns the adapter of a package."""
+    if package not in _made:
+        maker = _ADAPTERS[package]
+        if isinstance(maker, str):
+            place, _, name = maker.partition(":")
+            maker = getattr(importlib.import_module(place), name)
+        made = maker()
+        _made[package] = made
+    return _made[package]
+
+
+def known_packages() -> Iterator[str]:
+    """Yields the packages whose models can be compared."""
+    yield from _ADAPTERS

@@ -1,0 +1,69 @@
+"""Hooks for libraries without hooks of their own: the calls of the classes of modules are wrapped for a while."""
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from emberharmony.testing.models.adapter import Hook
+
+
+@contextlib.contextmanager
+def classes_hooked(modules: Mapping[str, Any], hook: Hook, method: str = "__call__") -> Iterator[None]:
+    """Calls a hook at each call of a module in the block.
+
+    Args:
+        modules: the modules by name.
+        hook: the hook.
+        method: the method that makes a call.
+    """
+    paths = {id(module): path for path, module in reversed(list(modules.items()))}
+    running: list[int] = []  # a method that calls that of its base class is one call
+    with contextlib.ExitStack() as stack:
+        for kind in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
+            stack.enter_context(_wrapped(kind, method, paths, running, hook))
+        yield
+
+
+def _owner(kind: type, method: str) -> type | None:
+    return next((base for base in kind.__mro__ if method in vars(base) and base is not object), None)
+
+
+@contextlib.contextmanager
+def _wrapped(kind: type, method: str, paths: dict[int, str], running: list[int], hook: Hook) -> Iterator[None]:
+    original = vars(kind)[method]
+
+    @functools.wraps(original)
+    def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        path = paths.get(id(module))
+        if path is None or (running and running[-1] == id(module)):
+            return original(module, *args, **kwargs)
+        running.append(id(module))
+        try:
+            args, kwargs = hook.enter(path, args, kwargs)
+            result = original(module, *args, **kwargs)
+        except BaseException:
+            hook.leave(path)
+            raise
+        finally:
+            running.pop()
+        return hook.exit(path, result)
+
+    setattr(kind, method, call)
+    try:
+        yield
+    finally:
+        setattr(kind, method, original)
+
+
+@contextlib.contextmanager
+def attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    """Gives an object other attributes in the block."""
+    before = {name: getattr(owner, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)

@@ -1,0 +1,151 @@
+"""The runs of two models: as they are, in float64, and with changes as rounding makes them."""
+
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.trees.tree import tree_map
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.differences.runs import Stopped
+from emberharmony.testing.differences.spool import Stored, Writer
+from emberharmony.testing.models.adapter import Adapter
+from emberharmony.testing.models.alignment import Side
+from emberharmony.testing.models.arrays import Pair
+from emberharmony.testing.models.watching import EXIT, Event, Following, Order, Spooling, Watching
+
+HALF = 2.0**-24
+"""The share by which rounding to float32 changes a number at most."""
+
+
+class Model:
+    """A model, its adapter and its inputs.
+
+    Attributes:
+        adapter: of the library.
+        model: the model.
+        error: the error that its run raised, or None.
+        failed: the innermost module that was running then.
+        wide: whether it computes in float64.
+        result: what it returned.
+    """
+
+    def __init__(self, adapter: Adapter, model: Any, args: Any, kwargs: Any) -> None:
+        self.adapter, self.model, self._given = adapter, model, (args, kwargs)
+        self.error: Exception | None = None
+        self.failed, self.wide, self.result = "", True, None
+
+    def run(self, hook: Watching, wide: bool = False) -> Any:
+        """Runs the model and returns its result."""
+        adapter, model = self.adapter, self.model
+        around = adapter.wide(model) if wide else contextlib.nullcontext()
+        with adapter.kept(model), around:
+            args, kwargs = self.inputs(wide)
+            with adapter.hooked(model, hook):
+                return adapter.call(model, args, kwargs)
+
+    def inputs(self, wide: bool) -> Any:
+        """Returns the positional and the keyword arguments of the model as arrays of its library."""
+
+        def native(value: Any) -> Any:
+            if not isinstance(value, np.ndarray):
+                return value
+            return self.adapter.native(value.astype(np.float64) if wide and value.dtype.kind == "f" else value)
+
+        return tree_map(native, self._given)
+
+    def ordered(self) -> Order:
+        """Runs the model as it is, notes the order of its calls, and keeps its result or its error."""
+        order = Order(self.adapter)
+        try:
+            self.result = self.run(order)
+        except Exception as error:  # noqa: BLE001  (the report has it)
+            self.error, self.failed = error, order.open[-1].path if order.open else ""
+        return order
+
+    def tried(self, hook: Any) -> Any:
+        """Runs the model in float64 or, if it cannot compute in it, as it is.
+
+        Args:
+            hook: makes the hook, from whether the run is in float64.
+        """
+        if self.wide:
+            made = hook(True)
+            try:
+                self.run(made, True)
+            except Stopped:
+                return made
+            except Exception as error:  # noqa: BLE001  (the report has it)
+                if self.error is None:  # it is float64 that the model cannot do
+                    self.wide, self.error_of_wide = False, error
+                else:
+                    return made
+            else:
+                return made
+        made = hook(False)
+        with contextlib.suppress(Exception, Stopped):
+            self.run(made, False)
+        return made
+
+
+class Seen:
+    """What a run showed of each event: how far its arrays are from those of the first model in float64.
+
+    Attributes:
+        shares: the distance of each array of the first model, by event; infinite for one without a counterpart.
+        dtypes: the dtypes of the arrays of the run.
+    """
+
+    def __init__(self) -> None:
+        self.shares: dict[Event, dict[int, float]] = {}
+        self.dtypes: dict[Event, list[str]] = {}
+        self.shapes: dict[Event, list[tuple[int, ...]]] = {}
+
+    def see(self, event: Event, stored: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
+        """Takes an event of the run."""
+        shares = {pair.first: pair.share for pair in pairs}
+        numbers = [i for i, host in enumerate(stored) if host.dtype.startswith(("float", "bfloat"))]
+        if (numbers and not pairs) or (event.place == EXIT and numbers and numbers[0] not in shares and hosts):
+            shares[numbers[0]] = math.inf
+        self.shares[event] = shares
+        self.dtypes[event] = [host.dtype for host in hosts]
+        self.shapes[event] = [host.shape for host in hosts]
+
+    def most(self, event: Event) -> float:
+        """Returns the largest distance of an event."""
+        return max(self.shares.get(event, {}).values(), default=0.0)
+
+
+class Runs:
+    """The runs of two models of which modules correspond.
+
+    Attributes:
+        events: the arrays of the first model in float64, in a file.
+        apart: how far the second model is from it, in float64.
+        noise: how far rounding of the values moves the first model.
+        own: how far each of the models is from it as it is.
+    """
+
+    def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
+        same = {path: path for path in names}
+        back = {other: path for path, other in names.items()}
+        spooling = first.tried(lambda wide: Spooling(first.adapter, wide, set(names), writer))
+        self.events: dict[Event, list[Stored]] = spooling.events
+        self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
+        second.tried(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
+        if first.error is None:
+            noisy = Following(first.adapter, first.wide, self.events, same, self.noise.see, HALF)
+            first.run(noisy, first.wide)
+        for model, mapped, seen in ((first, same, self.own[0]), (second, back, self.own[1])):
+            if model.error is None:
+                model.run(Following(model.adapter, False, self.events, mapped, seen.see))
+
+
+def sides(first: Model, second: Model) -> tuple[Side, Side]:
+    """Runs two models as they are, and returns them with the order of their calls."""
+    orders = [model.ordered().first_calls() for model in (first, second)]
+    return tuple(  # type: ignore[return-value]
+        Side(model.adapter, model.model, order) for model, order in zip((first, second), orders, strict=True)
+    )

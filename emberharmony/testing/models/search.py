@@ -1,0 +1,137 @@
+"""Two models side by side: which module of them parts first, and on which side it is wrong."""
+
+import contextlib
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.trees.tree import tree_map
+from emberharmony.testing.differences.report import Report
+from emberharmony.testing.differences.spool import Writer
+from emberharmony.testing.models.adapter import Adapter
+from emberharmony.testing.models.alignment import Alignment, Side, aligned
+from emberharmony.testing.models.arrays import arrays_in, best_fit
+from emberharmony.testing.models.functions import adapter_of
+from emberharmony.testing.models.judging import Judge
+from emberharmony.testing.models.runs import Model, Runs, sides
+from emberharmony.testing.models.weights import unequal
+from emberharmony.version import __version__
+
+_MEMORY = 2**24
+"""So many bytes of small arrays stay in memory, and not in a file."""
+
+
+def compare_models(
+    first: Any,
+    second: Any,
+    *inputs: Any,
+    match: Mapping[str, str] | None = None,
+    original: str = "first",
+    stop: str = "first",
+    tolerance: float | None = None,
+    gradients: bool = False,
+) -> Report:
+    """Returns the comparison of two models; see `emberharmony.compare`."""
+    if stop not in ("first", "all"):
+        raise ArgumentError(f"compare() stops at 'first' or compares 'all', not {stop!r}")
+    if original not in ("first", "second", "neither"):
+        raise ArgumentError(f"compare(): original must be 'first', 'second' or 'neither', not {original!r}")
+    adapters = adapter_of(first), adapter_of(second)
+    args, kwargs = _arguments(inputs)
+    one, two = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
+    report = Report(_names(adapters), _environment(adapters))
+    report._tolerance = tolerance
+    moved = _moved_inputs((one, two), args, kwargs)
+    if moved is not None:
+        two = Model(adapters[1], second, *moved)
+        place = "last" if adapters[1].channels_last(second) else "second"
+        report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {place} axis")
+    pair = sides(one, two)
+    if one.error is not None and two.error is not None:
+        raise one.error
+    alignment = aligned(*pair, match or {})
+    tensors = unequal(*pair, alignment)
+    judge = Judge(report, pair, (one, two), alignment, tensors, original, tolerance)
+    judge.weights()
+    with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
+        writer = Writer(os.path.join(folder, "first"), _MEMORY)
+        stack.callback(writer.close)
+        judge.calls(Runs(one, two, alignment.names, writer), stop)
+    _note(report, pair, (one, two), alignment)
+    return report
+
+
+def _arguments(inputs: Sequence[Any]) -> tuple[Any, Any]:
+    """Returns the inputs as positional and keyword arguments, with arrays of NumPy."""
+    if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+        return (), tree_map(_on_host, dict(inputs[0]))
+    return tree_map(_on_host, tuple(inputs)), {}
+
+
+def _on_host(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+    return np.asarray(value) if hasattr(value, "__array__") else value
+
+
+def _names(adapters: Sequence[Adapter]) -> list[str]:
+    names = [adapter.name for adapter in adapters]
+    return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
+
+
+def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
+    found = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    return found | {adapter.name: adapter.version() for adapter in adapters}
+
+
+def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
+    """Returns the inputs for the second model if it has the channels of images on another axis; else None."""
+    last = [model.adapter.channels_last(model.model) for model in models]
+    kernels = [_first_kernel(model) for model in models]
+    if last[0] == last[1] or None in kernels:
+        return None
+    axes = len(kernels[0] or ())
+
+    def moved(value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.ndim != axes or value.dtype.kind != "f":
+            return value
+        return np.moveaxis(value, 1, -1) if last[1] else np.moveaxis(value, -1, 1)
+
+    return tree_map(moved, (args, kwargs))
+
+
+def _first_kernel(model: Model) -> tuple[int, ...] | None:
+    """Returns the shape of the kernel of the first convolution of a model, or None."""
+    side = Side(model.adapter, model.model, {})
+    for path in side.modules:
+        if side.kind(path).lower().startswith("conv"):
+            shapes = [tuple(array.shape) for array in model.adapter.own(side.modules[path]).values()]
+            return max(shapes, key=len, default=None)
+    return None
+
+
+def _note(report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], alignment: Alignment) -> None:
+    """Adds to a report what could not be aligned or computed, and how far the results are apart."""
+    for side, left, name in zip(pair, alignment.left, report.sides, strict=True):
+        tensors = [path for path in left if side.sizes(path)]
+        others = [path for path in left if path not in tensors and path in side.order]
+        for paths, what in ((tensors, "tensors"), (others, "no tensors")):
+            if paths:
+                listed = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
+                report.notes.append(f"modules of {name} with {what} that correspond to none of the other: {listed}")
+    for model, name in zip(models, report.sides, strict=True):
+        if not model.wide:
+            report.notes.append(f"{name} does not compute this model in float64: {model.error_of_wide}")
+    results = [list(arrays_in(model.result, model.adapter.is_array)) for model in models]
+    if all(results):
+        hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, results, strict=True)]
+        best = best_fit(*hosts)
+        if best is not None:
+            report.notes.append(f"the results as they are differ by {best[0]:.2g} of the largest element")
