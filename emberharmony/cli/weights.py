@@ -18,7 +18,7 @@ from emberharmony.core.errors import WeightFileError, suggest
 from emberharmony.core.names.layouts import LAYOUTS
 from emberharmony.io.differences import Difference, differences
 from emberharmony.io.index import INDEX
-from emberharmony.io.rewriting import Rewritten, renamed, rewrite
+from emberharmony.io.rewriting import Rewritten, new_names, rewrite
 from emberharmony.io.sources import Source, source
 from emberharmony.io.statistics import Statistics, not_finite, plain, statistics
 
@@ -184,7 +184,7 @@ def convert(
     if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
         raise click.UsageError(f"{dst} exists; give --force to replace it")
     with closing(source(src)) as held:
-        names = renamed(_matching(held.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
+        names = new_names(_matching(held.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
         added = dict(map(_pair, metadata))
         texts = held.metadata | added
         options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from emberharmony.core.errors import StateDictError, WeightFileError, brief, suggest
-from emberharmony.io.header import TensorInfo, recognized
-from emberharmony.io.tensor_file import opened
+from emberharmony.io.header import TensorInfo, hint_of_other_format
+from emberharmony.io.tensor_file import open_file
 from emberharmony.io.tensors import as_tensor
 
 _RATIO = 1040
@@ -39,7 +39,7 @@ class Archive:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._stream, _ = opened(path)
+        self._stream, _ = open_file(path)
         try:
             self._archive = zipfile.ZipFile(self._stream)
             self.members: dict[str, zipfile.ZipInfo] = {}
@@ -53,7 +53,7 @@ class Archive:
             raise
         except _FAULTS as error:
             self._stream.seek(0)
-            hint = recognized(self._stream.read(512))
+            hint = hint_of_other_format(self._stream.read(512))
             self._stream.close()
             raise WeightFileError("npz", path, f"is no zip archive: {error}", None, hint) from error
 
@@ -69,7 +69,7 @@ class Archive:
         Raises:
             WeightFileError: if the header is damaged.
         """
-        with self._opened(name) as (_, shape, _, dtype):
+        with self._open_member(name) as (_, shape, _, dtype):
             return TensorInfo(str(dtype.newbyteorder("=")), shape, math.prod(shape) * dtype.itemsize, 0)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
@@ -78,7 +78,7 @@ class Archive:
         Raises:
             WeightFileError: if the array is damaged.
         """
-        with self._opened(name) as (stream, shape, fortran, dtype):
+        with self._open_member(name) as (stream, shape, fortran, dtype):
             size = math.prod(shape) * dtype.itemsize
             content = bytearray(stream.read(size))
             if len(content) != size or stream.read(1):
@@ -88,7 +88,7 @@ class Archive:
         raise AssertionError
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[tuple[Any, tuple[int, ...], bool, np.dtype[Any]]]:
+    def _open_member(self, name: str) -> Iterator[tuple[Any, tuple[int, ...], bool, np.dtype[Any]]]:
         """Gives a block the bytes of an array, its shape, whether its order is Fortran's, and its dtype."""
         member = self.members[name]
         try:

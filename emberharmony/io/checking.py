@@ -7,7 +7,7 @@ from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import NAMES, Fault, Header, TensorInfo
 from emberharmony.io.index import INDEX, checked_index, held_bytes
-from emberharmony.io.loading import OF_TORCH, resolved
+from emberharmony.io.loading import OF_TORCH, file_of_path
 from emberharmony.io.sources import source
 from emberharmony.io.tensor_file import header_of
 
@@ -83,7 +83,7 @@ def check(path: str | os.PathLike[str]) -> Report:
     place = os.fspath(path)
     errors: list[WeightFileError] = []
 
-    def fault(error: WeightFileError) -> None:
+    def collect_fault(error: WeightFileError) -> None:
         if len(errors) >= MOST_FAULTS:
             raise error
         errors.append(error)
@@ -92,18 +92,18 @@ def check(path: str | os.PathLike[str]) -> Report:
     tensors: dict[str, TensorInfo] = {}
     nbytes = 0
     try:
-        place = resolved(path)
+        place = file_of_path(path)
         if place.endswith(INDEX):
-            headers = [*checked_index(place, fault).values()]
+            headers = [*checked_index(place, collect_fault).values()]
         elif place.endswith(".npz"):
-            tensors = _arrays(place, fault)
+            tensors = _arrays(place, collect_fault)
             nbytes = sum(info.nbytes for info in tensors.values())
         elif place.endswith(OF_TORCH):
             held = source(place)
             tensors = held.tensors
             nbytes = sum({held.place(name): info.nbytes for name, info in tensors.items()}.values())
         else:
-            headers = [header_of(place, fault)]
+            headers = [header_of(place, collect_fault)]
     except WeightFileError as error:
         if error not in errors:
             errors.append(error)
@@ -119,21 +119,21 @@ def check(path: str | os.PathLike[str]) -> Report:
 
 def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:
     """Returns the descriptions of the arrays of an `.npz` file."""
-    found: dict[str, TensorInfo] = {}
+    infos: dict[str, TensorInfo] = {}
     with Archive(path) as archive:
         for name in archive.members:
             try:
-                found[name] = archive.info(name)
+                infos[name] = archive.info(name)
             except WeightFileError as error:
                 fault(error)
-    return found
+    return infos
 
 
 def _warnings(header: Header) -> list[str]:
     known = set(NAMES.values())
     foreign = sorted({info.dtype for info in header.tensors.values()} - known)
-    found = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]
-    found += [f"no backend has dtype {dtype}: only raw() reads it" for dtype in foreign]
+    notes = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]
+    notes += [f"no backend has dtype {dtype}: only raw() reads it" for dtype in foreign]
     if any(info.start % 8 and info.nbytes for info in header.tensors.values() if info.dtype in ("float64", "int64")):
-        found.append("tensors do not begin at multiples of 8 bytes, so they are copied when they are read")
-    return found
+        notes.append("tensors do not begin at multiples of 8 bytes, so they are copied when they are read")
+    return notes

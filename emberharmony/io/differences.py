@@ -56,25 +56,25 @@ def differences(
         elif a.shape != b.shape:
             yield Difference(name, "shape", a, b)
         else:
-            yield _compared(first, second, name, advance)
+            yield _compare(first, second, name, advance)
 
 
-def _compared(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
+def _compare(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
     """Returns the comparison of two tensors of one shape."""
     a, b = first.tensors[name], second.tensors[name]
-    found = Difference(name, "equal" if a.dtype == b.dtype else "dtype", a, b, 0, 0, 0.0)
+    difference = Difference(name, "equal" if a.dtype == b.dtype else "dtype", a, b, 0, 0, 0.0)
     for x, y in zip_longest(first.blocks(name), second.blocks(name)):
         advance(0 if x is None else x.nbytes)
         if a.dtype == b.dtype and np.array_equal(x.view(np.uint8), y.view(np.uint8)):
             continue
-        found = found._replace(kind="values" if a.dtype == b.dtype else "dtype")
+        difference = difference._replace(kind="values" if a.dtype == b.dtype else "dtype")
         left, right = (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
         if left is None or right is None:
-            return found._replace(elements=None, absolute=None, relative=None)
+            return difference._replace(elements=None, absolute=None, relative=None)
         bits = _unequal(x, y) if a.dtype == b.dtype else None
         with np.errstate(all="ignore"):
-            found = _joined(found, left, right, bits)
-    return found
+            difference = _add_block(difference, left, right, bits)
+    return difference
 
 
 def _unequal(x: Array, y: Array) -> int:
@@ -86,7 +86,7 @@ def _unequal(x: Array, y: Array) -> int:
     return int(np.count_nonzero(differ.any(1)))
 
 
-def _joined(found: Difference, x: Array, y: Array, bits: int | None) -> Difference:
+def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Difference:
     """Returns a comparison with that of another block.
 
     Args:
@@ -99,9 +99,9 @@ def _joined(found: Difference, x: Array, y: Array, bits: int | None) -> Differen
     differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
     elements = int(np.count_nonzero(differ)) if bits is None else bits
     x, y = x[differ & ~lost], y[differ & ~lost]
-    found = found._replace(elements=(found.elements or 0) + elements, nans=found.nans + int(np.count_nonzero(lost)))
+    so_far = so_far._replace(elements=(so_far.elements or 0) + elements, nans=so_far.nans + int(np.count_nonzero(lost)))
     if not x.size:
-        return found
+        return so_far
     if x.dtype == y.dtype and x.dtype.kind in "iu":
         gap = np.where(x > y, x, y).astype(np.uint64) - np.where(x > y, y, x).astype(np.uint64)
         absolute: float | int = int(gap.max())
@@ -112,6 +112,6 @@ def _joined(found: Difference, x: Array, y: Array, bits: int | None) -> Differen
         absolute = float(distance.max())
     largest = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
     relative = np.where(np.isinf(distance), np.inf, distance / largest)
-    return found._replace(
-        absolute=max(found.absolute or 0, absolute), relative=max(found.relative or 0.0, float(relative.max()))
+    return so_far._replace(
+        absolute=max(so_far.absolute or 0, absolute), relative=max(so_far.relative or 0.0, float(relative.max()))
     )

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.core.state.collector import PausedCollector
-from emberharmony.io.parsing import LARGEST_HEADER, pieces, shown, strings, unique
+from emberharmony.io.parsing import LARGEST_HEADER, pieces, strings, text_of, unique
 
 BITS = {
     "BOOL": 8,
@@ -112,7 +112,7 @@ Fault = Callable[[WeightFileError], None]
 """What is called for a fault."""
 
 
-def raised(error: WeightFileError) -> None:
+def raise_fault(error: WeightFileError) -> None:
     """Raises a fault, so that the first one ends the check.
 
     Raises:
@@ -121,7 +121,7 @@ def raised(error: WeightFileError) -> None:
     raise error
 
 
-def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raised) -> Header:
+def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fault) -> Header:
     """Returns the checked header of a file.
 
     The header is read in pieces, so that it takes no more memory than its bytes, what it describes, and one piece.
@@ -152,15 +152,15 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raised) -
                 "truncated", path, f"its header has {length} bytes, of which {len(raw)} could be read"
             )
         with PausedCollector():  # it would look for cycles in 100,000 tuples, which have none
-            return _checked(raw, path, 8 + length, size, fault)
+            return _check_header(raw, path, 8 + length, size, fault)
     except WeightFileError as error:
-        hint = recognized(first + raw[:512]) if error.kind.startswith("header") else ""
+        hint = hint_of_other_format(first + raw[:512]) if error.kind.startswith("header") else ""
         if not hint:
             raise
         raise WeightFileError(error.kind, path, error.reason, None, hint) from error.__cause__
 
 
-def recognized(start: bytes) -> str:
+def hint_of_other_format(start: bytes) -> str:
     """Returns what another kind of file is and the way out, from its first bytes, or an empty string."""
     text = start.lstrip()
     for mark, hint in _STARTS:
@@ -171,7 +171,7 @@ def recognized(start: bytes) -> str:
     return "" if start.strip(b"\0") or not start else "the file holds zeros: download or save it again"
 
 
-def _checked(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Header:
+def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Header:
     """Returns a header whose names, dtypes, shapes and places have been checked.
 
     Args:
@@ -194,7 +194,7 @@ def _checked(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Head
                     metadata = {}
                     metadata = strings(entry, path, "__metadata__") if entry is not None else {}
                 else:
-                    tensors[name] = _described(name, entry, path, start, unknown)
+                    tensors[name] = _info_of_entry(name, entry, path, start, unknown)
             except WeightFileError as error:
                 fault(error)
                 faults.append(error)
@@ -203,7 +203,7 @@ def _checked(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Head
     return Header(tensors, metadata or {}, unknown, size)
 
 
-def _described(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
+def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
     """Returns the description of a tensor that an entry gives."""
     try:
         # Without a dict, which takes longer, for the fields in the order of all known writers.
@@ -214,15 +214,15 @@ def _described(name: str, entry: Any, path: str, start: int, unknown: list[str])
     if not usual:
         tag, shape, offsets = _fields(name, entry, path, unknown)
     if tag.__class__ is not str or tag not in BITS:
-        raise WeightFileError("dtype", path, f"has dtype {shown(tag)}, which the format does not have", name)
+        raise WeightFileError("dtype", path, f"has dtype {text_of(tag)}, which the format does not have", name)
     if offsets.__class__ is not list or len(offsets) != 2:
-        raise WeightFileError("offsets", path, f"data_offsets must be two integers, not {shown(offsets)}", name)
+        raise WeightFileError("offsets", path, f"data_offsets must be two integers, not {text_of(offsets)}", name)
     begin, end = offsets
     if begin.__class__ is not int or end.__class__ is not int or not 0 <= begin <= end < _LIMIT:
-        raise WeightFileError("offsets", path, f"data_offsets {shown(offsets)} are no begin and end", name)
+        raise WeightFileError("offsets", path, f"data_offsets {text_of(offsets)} are no begin and end", name)
     nbytes = _nbytes(shape, tag, path, name)
     if nbytes != end - begin:
-        wanted = f"shape {shown(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
+        wanted = f"shape {text_of(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
         raise WeightFileError("offsets", path, wanted, name)
     return _new(TensorInfo, (NAMES.get(tag, tag), tuple(shape), nbytes, start + begin))
 
@@ -231,28 +231,28 @@ def _fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, 
     """Returns dtype, shape and offsets of an entry, in whatever order it has them."""
     fields = unique(entry, path, "its entry", "entry", name)
     try:
-        found = fields["dtype"], fields["shape"], fields["data_offsets"]
+        dtype_shape_offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     except KeyError as error:
         raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
     if len(fields) != 3 and len(unknown) < 20:
         unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
-    return found
+    return dtype_shape_offsets
 
 
 def _nbytes(shape: Any, tag: str, path: str, name: str) -> int:
     """Returns the bytes that a tensor takes."""
     if shape.__class__ is not list:
-        raise WeightFileError("shape", path, f"its shape must be a list of integers, not {shown(shape)}", name)
+        raise WeightFileError("shape", path, f"its shape must be a list of integers, not {text_of(shape)}", name)
     elements = 1
     for length in shape:
         if length.__class__ is not int or not 0 <= length < _LIMIT:
-            raise WeightFileError("shape", path, f"its shape {shown(shape)} is no list of lengths", name)
+            raise WeightFileError("shape", path, f"its shape {text_of(shape)} is no list of lengths", name)
         elements *= length
         if elements >= _LIMIT:
-            raise WeightFileError("overflow", path, f"shape {shown(shape)} has more than 2**64 elements", name)
+            raise WeightFileError("overflow", path, f"shape {text_of(shape)} has more than 2**64 elements", name)
     bits = elements * BITS[tag]
     if bits >= _LIMIT:
-        raise WeightFileError("overflow", path, f"shape {shown(shape)} of {tag} has more than 2**64 bits", name)
+        raise WeightFileError("overflow", path, f"shape {text_of(shape)} of {tag} has more than 2**64 bits", name)
     if bits % 8:
         raise WeightFileError("shape", path, f"has {bits} bits of {tag}, which are no whole bytes", name)
     return bits // 8

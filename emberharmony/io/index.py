@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 from emberharmony.core.errors import WeightFileError, brief
-from emberharmony.io.header import Fault, Header, TensorInfo, raised, recognized
-from emberharmony.io.parsing import LARGEST_HEADER, MOST_NAMES, parsed, strings, unique
-from emberharmony.io.tensor_file import header_of, opened
+from emberharmony.io.header import Fault, Header, TensorInfo, hint_of_other_format, raise_fault
+from emberharmony.io.parsing import LARGEST_HEADER, MOST_NAMES, parse, strings, unique
+from emberharmony.io.tensor_file import header_of, open_file
 
 ENDING = ".safetensors"
 INDEX = ".index.json"
@@ -21,15 +21,15 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
     Raises:
         WeightFileError: if the index is damaged, or names a file outside its folder.
     """
-    stream, size = opened(path)
+    stream, size = open_file(path)
     with stream:
         if size > LARGEST_HEADER:
             raise WeightFileError("index", path, f"has {size} bytes, allowed are 100,000,000")
         raw = stream.read(LARGEST_HEADER)
     try:
-        fields = unique(parsed(raw, path, "index", MOST_NAMES), path, "the index", "index")
+        fields = unique(parse(raw, path, "index", MOST_NAMES), path, "the index", "index")
     except WeightFileError as error:
-        raise WeightFileError(error.kind, path, error.reason, None, recognized(raw[:512])) from None
+        raise WeightFileError(error.kind, path, error.reason, None, hint_of_other_format(raw[:512])) from None
     if "weight_map" not in fields:
         raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
     held = fields.get("metadata")
@@ -59,7 +59,7 @@ def _require_plain(path: str, file: str) -> None:
         raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
 
 
-def checked_index(path: str, fault: Fault = raised) -> dict[str, Header]:
+def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
     """Returns the headers of all files of an index, after a check of all of them.
 
     Args:
@@ -74,10 +74,10 @@ def checked_index(path: str, fault: Fault = raised) -> dict[str, Header]:
     named: dict[str, set[str]] = {}
     for name, file in files.items():
         named.setdefault(file, set()).add(name)
-    found: dict[str, Header] = {}
+    headers: dict[str, Header] = {}
     faults: list[WeightFileError] = []
 
-    def noted(error: WeightFileError) -> None:
+    def note_fault(error: WeightFileError) -> None:
         faults.append(error)
         fault(error)
 
@@ -85,20 +85,20 @@ def checked_index(path: str, fault: Fault = raised) -> dict[str, Header]:
         shard = os.path.join(folder, file)
         before = len(faults)
         try:
-            found[shard] = header = header_of(shard, noted)
+            headers[shard] = header = header_of(shard, note_fault)
         except WeightFileError as error:
-            noted(error)
+            note_fault(error)
             continue
         if len(faults) > before:
             continue
         for lost in sorted(named[file] - header.tensors.keys()):
-            noted(WeightFileError("index", shard, "lacks a tensor that the index says it has", lost))
+            note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", lost))
         for extra in sorted(header.tensors.keys() - named[file]):
-            noted(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
-    held = sum(held_bytes(header.tensors) for header in found.values())
+            note_fault(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
+    held = sum(held_bytes(header.tensors) for header in headers.values())
     if total is not None and total != held and not faults:
         fault(WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {held} bytes"))
-    return found
+    return headers
 
 
 def held_bytes(tensors: dict[str, TensorInfo]) -> int:

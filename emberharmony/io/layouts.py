@@ -9,7 +9,7 @@ from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, StateDictError, brief
 from emberharmony.core.names.layouts import require_layout
 from emberharmony.core.types import DTypeLike
-from emberharmony.io.loading import load, resolved
+from emberharmony.io.loading import file_of_path, load
 from emberharmony.io.saving import save
 from emberharmony.io.tags import TAG, layout_of, metadata_of
 from emberharmony.io.ties import TIED
@@ -109,11 +109,11 @@ def load_model(
         [6.0]
     """
     _require_model("load_model", model)
-    place = resolved(path)
-    found = layout_of(metadata_of(place), place, layout)
+    place = file_of_path(path)
+    file_layout = layout_of(metadata_of(place), place, layout)
     tensors = load(place)
     try:
-        return model.load_state_dict(tensors, strict=strict, rename=rename, keep_dtype=keep_dtype, layout=found)
+        return model.load_state_dict(tensors, strict=strict, rename=rename, keep_dtype=keep_dtype, layout=file_layout)
     except EmberError as error:
         raise type(error)(f"{place}: {error}") from error
 
@@ -167,7 +167,7 @@ def convert(
     require_layout(layout)
     if dtype is not None and not as_dtype(dtype).is_floating:
         raise ArgumentError(f"convert() casts to a floating dtype, not {brief(dtype)}")
-    place = resolved(src)
+    place = file_of_path(src)
     texts = metadata_of(place)
     before = layout_of(texts, place, source)
     if before != layout and model is None:
@@ -176,7 +176,7 @@ def convert(
             f"those of {layout!r}: pass model="
         )
     with ops.use_backend("numpy"):
-        tensors = _renamed(load(place), rename)
+        tensors = _rename_tensors(load(place), rename)
         if model is not None:
             _require_model("convert", model)
             try:
@@ -196,15 +196,15 @@ def _require_model(function: str, model: Any) -> None:
         raise ArgumentTypeError(f"{function}(): expected a module of emberharmony.nn, got {brief(model)}")
 
 
-def _renamed(tensors: dict[str, Any], rename: Callable[[str], str] | None) -> dict[str, Any]:
+def _rename_tensors(tensors: dict[str, Any], rename: Callable[[str], str] | None) -> dict[str, Any]:
     if rename is None:
         return tensors
-    found: dict[str, Any] = {}
+    by_new_name: dict[str, Any] = {}
     for name, tensor in tensors.items():
         new = rename(name)
         if not isinstance(new, str):
             raise ArgumentTypeError(f"convert(): rename() must return the new name, got {brief(new)} for {name!r}")
-        if new in found:
+        if new in by_new_name:
             raise StateDictError(f"convert(): rename() gives two tensors the name {new!r}")
-        found[new] = tensor
-    return found
+        by_new_name[new] = tensor
+    return by_new_name

@@ -69,19 +69,19 @@ def load(
     if isinstance(names, str):
         raise ArgumentTypeError(f"load(): names must be a list of names, got the string {brief(names)}")
     wanted = None if names is None else list(names)
-    place = resolved(path)
+    place = file_of_path(path)
     if entry is not None and not place.endswith(OF_TORCH):
         raise ArgumentError(f"load(): only files of PyTorch have entries, got entry={entry!r} for {place}")
     if layout is not None:
         layout_of(metadata_of(place), place, layout)
     with nullcontext() if backend is None else ops.use_backend(backend):
-        found = _found(place, wanted, entry)
+        tensors = _read_tensors(place, wanted, entry)
         if dtype is None:
-            return found
-        return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in found.items()}
+            return tensors
+        return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
 
 
-def resolved(path: str | os.PathLike[str]) -> str:
+def file_of_path(path: str | os.PathLike[str]) -> str:
     """Returns the file that a path stands for: one in a folder, or the index of a file that does not exist itself.
 
     Raises:
@@ -95,7 +95,7 @@ def resolved(path: str | os.PathLike[str]) -> str:
     return place
 
 
-def _found(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
+def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     if path.endswith(INDEX):
         return _of_shards(path, names)
     if path.endswith(".npz"):
@@ -103,10 +103,10 @@ def _found(path: str, names: list[str] | None, entry: str | None) -> dict[str, A
     if path.endswith(OF_TORCH):
         return _of_torch(path, names, entry)
     with TensorFile(path) as file:
-        return dict(_picked(file, file if names is None else names))
+        return dict(_tensors_of_names(file, file if names is None else names))
 
 
-def _picked(file: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def _tensors_of_names(file: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Yields tensors of a file; the names of one tied tensor give one tensor."""
     if not file.has_ties:
         for name in names:
@@ -151,26 +151,26 @@ def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     for name in wanted:
         if name not in places:
             raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, places)}")
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     for shard in shards:
         picked = [name for name in wanted if places[name] == shard]
         if picked:
             with TensorFile(shard) as file:
-                found.update(_picked(file, picked))
-    return {name: found[name] for name in wanted}
+                tensors.update(_tensors_of_names(file, picked))
+    return {name: tensors[name] for name in wanted}
 
 
 def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     load_backend("torch")  # its error has the command that installs PyTorch
     from emberharmony.backend.torch.files import read_tensors
 
-    found = read_tensors(path, entry=entry)
-    wanted = list(found) if names is None else names
+    tensors = read_tensors(path, entry=entry)
+    wanted = list(tensors) if names is None else names
     for name in wanted:
-        if name not in found:
-            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, found)}")
+        if name not in tensors:
+            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, tensors)}")
     try:
-        return to_backend({name: found[name] for name in wanted}, selection.active().backend)
+        return to_backend({name: tensors[name] for name in wanted}, selection.active().backend)
     except EmberError as error:
         kind = type(error)
         raise kind(f"{path}: {error}") from error

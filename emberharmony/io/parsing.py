@@ -67,7 +67,7 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
             too_long = f"its header has an entry of more than {longest:,} bytes at byte {start}, or is no JSON there"
             raise WeightFileError("header_json", path, too_long)
         size = min(8 * size, longest)
-    last = parsed(b"{" + raw[start:], path)
+    last = parse(b"{" + raw[start:], path)
     if not last and start > 1:
         raise WeightFileError("header_json", path, "its header is no JSON: no name after its last comma")
     yield last
@@ -103,14 +103,14 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
         places = np.flatnonzero(_MARKS[part])
         if not places.size:
             continue
-        found = part[places]
-        quotes = np.cumsum(found == ord('"')) + quoted
+        characters = part[places]
+        quotes = np.cumsum(characters == ord('"')) + quoted
         outside = (quotes & 1) == 0
-        levels = np.cumsum(_STEPS[found] * outside) + depth
-        outside &= found != ord('"')
+        levels = np.cumsum(_STEPS[characters] * outside) + depth
+        outside &= characters != ord('"')
         marks += int(np.count_nonzero(outside))
         deepest = max(deepest, int(levels.max()))
-        outer = np.flatnonzero(outside & (found == ord(",")) & (levels == 0))
+        outer = np.flatnonzero(outside & (characters == ord(",")) & (levels == 0))
         if outer.size:
             comma = start + int(places[outer[-1]])
         quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
@@ -119,7 +119,7 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
     return _Outline(deepest, marks > most and not (in_object and comma >= 0), comma)
 
 
-def parsed(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
+def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
     """Returns the value of JSON, whose objects become tuples of pairs, so that duplicate names remain visible.
 
     Args:
@@ -135,7 +135,7 @@ def parsed(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MA
 
 
 def _value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
-    """Returns the value of JSON as `parsed` does.
+    """Returns the value of JSON as `parse` does.
 
     The outline is checked first, because `json` recurses, and because many values take much memory.
     """
@@ -151,16 +151,16 @@ def _value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     # A name may contain such characters too, which only means that the slower function reads the numbers.
     decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
     try:
-        found = decoder.decode(text)
+        decoded = decoder.decode(text)
         if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
+            json.dumps(decoded, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error.msg} at character {error.pos}") from None
     except UnicodeEncodeError:
         raise WeightFileError(kind, path, "its JSON has half of a surrogate pair, which is no character") from None
     except (ValueError, RecursionError) as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error}") from None
-    return found
+    return decoded
 
 
 def _real(text: str) -> float:
@@ -188,13 +188,13 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
         WeightFileError: of the given kind, if it is no object; of the kind "duplicate", if a name occurs twice.
     """
     if pairs.__class__ is not tuple:
-        raise WeightFileError(kind, path, f"{place} must be a JSON object, not {shown(pairs)}", tensor)
-    found = dict(pairs)
-    if len(found) != len(pairs):
+        raise WeightFileError(kind, path, f"{place} must be a JSON object, not {text_of(pairs)}", tensor)
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise WeightFileError("duplicate", path, f"{place} has the name {brief(twice)} twice", tensor)
-    return found
+    return fields
 
 
 def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
@@ -203,14 +203,14 @@ def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
     Raises:
         WeightFileError: if it is another value.
     """
-    found = unique(pairs, path, place, "metadata")
-    for name, value in found.items():
+    texts = unique(pairs, path, place, "metadata")
+    for name, value in texts.items():
         if value.__class__ is not str:
-            raise WeightFileError("metadata", path, f"{place} must hold strings, {brief(name)} is {shown(value)}")
-    return found
+            raise WeightFileError("metadata", path, f"{place} must hold strings, {brief(name)} is {text_of(value)}")
+    return texts
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Returns a value of JSON for a message; a tuple is an object there."""
     if value.__class__ is list and len(value) > 8:
         return f"a list of {len(value)} values"

@@ -40,13 +40,13 @@ class Rewritten(NamedTuple):
     overflowed: dict[str, int]
 
 
-def renamed(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]) -> dict[str, str]:
+def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]) -> dict[str, str]:
     """Returns the new name of each tensor, after each rule has replaced what it finds in the name.
 
     Raises:
         ArgumentError: if a rule refers to no group of its pattern, or if two tensors get one name.
     """
-    found: dict[str, str] = {}
+    new_by_old: dict[str, str] = {}
     taken: dict[str, str] = {}
     for name in names:
         new = name
@@ -59,8 +59,8 @@ def renamed(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]) 
             raise ArgumentError(f"{brief(taken[new])} and {brief(name)} would both be named {brief(new)}")
         if new == "__metadata__":
             raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
-        found[name], taken[new] = new, name
-    return found
+        new_by_old[name], taken[new] = new, name
+    return new_by_old
 
 
 def rewrite(

@@ -23,7 +23,7 @@ from emberharmony.core.state.files import replace_bytes
 from emberharmony.io.header import BITS, NAMES
 from emberharmony.io.index import ENDING, INDEX, own_shards
 from emberharmony.io.parsing import LARGEST_HEADER
-from emberharmony.io.tags import tagged
+from emberharmony.io.tags import tag_metadata
 from emberharmony.io.tensors import as_bytes
 from emberharmony.io.ties import TIED
 
@@ -88,7 +88,7 @@ def save(
     if not target.endswith(ENDING):
         raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}")
     _require_strings(metadata or {})
-    return write(target, _items(tensors), tagged(metadata or {}, layout), max_shard_size)
+    return write(target, _items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
@@ -134,7 +134,7 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
     if not isinstance(tensors, Mapping):
         raise ArgumentTypeError(f"save() takes a dict from names to tensors, not {brief(tensors)}")
-    found: dict[Any, Item] = {}
+    items: dict[Any, Item] = {}
     kept = []  # so that no other object gets the id of one
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
@@ -144,19 +144,19 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
         backend = owner(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
         if backend is None:
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; use ops.convert_to_tensor")
-        item, place = _described(name, tensor, backend)
+        item, place = _item_and_place(name, tensor, backend)
         kept.append(tensor)
-        first = found.get(("same", id(tensor))) or (found.get(place) if place else None)
+        first = items.get(("same", id(tensor))) or (items.get(place) if place else None)
         if first is not None:
             first.ties.append(name)
             continue
-        found["same", id(tensor)] = item
+        items["same", id(tensor)] = item
         if place:
-            found[place] = item
-    return list({id(item): item for item in found.values()}.values())
+            items[place] = item
+    return list({id(item): item for item in items.values()}.values())
 
 
-def _described(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
+def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
     """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
     try:
         packed, again = backend.packed(tensor), backend.packed(tensor)

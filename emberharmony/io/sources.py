@@ -12,7 +12,7 @@ from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import TensorInfo
 from emberharmony.io.index import INDEX, checked_index
-from emberharmony.io.loading import OF_TORCH, resolved
+from emberharmony.io.loading import OF_TORCH, file_of_path
 from emberharmony.io.tensor_file import TensorFile, header_of
 from emberharmony.io.tensors import HOST
 from emberharmony.io.ties import TIED
@@ -59,7 +59,7 @@ def source(path: str | os.PathLike[str]) -> Source:
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         WeightFileError: if a file is damaged.
     """
-    place = resolved(path)
+    place = file_of_path(path)
     if place.endswith(".npz"):
         return _Arrays(place)
     return _OfTorch(place) if place.endswith(OF_TORCH) else _Shards(place)
@@ -120,7 +120,7 @@ class _Arrays:
             raise
 
     def blocks(self, name: str) -> Iterator[Array]:
-        return _cut(self._archive.array(name))
+        return _blocks_of(self._archive.array(name))
 
     def place(self, name: str) -> Hashable:
         return name
@@ -145,7 +145,7 @@ class _OfTorch:
             self.tensors[name] = TensorInfo(dtype, bits.shape, bits.nbytes, 0)
 
     def blocks(self, name: str) -> Iterator[Array]:
-        return _cut(self._bits(name)[0])
+        return _blocks_of(self._bits(name)[0])
 
     def place(self, name: str) -> Hashable:
         bits, dtype = self._bits(name)
@@ -162,7 +162,7 @@ class _OfTorch:
         return packed.bits, str(packed.dtype)
 
 
-def _cut(array: Array) -> Iterator[Array]:
+def _blocks_of(array: Array) -> Iterator[Array]:
     flat = array.reshape(-1)
     for start in range(0, flat.size, BLOCK):
         block = flat[start : start + BLOCK]

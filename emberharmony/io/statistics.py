@@ -46,13 +46,13 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     dtype = source.tensors[name].dtype
     if numbers(np.empty(0, np.uint16), dtype) is None:
         return None
-    found = Statistics()
+    so_far = Statistics()
     count, mean, squares = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
             values = numbers(block, dtype)
             assert values is not None
-            kept, found = _finite(values, found)
+            kept, so_far = _finite(values, so_far)
             if kept.size:
                 size, centre, spread = _moments(kept)
                 delta = centre - mean
@@ -62,27 +62,27 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
                 count = total
             advance(block.nbytes)
     if not count:
-        return found
+        return so_far
     plain = complex(mean) if dtype.startswith("complex") else float(mean.real)
-    return found._replace(mean=plain, std=float(np.sqrt(squares / count)))
+    return so_far._replace(mean=plain, std=float(np.sqrt(squares / count)))
 
 
-def _finite(values: Array, found: Statistics) -> tuple[Array, Statistics]:
+def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics with its counts and extremes."""
     if values.dtype.kind in "fc":
         finite = np.isfinite(values)
         lost = values.size - int(np.count_nonzero(finite))
         if lost:
             nans = int(np.count_nonzero(np.isnan(values)))
-            found = found._replace(nans=found.nans + nans, infinities=found.infinities + lost - nans)
+            so_far = so_far._replace(nans=so_far.nans + nans, infinities=so_far.infinities + lost - nans)
             values = values[finite]
     if values.size and values.dtype.kind != "c":
         least, most = values.min().item(), values.max().item()
-        found = found._replace(
-            minimum=least if found.minimum is None else min(found.minimum, least),
-            maximum=most if found.maximum is None else max(found.maximum, most),
+        so_far = so_far._replace(
+            minimum=least if so_far.minimum is None else min(so_far.minimum, least),
+            maximum=most if so_far.maximum is None else max(so_far.maximum, most),
         )
-    return values, found
+    return values, so_far
 
 
 def _moments(values: Array) -> tuple[int, Any, Any]:
@@ -95,10 +95,10 @@ def _moments(values: Array) -> tuple[int, Any, Any]:
     return values.size, centre, (away.real**2 + away.imag**2).sum() if values.dtype.kind == "c" else (away * away).sum()
 
 
-def not_finite(found: Statistics) -> str:
+def not_finite(figures: Statistics) -> str:
     """Returns what elements of a tensor are not finite, or an empty text."""
-    parts = [f"{found.nans:,} NaN"] if found.nans else []
-    parts += [f"{found.infinities:,} infinite"] if found.infinities else []
+    parts = [f"{figures.nans:,} NaN"] if figures.nans else []
+    parts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
     return " and ".join(parts)
 
 

@@ -15,7 +15,7 @@ _FORMATS = {"pt": "torch", "mlx": "mlx"}
 """The layouts of the words that others write as `format`."""
 
 
-def tagged(metadata: Mapping[str, str], layout: str | None) -> dict[str, str]:
+def tag_metadata(metadata: Mapping[str, str], layout: str | None) -> dict[str, str]:
     """Returns metadata with the tag of a layout, and the word for it that other libraries read.
 
     Raises:
@@ -41,11 +41,13 @@ def metadata_of(path: str) -> dict[str, str]:
     if not path.endswith(INDEX):
         return header_of(path).metadata
     folder = os.path.dirname(path)
-    found = [header_of(os.path.join(folder, file)).metadata for file in sorted(set(read_index(path)[0].values()))]
-    tags = sorted({brief(metadata.get(TAG)) for metadata in found})
+    metadata_of_shards = [
+        header_of(os.path.join(folder, file)).metadata for file in sorted(set(read_index(path)[0].values()))
+    ]
+    tags = sorted({brief(metadata.get(TAG)) for metadata in metadata_of_shards})
     if len(tags) > 1:
         raise WeightFileError("layout", path, f"has shards of different layouts: {', '.join(tags)}")
-    return found[0] if found else {}
+    return metadata_of_shards[0] if metadata_of_shards else {}
 
 
 def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:

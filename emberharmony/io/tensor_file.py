@@ -16,14 +16,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from emberharmony.core.errors import StateDictError, WeightFileError, suggest
-from emberharmony.io.header import Fault, Header, TensorInfo, raised, read_header
+from emberharmony.io.header import Fault, Header, TensorInfo, raise_fault, read_header
 from emberharmony.io.tensors import as_array, as_tensor
-from emberharmony.io.ties import tied
+from emberharmony.io.ties import tied_infos
 
 Path = str | os.PathLike[str]
 
 
-def opened(path: str) -> tuple[BinaryIO, int]:
+def open_file(path: str) -> tuple[BinaryIO, int]:
     """Returns a regular file, open for reading, with its size.
 
     Raises:
@@ -41,7 +41,7 @@ def opened(path: str) -> tuple[BinaryIO, int]:
     return stream, os.fstat(stream.fileno()).st_size
 
 
-def header_of(path: str, fault: Fault = raised) -> Header:
+def header_of(path: str, fault: Fault = raise_fault) -> Header:
     """Returns the checked header of a file, with all names of tied tensors.
 
     Args:
@@ -51,10 +51,10 @@ def header_of(path: str, fault: Fault = raised) -> Header:
     Raises:
         WeightFileError: if the file is not as the format demands.
     """
-    stream, size = opened(path)
+    stream, size = open_file(path)
     with stream:
         header = read_header(stream, path, size, fault)
-    return header._replace(tensors=header.tensors | tied(header, path))
+    return header._replace(tensors=header.tensors | tied_infos(header, path))
 
 
 class TensorFile(Mapping[str, Any]):
@@ -72,10 +72,10 @@ class TensorFile(Mapping[str, Any]):
         self.path = os.fspath(path)
         self._lock = threading.Lock()
         self._map: maps.mmap | None = None
-        self._stream, size = opened(self.path)
+        self._stream, size = open_file(self.path)
         try:
             self._header = read_header(self._stream, self.path, size)
-            self._tensors = self._header.tensors | tied(self._header, self.path)
+            self._tensors = self._header.tensors | tied_infos(self._header, self.path)
             if mmap:
                 self._map = maps.mmap(self._stream.fileno(), size, access=maps.ACCESS_COPY)
                 self._stream.close()
@@ -100,10 +100,10 @@ class TensorFile(Mapping[str, Any]):
         Raises:
             StateDictError: if the file has no tensor of that name.
         """
-        found = self._tensors.get(name)
-        if found is None:
+        info = self._tensors.get(name)
+        if info is None:
             raise StateDictError(f"{self.path} has no tensor {name!r}{suggest(str(name), self._tensors)}")
-        return found
+        return info
 
     def __getitem__(self, name: str) -> Any:
         info = self._tensors.get(name) or self.info(name)
@@ -179,9 +179,11 @@ class TensorFile(Mapping[str, Any]):
         memory = np.empty(info.nbytes, np.uint8)
         with self._lock:
             self._stream.seek(info.start)
-            found = self._stream.readinto(memory.data) if info.nbytes else 0  # type: ignore[attr-defined]
-        if found != info.nbytes:
-            raise WeightFileError("truncated", self.path, f"has lost bytes since it was opened: {found} left", name)
+            bytes_read = self._stream.readinto(memory.data) if info.nbytes else 0  # type: ignore[attr-defined]
+        if bytes_read != info.nbytes:
+            raise WeightFileError(
+                "truncated", self.path, f"has lost bytes since it was opened: {bytes_read} left", name
+            )
         return as_array(memory, 0, info, self.path, name)
 
 

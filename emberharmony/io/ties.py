@@ -5,13 +5,13 @@ The format has no place for a second name, so `__metadata__` has the text `{"sec
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.io.header import Header, TensorInfo
-from emberharmony.io.parsing import MOST_NAMES, parsed, strings
+from emberharmony.io.parsing import MOST_NAMES, parse, strings
 
 TIED = "emberharmony.tied"
 """The name in `__metadata__`."""
 
 
-def tied(header: Header, path: str) -> dict[str, TensorInfo]:
+def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
     """Returns the second names that a header has in its metadata, each with the description of its tensor.
 
     Raises:
@@ -20,7 +20,7 @@ def tied(header: Header, path: str) -> dict[str, TensorInfo]:
     text = header.metadata.get(TIED)
     if text is None:
         return {}
-    names = strings(parsed(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
+    names = strings(parse(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
     for name, first in names.items():
         if name in header.tensors or first not in header.tensors:
             fault = (

@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import io, ops
 from emberharmony.errors import EmberError, WeightFileError
-from emberharmony.io.header import recognized
+from emberharmony.io.header import hint_of_other_format
 from tests.io.files import FOREIGN, HOSTILE, VALID
 
 
@@ -86,9 +86,9 @@ def test_an_error_survives_a_pickle() -> None:
 
 def test_only_files_of_a_known_kind_are_named() -> None:
     for start in (b"", b"\1\2\3", b"\x80\x07", b"\0\0{"):
-        assert recognized(start) == ""
+        assert hint_of_other_format(start) == ""
     for start, kind in ((b"\0\0", "zeros"), (b"\x80\x02", "pickle"), (b"\x80\x05", "pickle"), (b" <HTML", "HTML")):
-        assert kind.lower() in recognized(start).lower()
+        assert kind.lower() in hint_of_other_format(start).lower()
 
 
 def mutated(content: bytes, source: random.Random) -> bytes:

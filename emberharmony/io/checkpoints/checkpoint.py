@@ -15,8 +15,8 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.io.checkpoints import folders
-from emberharmony.io.checkpoints.collecting import Collected, streams, written
-from emberharmony.io.checkpoints.packing import packed, unpacked
+from emberharmony.io.checkpoints.collecting import Collected, streams, versions_of_writer
+from emberharmony.io.checkpoints.packing import pack_state, unpack_state
 from emberharmony.io.checkpoints.records import VERSION, Record, read_record, write_record
 from emberharmony.io.checkpoints.restoring import Restoring
 from emberharmony.io.saving import save
@@ -117,7 +117,7 @@ class Checkpoint:
         content = {
             "version": VERSION,
             "step": step,
-            "written": written(),
+            "written": versions_of_writer(),
             "parts": collected.parts,
             "streams": streams(),
             "extra": held,
@@ -207,8 +207,8 @@ class Checkpoint:
         """
         if self.keep_best is None:
             raise ArgumentError("best() needs the name of a number in extra: Checkpoint(folder, keep_best='loss')")
-        found = self._best(self._records())
-        return None if found is None else found.step
+        best_record = self._best(self._records())
+        return None if best_record is None else best_record.step
 
     def extra(self, step: int | None = None) -> dict[str, Any]:
         """Returns what was saved as `extra`.
@@ -219,8 +219,8 @@ class Checkpoint:
         Raises:
             CheckpointError: if there is no such checkpoint, or it is damaged.
         """
-        found: dict[str, Any] = unpacked(self._record(step).content["extra"], {})
-        return found
+        extra: dict[str, Any] = unpack_state(self._record(step).content["extra"], {})
+        return extra
 
     def _extra(self, extra: dict[str, Any]) -> dict[str, Any]:
         """Returns `extra` as JSON."""
@@ -232,7 +232,7 @@ class Checkpoint:
                 f"save(): extra lacks {self.keep_best!r}, the number for keep_best{near}; give None where there is none"
             )
         tensors: dict[str, Any] = {}
-        held = {name: packed(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
+        held = {name: pack_state(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
         if tensors:
             raise ArgumentTypeError(
                 f"save(): {next(iter(tensors))} is a tensor of several elements; keep it in a Buffer of the model, or "
@@ -242,15 +242,15 @@ class Checkpoint:
 
     def _records(self) -> list[Record]:
         """Returns the whole checkpoints; of several of one step the one that was saved last."""
-        found: dict[int, Record] = {}
+        by_step: dict[int, Record] = {}
         for step, path in folders.folders(self.folder):
             try:
                 record = read_record(path)
             except CheckpointError:  # `restore` names those that are damaged
                 continue
-            if record.step == step and (step not in found or found[step].serial < record.serial):
-                found[step] = record
-        return list(found.values())
+            if record.step == step and (step not in by_step or by_step[step].serial < record.serial):
+                by_step[step] = record
+        return list(by_step.values())
 
     def _record(self, step: int | None) -> Record:
         """Returns the checkpoint of a step, or the one that was saved last.
@@ -283,7 +283,7 @@ class Checkpoint:
 
     def _figure(self, record: Record) -> float | None:
         """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
-        value = unpacked(record.content["extra"], {}).get(self.keep_best)
+        value = unpack_state(record.content["extra"], {}).get(self.keep_best)
         known = isinstance(value, (int, float)) and not math.isnan(value)
         return float(value) if known else None
 

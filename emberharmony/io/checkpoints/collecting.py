@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
 from emberharmony.core.trees.objects import held_in
-from emberharmony.io.checkpoints.packing import packed
+from emberharmony.io.checkpoints.packing import pack_state
 from emberharmony.version import __version__
 
 KINDS = ("model", "optimizer", "schedule", "random", "data")
@@ -29,7 +29,7 @@ def parts_of(kind: str, given: Any) -> dict[str, Any]:
         given = {str(i): part for i, part in enumerate(given)}
     parts = dict(given) if type(given) is dict else {"": given}
     for name, part in parts.items():
-        label = labelled(kind, name)
+        label = label_of(kind, name)
         if not isinstance(name, str):
             raise ArgumentTypeError(f"the name of {kind}[{brief(name)}] must be text")
         stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
@@ -41,7 +41,7 @@ def parts_of(kind: str, given: Any) -> dict[str, Any]:
     return parts
 
 
-def labelled(kind: str, name: str) -> str:
+def label_of(kind: str, name: str) -> str:
     """Returns how messages name a part."""
     return f"{kind}[{name!r}]" if name else kind
 
@@ -66,36 +66,38 @@ class Collected:
         self.parts: dict[str, dict[str, Any]] = {}
         for kind in KINDS:
             for name, part in parts_of(kind, given.get(kind)).items():
-                self.parts.setdefault(kind, {})[name] = self._described(kind, name, part)
+                self.parts.setdefault(kind, {})[name] = self._describe(kind, name, part)
 
-    def _described(self, kind: str, name: str, part: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {"class": class_of(part)}
+    def _describe(self, kind: str, name: str, part: Any) -> dict[str, Any]:
+        description: dict[str, Any] = {"class": class_of(part)}
         if kind == "schedule":
-            found["schedule"] = schedule_of(part)
+            description["schedule"] = schedule_of(part)
         if kind == "optimizer":
-            found["groups"] = groups_of(part)
+            description["groups"] = groups_of(part)
             rates = enumerate(stateful_rates(part))
-            found["rates"] = {str(i): packed(rate.state_dict(), "lr", {}) for i, rate in rates if rate is not None}
+            description["rates"] = {
+                str(i): pack_state(rate.state_dict(), "lr", {}) for i, rate in rates if rate is not None
+            }
         if not hasattr(part, "state_dict"):
-            return found
+            return description
         state = part.state_dict()
-        label = labelled(kind, name)
+        label = label_of(kind, name)
         if kind == "model":
             if not state:
                 raise ArgumentError(
                     f"{label} is a {type(part).__name__} without parameters and buffers: nothing to save"
                 )
-            found["ties"] = ties_of(state)
-            found["generators"] = [
+            description["ties"] = ties_of(state)
+            description["generators"] = [
                 {"places": places, "state": generator.state_dict()} for places, generator in generators_of(part)
             ]
         file = self.tensors[kind if kind in self.tensors else "state"]
         beginning = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
         try:
-            found["state"] = packed(state, beginning, file)
+            description["state"] = pack_state(state, beginning, file)
         except ArgumentTypeError as error:
             raise ArgumentTypeError(f"{label}: {error}") from error
-        return found
+        return description
 
 
 def class_of(part: Any) -> str:
@@ -122,7 +124,7 @@ def schedule_of(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
-        return packed(value, "", {})
+        return pack_state(value, "", {})
     if isinstance(value, (list, tuple)):
         return [schedule_of(x) for x in value]
     if isinstance(value, partial):
@@ -133,18 +135,18 @@ def schedule_of(value: Any) -> Any:
 
 def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
     """Returns the names of each tensor that has several in a state dict."""
-    found: dict[int, list[str]] = {}
+    names_by_tensor: dict[int, list[str]] = {}
     for name, tensor in state.items():
-        found.setdefault(id(tensor), []).append(name)
-    return sorted(sorted(names) for names in found.values() if len(names) > 1)
+        names_by_tensor.setdefault(id(tensor), []).append(name)
+    return sorted(sorted(names) for names in names_by_tensor.values() if len(names) > 1)
 
 
 def generators_of(part: Any) -> list[tuple[list[str], Any]]:
     """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
-    found: dict[int, tuple[list[str], Any]] = {}
+    generators: dict[int, tuple[list[str], Any]] = {}
     for path, source in _sources(part):
-        found.setdefault(id(source), ([], source))[0].append(path)
-    return list(found.values())
+        generators.setdefault(id(source), ([], source))[0].append(path)
+    return list(generators.values())
 
 
 def _sources(part: Any) -> Iterator[tuple[str, Any]]:
@@ -165,7 +167,7 @@ def _sources(part: Any) -> Iterator[tuple[str, Any]]:
                 yield (f"{module}.{held.path[-1]}" if module else str(held.path)), held.value
 
 
-def written() -> dict[str, Any]:
+def versions_of_writer() -> dict[str, Any]:
     """Returns what writes the checkpoint: the backend, and the versions that decide random numbers and rounding."""
     backend = selection.active().backend
     return {

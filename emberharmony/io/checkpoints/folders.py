@@ -57,7 +57,7 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
         os.mkdir(temporary)
         fill(temporary)
         flush_folder(temporary)
-        path = _named(temporary, os.path.join(folder, f"step-{step:06}"))
+        path = _give_free_name(temporary, os.path.join(folder, f"step-{step:06}"))
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -67,7 +67,7 @@ def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
     return path
 
 
-def _named(temporary: str, path: str) -> str:
+def _give_free_name(temporary: str, path: str) -> str:
     """Gives a temporary folder its name, or that name with the first number that is free, and returns it."""
     for number in range(1, 10_000):
         name = path if number == 1 else f"{path}.{number}"

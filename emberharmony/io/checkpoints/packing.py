@@ -13,7 +13,7 @@ from emberharmony.core.errors import ArgumentTypeError, brief
 _PLAIN = (str, bool, int, type(None))
 
 
-def packed(state: Any, name: str, tensors: dict[str, Any]) -> Any:
+def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
     """Returns a state as `json.dumps` accepts it, and puts its tensors into `tensors`.
 
     What JSON lacks is an object with one name that begins with `$`: a tensor, a tuple, a dict with other keys than
@@ -35,13 +35,13 @@ def packed(state: Any, name: str, tensors: dict[str, Any]) -> Any:
         return state if math.isfinite(state) else {"$float": repr(state)}
     if isinstance(state, Mapping):
         if all(type(key) is str and not key.startswith("$") for key in state):
-            return {key: packed(x, _joined(name, key), tensors) for key, x in state.items()}
+            return {key: pack_state(x, _join(name, key), tensors) for key, x in state.items()}
         if all(type(key) in (str, int) for key in state):
-            return {"$dict": [[key, packed(x, _joined(name, key), tensors)] for key, x in state.items()]}
+            return {"$dict": [[key, pack_state(x, _join(name, key), tensors)] for key, x in state.items()]}
         raise ArgumentTypeError(f"the keys of {name} are {brief(list(state))}, expected text or integers")
     if isinstance(state, (list, tuple)):
-        found = [packed(x, _joined(name, i), tensors) for i, x in enumerate(state)]
-        return found if type(state) is list else {"$tuple": found}
+        packed_entries = [pack_state(x, _join(name, i), tensors) for i, x in enumerate(state)]
+        return packed_entries if type(state) is list else {"$tuple": packed_entries}
     tensor = state.value if isinstance(state, Cell) else state
     if not hasattr(tensor, "dtype") or owner(tensor) is None:
         raise ArgumentTypeError(
@@ -54,31 +54,31 @@ def packed(state: Any, name: str, tensors: dict[str, Any]) -> Any:
     return {"$tensor": name}
 
 
-def unpacked(state: Any, tensors: Mapping[str, Any]) -> Any:
-    """Returns the state of which `packed` has made JSON.
+def unpack_state(state: Any, tensors: Mapping[str, Any]) -> Any:
+    """Returns the state of which `pack_state` has made JSON.
 
     Raises:
         KeyError: if a tensor is missing.
-        ValueError: if an object with `$` is none of those that `packed` makes.
+        ValueError: if an object with `$` is none of those that `pack_state` makes.
     """
     if isinstance(state, list):
-        return [unpacked(x, tensors) for x in state]
+        return [unpack_state(x, tensors) for x in state]
     if not isinstance(state, dict):
         return state
     mark = next(iter(state), "")
     if not mark.startswith("$"):
-        return {key: unpacked(x, tensors) for key, x in state.items()}
+        return {key: unpack_state(x, tensors) for key, x in state.items()}
     (held,) = state.values()
     if mark == "$tensor":
         return tensors[held]
     if mark == "$tuple":
-        return tuple(unpacked(held, tensors))
+        return tuple(unpack_state(held, tensors))
     if mark == "$dict":
-        return {key: unpacked(x, tensors) for key, x in held}
+        return {key: unpack_state(x, tensors) for key, x in held}
     if mark == "$float":
         return float(held)
     raise ValueError(f"the mark {brief(mark)} is unknown")
 
 
-def _joined(name: str, key: object) -> str:
+def _join(name: str, key: object) -> str:
     return f"{name}.{key}" if name else str(key)

@@ -95,10 +95,10 @@ def check_digest(record: Record, name: str) -> str:
     """
     path = os.path.join(record.path, name)
     try:
-        found = digest(path)
+        actual_digest = digest(path)
     except OSError as error:
         raise CheckpointError("damaged", record.path, f"{name} cannot be read: {error}") from error
-    if found != record.content["files"][name].get("sha256"):
+    if actual_digest != record.content["files"][name].get("sha256"):
         raise CheckpointError("damaged", record.path, f"{name} has changed since it was written: its digest differs")
     return path
 

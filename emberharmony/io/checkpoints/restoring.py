@@ -15,14 +15,14 @@ from emberharmony.io.checkpoints.collecting import (
     class_of,
     generators_of,
     groups_of,
-    labelled,
+    label_of,
     parts_of,
     schedule_of,
     stateful_rates,
     ties_of,
-    written,
+    versions_of_writer,
 )
-from emberharmony.io.checkpoints.packing import unpacked
+from emberharmony.io.checkpoints.packing import unpack_state
 from emberharmony.io.checkpoints.records import Record, check_digest
 from emberharmony.io.loading import load
 
@@ -71,7 +71,7 @@ class Restoring:
                 try:
                     part.load_state_dict(state)
                 except Exception as error:
-                    raise self._different([f"{label}: {error}"]) from error
+                    raise self._difference_error([f"{label}: {error}"]) from error
             if self.resumes and self._streams_fit():
                 ops.random.set_state(self._record.content["streams"]["state"])
             commit(self._steps)
@@ -87,27 +87,27 @@ class Restoring:
             CheckpointError: if there is a fault; the message has all of them.
         """
         if self.faults:
-            raise self._different(self.faults)
+            raise self._difference_error(self.faults)
 
-    def _different(self, faults: list[str]) -> CheckpointError:
+    def _difference_error(self, faults: list[str]) -> CheckpointError:
         reason = f"step {self._record.step} does not fit, so nothing was restored:"
         return CheckpointError("different", self._record.path, reason, faults)
 
     def _match_kind(self, kind: str, saved: Mapping[str, Any]) -> None:
         given = self._given[kind]
-        left = [labelled(kind, name) for name in saved if name not in given]
+        left = [label_of(kind, name) for name in saved if name not in given]
         if given:
             self.faults += [f"unexpected: {label}{suggest(label, given)}" for label in left]
         elif left and self._given["optimizer"]:
             self.notes.append(f"the checkpoint has {', '.join(left)}, for which restore() was given nothing")
         for name, part in given.items():
-            label = labelled(kind, name)
+            label = label_of(kind, name)
             if name not in saved:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
                 continue
-            self._guarded(label, lambda n=name, p=part: self._match(kind, n, p, saved[n]))  # type: ignore[misc]
+            self._match_noting_faults(label, lambda n=name, p=part: self._match(kind, n, p, saved[n]))  # type: ignore[misc]
 
-    def _guarded(self, label: str, match: Callable[[], None]) -> None:
+    def _match_noting_faults(self, label: str, match: Callable[[], None]) -> None:
         """Matches a part, and notes an error of it as a fault, so that those of the other parts are named as well."""
         try:
             match()
@@ -120,19 +120,19 @@ class Restoring:
             self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
 
     def _match(self, kind: str, name: str, part: Any, saved: Mapping[str, Any]) -> None:
-        label = labelled(kind, name)
+        label = label_of(kind, name)
         if saved["class"] != class_of(part):
             self.notes.append(f"{label} is a {saved['class']} in the checkpoint and a {class_of(part)} here")
         if kind == "optimizer":
             self._match_groups(label, part, saved)
         if kind == "schedule" and saved["schedule"] != schedule_of(part):
-            self.notes.append(_changed(label, saved["schedule"], schedule_of(part), "the one here is used"))
+            self.notes.append(_change_text(label, saved["schedule"], schedule_of(part), "the one here is used"))
         if "state" not in saved or not hasattr(part, "state_dict"):
             if ("state" in saved) is not hasattr(part, "state_dict"):
                 self.faults.append(f"{label}: one of the two sides has a state and the other has none")
             return
         tensors = self._tensors(kind if kind in ("model", "optimizer") else "state")
-        state = unpacked(saved["state"], tensors)
+        state = unpack_state(saved["state"], tensors)
         if kind == "model":
             self._compare_model(label, part, saved, state)
         self._load(label, part, state)
@@ -200,17 +200,17 @@ class Restoring:
                 if old[name] != new[name]:
                     scheduled = name == "lr" and isinstance(new[name], dict)
                     used = "the one here is used" if scheduled else "the one of the checkpoint is used"
-                    self.notes.append(_changed(f"{label}: {name} of group {i}", old[name], new[name], used))
+                    self.notes.append(_change_text(f"{label}: {name} of group {i}", old[name], new[name], used))
         for i, rate in enumerate(stateful_rates(part)):
             state = saved["rates"].get(str(i))
             if rate is not None and state is not None:
-                self._load(f"{label}: lr of group {i}", rate, unpacked(state, {}))
+                self._load(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
 
     def _compare_writers(self) -> None:
         """Notes what the backends and versions that wrote the checkpoint do differently."""
-        old, new = self._record.content["written"], written()
+        old, new = self._record.content["written"], versions_of_writer()
         if old.get("default_float") != new["default_float"]:
-            self.notes.append(_changed("the default float", old.get("default_float"), new["default_float"], ""))
+            self.notes.append(_change_text("the default float", old.get("default_float"), new["default_float"], ""))
         if old.get("numpy") != np.__version__:
             self.notes.append(
                 f"NumPy {old.get('numpy')} wrote it and {np.__version__} reads it, so random generators may continue "
@@ -232,15 +232,15 @@ class Restoring:
         return known and (old.get("backend"), old.get("version")) == (backend.name, backend.version)
 
 
-def _changed(what: str, old: Any, new: Any, used: str) -> str:
-    text = f"{what} is {_shown(old)} in the checkpoint and {_shown(new)} here"
+def _change_text(what: str, old: Any, new: Any, used: str) -> str:
+    text = f"{what} is {_option_text(old)} in the checkpoint and {_option_text(new)} here"
     return f"{text}; {used}" if used else text
 
 
-def _shown(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """Returns an option for a message; a schedule as the call that makes it."""
     if isinstance(value, dict) and "arguments" in value:
-        return f"{value['schedule']}({', '.join(map(_shown, value['arguments']))})"
+        return f"{value['schedule']}({', '.join(map(_option_text, value['arguments']))})"
     return str(value["schedule"]) if isinstance(value, dict) and "schedule" in value else brief(value)
 
 
