@@ -17,7 +17,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, lost, require_untraced
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import LOCK, alone, called, value
+from emberharmony.xp.views import LOCK, alone, call_op, value
 
 _CPU = 1
 """The number of the host's memory in DLPack."""
@@ -60,7 +60,7 @@ class ArrayBase(SharedMethods, Standing):
         spec = OPS[op]
         if spec.takes_callable or spec.returns in _TREES:  # arrays are nodes of trees
             return self._kit.on_trees(spec, arguments)
-        return called(self._kit.plain(op), op, arguments)
+        return call_op(self._kit.plain(op), op, arguments)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Returns the namespace of the backend.

@@ -193,11 +193,11 @@ class Info(ArrayNamespaceInfo):
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the default dtypes, by the kinds of the standard."""
-        found = super().default_dtypes(device=device)
+        defaults = super().default_dtypes(device=device)
         own = {f"{word} floating": self._kit.default_of(kind) for word, kind in _KINDS.items()}
-        return found | {name: Dtype(dtype) for name, dtype in own.items() if dtype is not None}
+        return defaults | {name: Dtype(dtype) for name, dtype in own.items() if dtype is not None}
 
-    def _spelled(self, dtypes: dict[str, Any]) -> dict[str, Any]:
+    def _spell_dtypes(self, dtypes: dict[str, Any]) -> dict[str, Any]:
         return {name: Dtype(dtype) for name, dtype in dtypes.items()}
 
     def devices(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from emberharmony.core.trees.nodes import register_node
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
-from emberharmony.xp.views import LOCK, Memory, Stale, alone, called, value
+from emberharmony.xp.views import LOCK, Memory, Stale, alone, call_op, value
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))
@@ -50,7 +50,7 @@ class Ops:
         spec = OPS[ALIASES.get(name, name)]
         function = self._kit.function(spec)
         if not self._kit.backend.defines(spec):  # a composite calls ops, which run on the active backend
-            function = source.activated(self._kit, function)
+            function = source.with_backend_active(self._kit, function)
         setattr(self, name, function)
         return function
 
@@ -84,7 +84,9 @@ class Kit:
         for method, function in source.operators(self).items():
             setattr(self.array, method, function)
         self.array.__doc__ = f"An array of the backend {name!r}; functions of the namespace make them."
-        register_node(self.array, lambda array: ((value(array),), None), lambda _, children: self.shared(children[0]))
+        register_node(
+            self.array, lambda array: ((value(array),), None), lambda _, children: self.array_of_leaf(children[0])
+        )
 
     def _scope(self) -> dict[str, Any]:
         """Returns the globals of the generated functions."""
@@ -106,13 +108,13 @@ class Kit:
             "_lift": self.lift,
             "_lift_shared": self.lift_shared,
             "_link": self.memory.link,
-            "_linked": self.memory.linked,
+            "_linked": self.memory.link_result,
             "_low": self.low,
             "_native": self.native,
             "_new": _new,
             "_odd": self.odd,
             "_overwrite": self.memory.overwrite,
-            "_picked": self.picked,
+            "_picked": self.elements_at,
             "_snapshot": self.memory.snapshot,
             "_thread": threading.get_ident,
         }
@@ -133,7 +135,7 @@ class Kit:
         """Returns whether a value is a tensor of the library, or stands for one in a transform."""
         return isinstance(tensor, (self.native, TensorProxy))
 
-    def traced(self, tensor: Any) -> bool:
+    def is_stand_in(self, tensor: Any) -> bool:
         """Returns whether something stands for a tensor in the place of one."""
         return not isinstance(tensor, self.native)
 
@@ -163,7 +165,7 @@ class Kit:
         given = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
         given += arguments[len(given) :]
         with selection.Override(self.backend):
-            return called(self.backend.implementation(spec), spec.name, given)
+            return call_op(self.backend.implementation(spec), spec.name, given)
 
     def tensor_for(self, array: Any, bound: Any) -> Any:
         """Returns the tensor of an array for the ops of a backend.
@@ -213,19 +215,19 @@ class Kit:
 
     def lift(self, result: Any) -> Any:
         """Returns the result of an op with arrays in the places of tensors."""
-        return self._lifted(result, foreign=False)
+        return self._lift_result(result, foreign=False)
 
     def lift_shared(self, result: Any) -> Any:
         """Returns the same, of tensors whose memory may be used elsewhere: the first write into an array copies it."""
-        return self._lifted(result, foreign=True)
+        return self._lift_result(result, foreign=True)
 
-    def shared(self, leaf: Any) -> Any:
+    def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of what stands in the place of its tensor in a tree."""
         made = _new(self.array)
         made._v, made._links = leaf, alone(foreign=True)
         return made
 
-    def _lifted(self, result: Any, foreign: bool) -> Any:
+    def _lift_result(self, result: Any, foreign: bool) -> Any:
         if isinstance(result, (self.native, TensorProxy)):
             made = _new(self.array)
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
@@ -233,11 +235,11 @@ class Kit:
             return made
         kind = type(result)
         if isinstance(result, tuple):
-            items = [self._lifted(x, foreign) for x in result]
+            items = [self._lift_result(x, foreign) for x in result]
             return kind(*items) if hasattr(result, "_fields") else tuple(items)
         if kind is list:
-            return [self._lifted(x, foreign) for x in result]
-        return {name: self._lifted(x, foreign) for name, x in result.items()} if kind is dict else result
+            return [self._lift_result(x, foreign) for x in result]
+        return {name: self._lift_result(x, foreign) for name, x in result.items()} if kind is dict else result
 
     def odd(self, op: Callable[..., Any], array: Any, other: Any, reflected: bool) -> Any:
         """Returns the result of an operator whose other operand is neither an array nor a plain number of Python."""
@@ -247,7 +249,7 @@ class Kit:
             return NotImplemented
         return self.lift(op(other, array._v) if reflected else op(array._v, other))
 
-    def picked(self, array: Any, key: Any) -> Any:
+    def elements_at(self, array: Any, key: Any) -> Any:
         """Returns the elements of an array at a key of any form: a view if the key has only integers and slices.
 
         Raises:
@@ -285,5 +287,5 @@ class _Dtypes(dict[Any, Dtype]):
         self._neutral = backend.dtypes.neutral
 
     def __missing__(self, native: Any) -> Dtype:
-        self[native] = found = Dtype(self._neutral[native])
-        return found
+        self[native] = dtype = Dtype(self._neutral[native])
+        return dtype

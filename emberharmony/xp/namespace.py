@@ -60,10 +60,10 @@ class Namespace(ModuleType):
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
         with LOCK:  # of two threads the first makes it
             if name not in self.__dict__:
-                self.__dict__[name] = self._made(name, value)
+                self.__dict__[name] = self._member_of(name, value)
         return self.__dict__[name]
 
-    def _made(self, name: str, value: Any) -> Any:
+    def _member_of(self, name: str, value: Any) -> Any:
         kit = self._kit
         if not self._part and name in MAKERS:
             function = MAKERS[name](kit)
@@ -122,17 +122,17 @@ def namespace(backend: Any) -> Namespace:
     """
     if isinstance(backend, ArrayBase):
         return backend._kit.namespace  # type: ignore[no-any-return]
-    found = _SPACES.get(backend)
-    if found is None:
+    space = _SPACES.get(backend)
+    if space is None:
         with LOCK:
-            found = _SPACES.get(backend)
-            if found is None:
+            space = _SPACES.get(backend)
+            if space is None:
                 module = f"{_PACKAGE}.{backend}"
-                found = _SPACES[backend] = Namespace(Kit(backend, module))
-                found._kit.join()
-                sys.modules[module] = found
-                setattr(sys.modules[_PACKAGE], backend, found)
-    return found
+                space = _SPACES[backend] = Namespace(Kit(backend, module))
+                space._kit.join()
+                sys.modules[module] = space
+                setattr(sys.modules[_PACKAGE], backend, space)
+    return space
 
 
 def extend(name: str, made: "Callable[[Namespace], Any] | None") -> None:

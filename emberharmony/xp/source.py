@@ -130,14 +130,14 @@ def _method(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., 
     before = set(scope)
     native = kit.backend.native_index
     read = _READ.format(native=native) if native else "        v = _get(self._v, key)\n"
-    exec(text.format(name=name, guard=_guarded(kit, "    "), scalar=scalar, read=read), scope)
-    found = {method: scope[method] for method in scope.keys() - before - {"__builtins__"}}
-    for method, function in found.items():
+    exec(text.format(name=name, guard=_join_line(kit, "    "), scalar=scalar, read=read), scope)
+    methods = {method: scope[method] for method in scope.keys() - before - {"__builtins__"}}
+    for method, function in methods.items():
         function.__qualname__, function.__module__ = f"Array.{method}", kit.module
-    return found
+    return methods
 
 
-def _guarded(kit: Any, indent: str) -> str:
+def _join_line(kit: Any, indent: str) -> str:
     """Returns the line by which a thread joins the work of the others, on backends that ask for it."""
     return f"{indent}if _thread() != _MAIN: _join()\n" if kit.backend.join_thread else ""
 
@@ -152,7 +152,7 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     """
     name = name or spec.name
     passed = signature_of(part, name) if strict else None
-    parameters = _ordered(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
+    parameters = _in_standard_order(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
     scope = dict(kit.scope, _call=kit.function(spec), _dtype=Dtype)
     scope |= {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
     text = _text(kit, spec, parameters, strict).format(name=name)
@@ -169,13 +169,13 @@ def _kind(parameter: OpParameter) -> int:
     return kinds.KEYWORD_ONLY if parameter.keyword_only else kinds.POSITIONAL_OR_KEYWORD
 
 
-def _ordered(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
+def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
     """Returns the parameters of an op in the order of the standard, with their names there and how they are passed."""
     named = {p.name: p for p in spec.parameters}
-    found = [(named.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)]
-    taken = {p.name for p, _, _ in found}
+    ordered = [(named.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)]
+    taken = {p.name for p, _, _ in ordered}
     rest = [p for p in spec.parameters if p.name not in taken]
-    return found + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
+    return ordered + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
 
 
 def _signature(parameters: list[tuple[OpParameter, str, int]]) -> str:
@@ -199,7 +199,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     first = next((p for p in spec.parameters if p.is_tensor), None)
     lines, given = [], []
     for p in spec.parameters:
-        lowered = _lowered(p, names[p.name])
+        lowered = _argument_expression(p, names[p.name])
         if p is first or (views and not p.variadic):
             local = "_a" if p is first else f"_a_{p.name}"
             lines.append(f"{local} = {lowered}")
@@ -219,7 +219,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return _lift_shared(v)" if views or not strict else _result(spec))
     body = "".join(f" {line}\n" for line in lines)
-    return f"def {{name}}({_signature(parameters)}):\n{_guarded(kit, ' ')}{body}"
+    return f"def {{name}}({_signature(parameters)}):\n{_join_line(kit, ' ')}{body}"
 
 
 def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
@@ -236,7 +236,7 @@ def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
     return lines
 
 
-def _lowered(parameter: OpParameter, name: str) -> str:
+def _argument_expression(parameter: OpParameter, name: str) -> str:
     """Returns the expression of an argument for the op."""
     if parameter.variadic:
         return f"_low({name})"
@@ -253,7 +253,7 @@ def _result(spec: OpSpec) -> str:
     return _RESULTS.get(spec.returns, "return _lift(v)")
 
 
-def activated(kit: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def with_backend_active(kit: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function that runs with the backend active."""
     bound, backend = kit.bound, kit.backend
 

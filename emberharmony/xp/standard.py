@@ -68,11 +68,11 @@ class Passed:
 
 @cache
 def _table() -> dict[str, tuple[Passed, ...]]:
-    found: dict[str, tuple[Passed, ...]] = {}
+    signatures: dict[str, tuple[Passed, ...]] = {}
     for line in _SIGNATURES.strip().splitlines():
         parameters, _, names = line.partition(": ")
-        found |= dict.fromkeys(names.split(), tuple(_read(parameters)))
-    return found
+        signatures |= dict.fromkeys(names.split(), tuple(_read(parameters)))
+    return signatures
 
 
 def _read(parameters: str) -> list[Passed]:

@@ -22,29 +22,29 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         kit.join()
-        given = [_entered(kit, x) for x in args]
-        named = {name: _entered(kit, x) for name, x in kwargs.items()}
+        given = [_lower_argument(kit, x) for x in args]
+        named = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
         if selection.is_active(kit.bound):
-            return _returned(kit, function(*given, **named))
+            return _lift_result(kit, function(*given, **named))
         with selection.Override(kit.backend):
-            return _returned(kit, function(*given, **named))
+            return _lift_result(kit, function(*given, **named))
 
     return run
 
 
-def _entered(kit: Any, argument: Any) -> Any:
+def _lower_argument(kit: Any, argument: Any) -> Any:
     """Returns an argument with tensors in the places of arrays, and functions that take and return tensors."""
     if isinstance(argument, (list, tuple)) and any(map(_is_function, argument)):
-        return argument.__class__([_entered(kit, x) for x in argument])
+        return argument.__class__([_lower_argument(kit, x) for x in argument])
     if not _is_function(argument):
         return kit.low(argument)
 
     @functools.wraps(argument, updated=())
-    def lowered(*args: Any, **kwargs: Any) -> Any:
+    def call_on_arrays(*args: Any, **kwargs: Any) -> Any:
         given = [kit.lift_shared(x) for x in args]
         return kit.low(argument(*given, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
 
-    return lowered
+    return call_on_arrays
 
 
 def _is_function(value: Any) -> bool:
@@ -52,8 +52,8 @@ def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, (ArrayBase, type)) and not hasattr(value, "parameters")
 
 
-def _returned(kit: Any, made: Any) -> Any:
+def _lift_result(kit: Any, made: Any) -> Any:
     """Returns the result of a function of trees, whose memory may be used elsewhere too."""
     if type(made) is tuple:
-        return tuple(_returned(kit, x) for x in made)
+        return tuple(_lift_result(kit, x) for x in made)
     return on_trees(kit, made) if _is_function(made) else kit.lift_shared(made)

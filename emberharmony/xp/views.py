@@ -75,22 +75,22 @@ def alone(foreign: bool = False) -> Links:
 
 def links_of(array: Any) -> Any:
     """Returns the `Links` of an array, or None; a view begins with the pair of its parent and how it is read."""
-    found = array._links
-    if found.__class__ is tuple:
+    links = array._links
+    if links.__class__ is tuple:
         with LOCK:
-            found = array._links
-            if found.__class__ is tuple:
-                parent, how = found
-                found = alone()
-                found.parent, found.how = parent, how
-                array._links = found
-    return found
+            links = array._links
+            if links.__class__ is tuple:
+                parent, how = links
+                links = alone()
+                links.parent, links.how = parent, how
+                array._links = links
+    return links
 
 
 def value(array: Any) -> Any:
     """Returns the tensor of an array."""
-    found = array._v
-    return found.value() if found.__class__ is Stale else found
+    held = array._v
+    return held.value() if held.__class__ is Stale else held
 
 
 class Stale(Standing):
@@ -108,8 +108,8 @@ class Stale(Standing):
             # A transform may still hold this object while the array has its tensor already.
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
-            array._v = found = self.memory.read(value(self.parent), links_of(array).how)
-            return found
+            array._v = tensor = self.memory.read(value(self.parent), links_of(array).how)
+            return tensor
 
     def on(self, bound: Any) -> Any:
         """Returns the tensor."""
@@ -117,21 +117,21 @@ class Stale(Standing):
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op on the tensors that the outdated views among its arguments stand for."""
-        return called(getattr(backend.bound, op), op, [opened(x) for x in arguments])
+        return call_op(getattr(backend.bound, op), op, [with_tensors(x) for x in arguments])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.value(), name)
 
 
-def opened(argument: Any) -> Any:
+def with_tensors(argument: Any) -> Any:
     """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
     kind = argument.__class__
     if kind is Stale:
         return argument.value()
-    return kind(map(opened, argument)) if kind is list or kind is tuple else argument
+    return kind(map(with_tensors, argument)) if kind is list or kind is tuple else argument
 
 
-def called(function: Callable[..., Any], op: str, arguments: Any) -> Any:
+def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
     """Calls an op with arguments in the order of its declaration."""
     names = [p.name for p in OPS[op].parameters if p.keyword_only]
     cut = len(arguments) - len(names)
@@ -166,9 +166,9 @@ class Memory:
         """Makes an array a view of another."""
         links = parent._links
         if links.__class__ is not Links:
-            links = self._rooted(parent)
+            links = self._own_links(parent)
         if links.how is SNAPSHOT:
-            links = self._parted(parent)
+            links = self._separate(parent)
             view._v = self.read(parent._v, how)
         view._links = parent, how
         views = links.views
@@ -177,13 +177,13 @@ class Memory:
             self._forget(links)
 
     @staticmethod
-    def _rooted(array: Any) -> Links:
+    def _own_links(array: Any) -> Links:
         """Returns the links of an array, which it gets if it has none."""
         with LOCK:
-            found: Links | None = links_of(array)
-            if found is None:
-                found = array._links = alone()
-        return found
+            links: Links | None = links_of(array)
+            if links is None:
+                links = array._links = alone()
+        return links
 
     @staticmethod
     def _forget(links: Links) -> None:
@@ -200,24 +200,24 @@ class Memory:
             *_, parent = _family(parent)
         self.link(array, parent, SNAPSHOT)
 
-    def _parted(self, array: Any) -> Links:
+    def _separate(self, array: Any) -> Links:
         """Gives a snapshot memory of its own."""
         with LOCK:
             array._v = self.ops.copy(value(array))
             array._links = made = alone()
         return made
 
-    def linked(self, tensor: Any, parent: Any, run: Callable[[Any], Any]) -> Any:
+    def link_result(self, tensor: Any, parent: Any, run: Callable[[Any], Any]) -> Any:
         """Returns the result of an op that only chooses elements of an array, as a view of it if it is one."""
         if tensor.__class__ in (list, tuple):
             return tensor.__class__(
-                [self.linked(x, parent, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
+                [self.link_result(x, parent, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
             )
         if tensor.dtype != parent._v.dtype:  # as of `real`
             return self.kit.lift_shared(tensor)
         made = self.kit.lift(tensor)
         made._links = None
-        if not self.shares or self.kit.traced(tensor) or self.backend.aliases(tensor, value(parent)):
+        if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, value(parent)):
             self.link(made, parent, Call(run))
         return made
 
@@ -229,7 +229,7 @@ class Memory:
         """Writes into an array; the caller holds the lock."""
         links = links_of(array)
         if links is not None and links.how is SNAPSHOT:
-            links = self._parted(array)
+            links = self._separate(array)
         old = value(array)
         new = self._fitting(given, old)
         if self.shares and self._is_plain(array, old, new):
@@ -258,9 +258,14 @@ class Memory:
         if links is not None and (links.foreign or links.parent is not None):
             return None
         parts = key if key.__class__ is tuple else (key,)
-        if self.shares or self.kit.traced(old) or any(part is None for part in parts) or not is_plain(key, old.shape):
+        if (
+            self.shares
+            or self.kit.is_stand_in(old)
+            or any(part is None for part in parts)
+            or not is_plain(key, old.shape)
+        ):
             return None
-        if new.__class__ not in _NUMBERS and self.kit.traced(new):
+        if new.__class__ not in _NUMBERS and self.kit.is_stand_in(new):
             return None
         if not self.backend.may_write(old):
             return None
@@ -301,7 +306,7 @@ class Memory:
                 break
             tensors.append(links.parent._v)
             links = links_of(links.parent)
-        return not any(map(self.kit.traced, tensors)) and self.backend.may_write(*tensors)
+        return not any(map(self.kit.is_stand_in, tensors)) and self.backend.may_write(*tensors)
 
     def _detach(self, array: Any) -> None:
         """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
@@ -315,7 +320,7 @@ class Memory:
         array._v = new
         fresh = list(_family(array))
         for view, parent in itertools.pairwise(fresh):
-            parent._v = self._restored(value(parent), links_of(view).how, view._v)
+            parent._v = self._write_back(value(parent), links_of(view).how, view._v)
         root = fresh[-1]
         if self.shares:  # the views have to lie in the new memory, which later writes go into
             fresh = [root]
@@ -330,7 +335,7 @@ class Memory:
                         each._v = Stale(self, each)
                     waiting.append(each)
 
-    def _restored(self, parent: Any, how: Any, view: Any) -> Any:
+    def _write_back(self, parent: Any, how: Any, view: Any) -> Any:
         """Returns the tensor of a parent after its view was written to.
 
         Raises:

@@ -19,7 +19,7 @@ MUTANTS = [
         name="writes-through-a-view",
         module="emberharmony/xp/views.py",
         function="Memory._update",
-        original="parent._v = self._restored(value(parent), links_of(view).how, view._v)",
+        original="parent._v = self._write_back(value(parent), links_of(view).how, view._v)",
         replacement="pass",
         tests=(f"{VIEWS} {MLX}",),
         why="a write into a view does not reach the array",
