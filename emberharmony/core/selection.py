@@ -168,6 +168,7 @@ def _direct(backend: Any) -> Iterable[Step]:
     bound = backend.bound
     if backend.eager:
         import_now("emberharmony.backend.shared")
+        import_now("emberharmony.ops")
         import_now("emberharmony.transforms.trees")
         for name in list(OPS):
             getattr(bound, name)

@@ -8,7 +8,9 @@ numbers are weak; an integer outside the range of the dtype raises `RangeError`.
 from __future__ import annotations
 
 from math import ceil, inf
+from typing import TYPE_CHECKING
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import (
@@ -23,8 +25,12 @@ from emberharmony.ops.comparison import (
     not_equal,
 )
 from emberharmony.ops.dtype import dtype
-from emberharmony.ops.indexing import where
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.ops import indexing
+else:
+    indexing = Deferred("emberharmony.ops.indexing")  # which imports modules that need this one
 
 
 @op(elementwise=True, takes="all", finite="gradient")
@@ -133,15 +139,15 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
     if kind == "float":
         # mod(x, inf) is x, but some libraries compute x - inf * 0.
         size, by = absolute(x1), absolute(x2)
-        rest = where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, by))
+        rest = indexing.where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, by))
         # A remainder of 0 keeps the sign of the dividend.
-        return where(equal(rest, 0), multiply(x1, 0), where(less(x1, 0), negative(rest), rest))
+        return indexing.where(equal(rest, 0), multiply(x1, 0), indexing.where(less(x1, 0), negative(rest), rest))
     rest = mod(x1, x2)
     if kind == "unsigned":
         return rest
     # The magnitude of the smallest integer does not fit the dtype, so correct the sign of the remainder instead.
     off = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
-    return where(off, subtract(rest, x2), rest)
+    return indexing.where(off, subtract(rest, x2), rest)
 
 
 @op(elementwise=True, takes="numeric", autocast="float32")
@@ -169,7 +175,7 @@ def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
         [0.0, 0.5]
     """
     zero = equal(x2, 0)
-    return where(zero, 0, divide(x1, where(zero, 1, x2)))
+    return indexing.where(zero, 0, divide(x1, indexing.where(zero, 1, x2)))
 
 
 @op(elementwise=True, takes="numeric", finite="yes")
@@ -221,10 +227,10 @@ def sign(x: TensorLike) -> Tensor:
         return x
     zero = equal(x, 0)
     if known.is_complex:
-        return where(zero, 0, divide(x, cast(where(zero, 1, absolute(x)), known)))
+        return indexing.where(zero, 0, divide(x, cast(indexing.where(zero, 1, absolute(x)), known)))
     # NaN is neither, and stays.
-    result = where(greater(x, 0), 1, where(zero, 0, x))
-    return result if known.kind == "unsigned" else where(less(x, 0), -1, result)
+    result = indexing.where(greater(x, 0), 1, indexing.where(zero, 0, x))
+    return result if known.kind == "unsigned" else indexing.where(less(x, 0), -1, result)
 
 
 @op(elementwise=True, takes="all")
@@ -282,9 +288,9 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
     a, b = absolute(x1), absolute(x2)
     # Divide by the larger magnitude, so that no square overflows.
     large, small = maximum(a, b), minimum(a, b)
-    ratio = divide(small, where(equal(large, 0), 1, large))
+    ratio = divide(small, indexing.where(equal(large, 0), 1, large))
     result = multiply(large, sqrt(add(multiply(ratio, ratio), 1)))
-    return where(logical_or(isinf(a), isinf(b)), inf, result)
+    return indexing.where(logical_or(isinf(a), isinf(b)), inf, result)
 
 
 @op(elementwise=True, takes="real", finite="yes")
@@ -323,7 +329,7 @@ def fmax(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmax([1.0, float("nan")], 0.5).tolist()
         [1.0, 0.5]
     """
-    return where(_is_nan(x1), x2, where(_is_nan(x2), x1, maximum(x1, x2)))
+    return indexing.where(_is_nan(x1), x2, indexing.where(_is_nan(x2), x1, maximum(x1, x2)))
 
 
 @op(elementwise=True, takes="real", finite="yes")
@@ -334,7 +340,7 @@ def fmin(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmin([1.0, float("nan")], 0.5).tolist()
         [0.5, 0.5]
     """
-    return where(_is_nan(x1), x2, where(_is_nan(x2), x1, minimum(x1, x2)))
+    return indexing.where(_is_nan(x1), x2, indexing.where(_is_nan(x2), x1, minimum(x1, x2)))
 
 
 @op(elementwise=True, finite="yes")
@@ -374,8 +380,8 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
         [0.0, 0.5, 1.0]
     """
-    step = where(less(x1, 0), 0, where(equal(x1, 0), x2, 1))
-    return where(isnan(x1), x1, step)
+    step = indexing.where(less(x1, 0), 0, indexing.where(equal(x1, 0), x2, 1))
+    return indexing.where(isnan(x1), x1, step)
 
 
 @op(elementwise=True, finite="yes")
@@ -408,7 +414,7 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
     # Lamé: the Fibonacci numbers need the most of Euclid's steps, 1.44 for each bit.
     for _ in range(ceil(1.45 * known.bits) + 2):
         none = equal(b, 0)
-        a, b = where(none, a, b), where(none, 0, mod(a, where(none, 1, b)))
+        a, b = indexing.where(none, a, b), indexing.where(none, 0, mod(a, indexing.where(none, 1, b)))
     return absolute(a) if known.kind == "signed" else a
 
 

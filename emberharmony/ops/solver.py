@@ -32,7 +32,6 @@ from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import diagonal, where
 from emberharmony.ops.math import divide, multiply
-from emberharmony.ops.products import matmul
 from emberharmony.ops.reduction import count_nonzero, max, sum
 from emberharmony.ops.shape import broadcast_to, expand_dims, matrix_transpose, squeeze
 from emberharmony.ops.tensor import cast
@@ -40,9 +39,11 @@ from emberharmony.ops.tensor import cast
 if TYPE_CHECKING:
     from emberharmony.backend.shared import lapack, linear
     from emberharmony.backend.shared import solver as shared_solver
+    from emberharmony.ops import products
 else:
     lapack, linear = Deferred("emberharmony.backend.shared.lapack"), Deferred("emberharmony.backend.shared.linear")
     shared_solver = Deferred("emberharmony.backend.shared.solver")
+    products = Deferred("emberharmony.ops.products")  # beside the norms, which import this module
 
 
 @op(along="matrix", reads="data")
@@ -166,7 +167,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """
     root = solve_triangular(x, eye(x.shape[-1], dtype=as_inexact(dtype(x)), device=get_device(x)), not upper)
     adjoint = conj(matrix_transpose(root))
-    return matmul(root, adjoint) if upper else matmul(adjoint, root)
+    return products.matmul(root, adjoint) if upper else products.matmul(adjoint, root)
 
 
 @op(along="matrix", reads="data")
@@ -293,7 +294,7 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
     u, s, vh = svd(computed(x), False)
     kept = greater(s, _limit(s, x, _either("rcond", rcond, rtol)))
     inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
-    result = matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
+    result = products.matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
     return cast(result, as_inexact(dtype(x)))
 
 
@@ -331,7 +332,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
         ShapeError: if `a` has fewer than two axes, or if `b` does not fit it.
         LinAlgError: if `a` holds NaN or infinities.
     """
-    x = matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
+    x = products.matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
     return squeeze(x, -1) if len(b.shape) == 1 else x
 
 
@@ -359,9 +360,9 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     result: Any = None
     while n:
         if n & 1:
-            result = base if result is None else matmul(result, base)
+            result = base if result is None else products.matmul(result, base)
         n >>= 1
-        base = matmul(base, base) if n else base
+        base = products.matmul(base, base) if n else base
     return result
 
 

@@ -7,8 +7,9 @@ tensor are NaN too.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
@@ -20,7 +21,6 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.dtype import option, widened
 from emberharmony.ops.indexing import diagonal, where
 from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
-from emberharmony.ops.products import matmul
 from emberharmony.ops.reduction import all, argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum
 from emberharmony.ops.shape import (
     broadcast_to,
@@ -30,6 +30,11 @@ from emberharmony.ops.shape import (
     squeeze,
 )
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.ops import products
+else:
+    products = Deferred("emberharmony.ops.products")  # which imports modules beside this one
 
 
 @op
@@ -319,7 +324,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     else:
         left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
         divisor = where(greater(left, 0.0), left, 0.0)
-    found = divide(matmul(off, conj(matrix_transpose(off))), divisor)
+    found = divide(products.matmul(off, conj(matrix_transpose(off))), divisor)
     return cast(squeeze(found), result)
 
 

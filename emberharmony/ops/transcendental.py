@@ -21,7 +21,6 @@ from emberharmony.ops.comparison import greater
 from emberharmony.ops.creation import arange
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, divide, subtract
-from emberharmony.ops.reduction import sum
 from emberharmony.ops.shape import expand_dims
 from emberharmony.ops.special import gammaln
 from emberharmony.ops.tensor import cast
@@ -34,7 +33,9 @@ if TYPE_CHECKING:
         special_modified,
         special_quantiles,
     )
+    from emberharmony.ops import reduction
 else:
+    reduction = Deferred("emberharmony.ops.reduction")  # which imports modules beside this one
     series, special_bessel, special_exponential, special_modified, special_quantiles = (
         Deferred(f"emberharmony.backend.shared.{name}")
         for name in ("series", "special_bessel", "special_exponential", "special_modified", "special_quantiles")
@@ -82,7 +83,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
     # A whole number `a` would lose the halves.
     usual = where(inside, add(a, 0.0), 0.5 * d)
     halves = cast(divide(arange(d), 2.0), usual.dtype)
-    total = sum(gammaln(subtract(expand_dims(usual, -1), halves)), -1)
+    total = reduction.sum(gammaln(subtract(expand_dims(usual, -1), halves)), -1)
     return where(inside, add(total, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
 
 

@@ -7,7 +7,7 @@ MUTANTS = [
         name="ops-nan-of-fmax",
         module="emberharmony/ops/math.py",
         function="fmax",
-        original="where(_is_nan(x2), x1, maximum(x1, x2))",
+        original="indexing.where(_is_nan(x2), x1, maximum(x1, x2))",
         replacement="maximum(x1, x2)",
         tests=(
             "tests/conformance/test_samples.py -k fmax",
