@@ -165,8 +165,9 @@ def load_declarations() -> None:
     package = type(sys)("emberharmony.ops")
     package.__path__ = [str(OPS_FOLDER)]
     sys.modules["emberharmony.ops"] = package
-    names = sorted(file.stem for file in OPS_FOLDER.glob("*.py") if file.stem not in ("__init__", *NAMESPACES))
-    for name in names:
+    made = {OPS_FOLDER / "__init__.py", *(OPS_FOLDER / f"{name}.py" for name in NAMESPACES)}
+    files = [file.relative_to(OPS_FOLDER).with_suffix("") for file in {*OPS_FOLDER.rglob("*.py")} - made]
+    for name in sorted(".".join(file.parts) for file in files if file.stem != "__init__"):
         importlib.import_module(f"emberharmony.ops.{name}")
 
 
@@ -227,7 +228,7 @@ def ops_init() -> str:
     lines.append("\nbool = bool_\n\n")
     # Importing a module of the package binds its name here: `ops.tensor` would be a module, not an unknown name.
     offered = {name for names in imports.values() for name in names}
-    modules = sorted({spec.declared.__module__.rpartition(".")[2] for spec in OPS.values()} - offered)
+    modules = sorted({spec.declared.__module__.split(".")[2] for spec in OPS.values()} - offered)
     lines.append("for _module in (\n" + "".join(f'    "{name}",\n' for name in modules) + "):\n")
     lines.append("    globals().pop(_module, None)  # a reload does not bind it\n")
     comment = "    # Imported here"

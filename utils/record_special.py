@@ -1,7 +1,7 @@
-"""Writes `tests/ops/special_values.csv.gz`, values of special functions by mpmath: `python utils/record_special.py`.
+"""Writes values of special functions by mpmath: `python utils/record_special.py`.
 
-Each line has the name of an op, its arguments and the value. The numbers are float64 in hexadecimal; the values are
-computed with 60 digits and rounded.
+The file is `tests/ops/elementwise/special_values.csv.gz`. Each line has the name of an op, its arguments and the value.
+The numbers are float64 in hexadecimal; the values are computed with 60 digits and rounded.
 """
 
 import gzip
@@ -14,7 +14,7 @@ import numpy as np
 
 from emberharmony import ops
 
-FILE = Path(__file__).resolve().parent.parent / "tests" / "ops" / "special_values.csv.gz"
+FILE = Path(__file__).resolve().parent.parent / "tests" / "ops" / "elementwise" / "special_values.csv.gz"
 COUNT = 265
 Array = np.ndarray[Any, Any]
 _RNG = np.random.default_rng(0)

@@ -119,7 +119,7 @@ def _rule(spec: OpSpec) -> str:
         return _part("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
     return _part(
         "gradient rule of the tape",
-        f'missing: add one to rules/{spec.category}.py, or say @op(gradient="zero")',
+        f'missing: add one to rules/{spec.place}.py, or say @op(gradient="zero")',
     )
 
 
@@ -131,12 +131,12 @@ def _row(spec: OpSpec) -> str:
     except ImportError as error:
         return _part("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
     if row is None:
-        return _part("sample row", f"missing: add one to testing/samples/{spec.category}.py")
+        return _part("sample row", f"missing: add one to testing/samples/{spec.place}.py")
     exact = "exact" if not row.tolerance else f"within {row.tolerance} eps"
     gradient = "with gradient" if row.differentiable else "without gradient"
     dtypes = ", ".join([*row.dtypes, *row.integers])
     text = f"{len(row.cases)} cases in {dtypes}; {exact}; {gradient}\nemberharmony conformance --op {spec.name}"
-    return _part(f"sample row, testing/samples/{spec.category}.py", text)
+    return _part(f"sample row, testing/samples/{spec.place}.py", text)
 
 
 def _place(function: Any) -> str:

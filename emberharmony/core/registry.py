@@ -182,6 +182,11 @@ class OpSpec:
         return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property
+    def place(self) -> str:
+        """The path of the category in each folder that has a file for it: `logic/bitwise`, or `math`."""
+        return "/".join([*self.declared.__module__.split(".")[2:-1], self.category])
+
+    @property
     def returns(self) -> str:
         """The annotation of the result, as text."""
         return str(self.declared.__annotations__.get("return", "Tensor"))

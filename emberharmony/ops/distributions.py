@@ -17,11 +17,12 @@ from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.options import constant
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import less
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.shape import broadcast_shapes, expand_dims, squeeze
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.elementary import log
+from emberharmony.ops.elementwise.elementary import log
+from emberharmony.ops.logic.comparison import less
 from emberharmony.ops.math import add, multiply, negative
-from emberharmony.ops.products import matmul
 from emberharmony.ops.random_ops import (
     parameter,
     random_normal,
@@ -30,8 +31,7 @@ from emberharmony.ops.random_ops import (
     source_of,
     standard_uniform,
 )
-from emberharmony.ops.reduction import argmax
-from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
+from emberharmony.ops.reductions.reduction import argmax
 from emberharmony.ops.solver import cholesky
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 

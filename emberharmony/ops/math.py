@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import (
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.logic.comparison import (
     equal,
     greater,
     isfinite,
@@ -24,13 +25,12 @@ from emberharmony.ops.comparison import (
     logical_or,
     not_equal,
 )
-from emberharmony.ops.dtype import dtype
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
-    from emberharmony.ops import indexing
+    from emberharmony.ops.arrays import indexing
 else:
-    indexing = Deferred("emberharmony.ops.indexing")  # which imports modules that need this one
+    indexing = Deferred("emberharmony.ops.arrays.indexing")  # which imports modules that need this one
 
 
 @op(elementwise=True, takes="all", finite="gradient")

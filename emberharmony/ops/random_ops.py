@@ -33,10 +33,10 @@ from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import constant
 from emberharmony.core.state.draws import draw_or_trace
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import less, less_equal, logical_and
+from emberharmony.ops.arrays.indexing import take, where
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.indexing import take, where
+from emberharmony.ops.logic.comparison import less, less_equal, logical_and
 from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, subtract
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 

@@ -24,26 +24,29 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import greater
-from emberharmony.ops.complex_numbers import conj, real
-from emberharmony.ops.creation import eye, tril, triu
+from emberharmony.ops.arrays.creation import eye, tril, triu
+from emberharmony.ops.arrays.indexing import diagonal, where
+from emberharmony.ops.arrays.shape import broadcast_to, expand_dims, matrix_transpose, squeeze
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo
-from emberharmony.ops.elementary import log
-from emberharmony.ops.indexing import diagonal, where
+from emberharmony.ops.elementwise.complex_numbers import conj, real
+from emberharmony.ops.elementwise.elementary import log
+from emberharmony.ops.logic.comparison import greater
 from emberharmony.ops.math import divide, multiply
-from emberharmony.ops.reduction import count_nonzero, max, sum
-from emberharmony.ops.shape import broadcast_to, expand_dims, matrix_transpose, squeeze
+from emberharmony.ops.reductions.reduction import count_nonzero, max, sum
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import lapack, linear
     from emberharmony.backend.shared import solver as shared_solver
-    from emberharmony.ops import products
+    from emberharmony.backend.shared.algebra import lapack, linear
+    from emberharmony.ops.algebra import products
 else:
-    lapack, linear = Deferred("emberharmony.backend.shared.lapack"), Deferred("emberharmony.backend.shared.linear")
+    lapack, linear = (
+        Deferred("emberharmony.backend.shared.algebra.lapack"),
+        Deferred("emberharmony.backend.shared.algebra.linear"),
+    )
     shared_solver = Deferred("emberharmony.backend.shared.solver")
-    products = Deferred("emberharmony.ops.products")  # beside the norms, which import this module
+    products = Deferred("emberharmony.ops.algebra.products")  # beside the norms, which import this module
 
 
 @op(along="matrix", reads="data")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     shared_bodies = Deferred("emberharmony.backend.shared.bodies")
     shared_tensor = Deferred("emberharmony.backend.shared.tensor")
-    shape_ops = Deferred("emberharmony.ops.shape")  # which imports this module
+    shape_ops = Deferred("emberharmony.ops.arrays.shape")  # which imports this module
 
 
 @op(finite="yes")

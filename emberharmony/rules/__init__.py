@@ -15,32 +15,32 @@ The module `transforms.tape` explains the convention for complex numbers.
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.rules.activation import RULES as ACTIVATION
-from emberharmony.rules.complex_numbers import RULES as COMPLEXES
+from emberharmony.rules.algebra.products import RULES as PRODUCTS
+from emberharmony.rules.arrays.creation import RULES as CREATION
+from emberharmony.rules.arrays.indexing import RULES as INDEXING
+from emberharmony.rules.arrays.shape import RULES as SHAPE
 from emberharmony.rules.constant import LEAVING as LEAVING
 from emberharmony.rules.constant import REFUSED as REFUSED
-from emberharmony.rules.creation import RULES as CREATION
 from emberharmony.rules.device import RULES as DEVICES
-from emberharmony.rules.elementary import RULES as ELEMENTARY
-from emberharmony.rules.fft import RULES as FFT
-from emberharmony.rules.histograms import RULES as HISTOGRAMS
-from emberharmony.rules.indexing import RULES as INDEXING
-from emberharmony.rules.layers import RULES as LAYERS
-from emberharmony.rules.losses import RULES as LOSSES
+from emberharmony.rules.elementwise.complex_numbers import RULES as COMPLEXES
+from emberharmony.rules.elementwise.elementary import RULES as ELEMENTARY
+from emberharmony.rules.elementwise.rounding import RULES as ROUNDING
+from emberharmony.rules.elementwise.special import RULES as SPECIAL
+from emberharmony.rules.flow.transforms import RULES as TRANSFORMS
+from emberharmony.rules.images.fft import RULES as FFT
 from emberharmony.rules.math import RULES as MATH
-from emberharmony.rules.normalization import RULES as NORMALIZATION
-from emberharmony.rules.products import RULES as PRODUCTS
-from emberharmony.rules.quantization import RULES as QUANTIZATION
-from emberharmony.rules.recurrent import RULES as RECURRENT
-from emberharmony.rules.reduction import RULES as REDUCTION
-from emberharmony.rules.rounding import RULES as ROUNDING
-from emberharmony.rules.segments import RULES as SEGMENTS
-from emberharmony.rules.shape import RULES as SHAPE
+from emberharmony.rules.neural.activation import RULES as ACTIVATION
+from emberharmony.rules.neural.layers import RULES as LAYERS
+from emberharmony.rules.neural.losses import RULES as LOSSES
+from emberharmony.rules.neural.normalization import RULES as NORMALIZATION
+from emberharmony.rules.neural.quantization import RULES as QUANTIZATION
+from emberharmony.rules.neural.recurrent import RULES as RECURRENT
+from emberharmony.rules.reductions.histograms import RULES as HISTOGRAMS
+from emberharmony.rules.reductions.reduction import RULES as REDUCTION
+from emberharmony.rules.reductions.segments import RULES as SEGMENTS
+from emberharmony.rules.reductions.sorting import RULES as SORTING
 from emberharmony.rules.solver import RULES as SOLVER
-from emberharmony.rules.sorting import RULES as SORTING
-from emberharmony.rules.special import RULES as SPECIAL
 from emberharmony.rules.tensor import RULES as TENSOR
-from emberharmony.rules.transforms import RULES as TRANSFORMS
 from emberharmony.transforms import rule_registry as registry
 
 Rule = tuple[Callable[..., Any] | None, ...] | Callable[..., Any]

@@ -7,11 +7,12 @@ wrong.
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.ops.comparison import equal, greater, less, logical_and, logical_not, logical_or
-from emberharmony.ops.complex_numbers import conj, real
+from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.dtype import dtype
-from emberharmony.ops.elementary import log
-from emberharmony.ops.indexing import where
+from emberharmony.ops.elementwise.complex_numbers import conj, real
+from emberharmony.ops.elementwise.elementary import log
+from emberharmony.ops.elementwise.rounding import trunc
+from emberharmony.ops.logic.comparison import equal, greater, less, logical_and, logical_not, logical_or
 from emberharmony.ops.math import (
     absolute,
     divide,
@@ -24,7 +25,6 @@ from emberharmony.ops.math import (
     square,
     subtract,
 )
-from emberharmony.ops.rounding import trunc
 from emberharmony.ops.tensor import cast
 
 T = Any

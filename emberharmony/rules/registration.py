@@ -10,7 +10,7 @@ from emberharmony.core.dispatch import GLOBALS, Bound, op
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.registry import ALIASES, OPS
-from emberharmony.ops.transforms import custom_gradient
+from emberharmony.ops.flow.transforms import custom_gradient
 from emberharmony.rules import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -14,24 +14,24 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.shared.lapack import NEARLY, order_of
+from emberharmony.backend.shared.algebra.lapack import NEARLY, order_of
 from emberharmony.core.errors import UnsupportedOpError
-from emberharmony.ops.comparison import equal, greater_equal
-from emberharmony.ops.complex_numbers import conj, imag, real
-from emberharmony.ops.creation import arange, eye, tril, triu
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import arange, eye, tril, triu
+from emberharmony.ops.arrays.indexing import get_item, take_along_axis, where
+from emberharmony.ops.arrays.shape import concatenate, expand_dims, flip, matrix_transpose, squeeze
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.indexing import get_item, take_along_axis, where
+from emberharmony.ops.elementwise.complex_numbers import conj, imag, real
+from emberharmony.ops.logic.comparison import equal, greater_equal
 from emberharmony.ops.math import absolute, add, divide, multiply, negative, reciprocal, square, subtract
-from emberharmony.ops.products import matmul
-from emberharmony.ops.reduction import any as any_
-from emberharmony.ops.reduction import argmax
-from emberharmony.ops.reduction import max as max_
-from emberharmony.ops.reduction import sum as sum_
-from emberharmony.ops.shape import concatenate, expand_dims, flip, matrix_transpose, squeeze
+from emberharmony.ops.reductions.reduction import any as any_
+from emberharmony.ops.reductions.reduction import argmax
+from emberharmony.ops.reductions.reduction import max as max_
+from emberharmony.ops.reductions.reduction import sum as sum_
+from emberharmony.ops.reductions.sorting import argsort
 from emberharmony.ops.solver import det, inv, solve, solve_triangular, svd
-from emberharmony.ops.sorting import argsort
 from emberharmony.ops.tensor import cast, to_numpy
-from emberharmony.rules.reduction import product_before
+from emberharmony.rules.reductions.reduction import product_before
 
 T = Any
 

@@ -72,7 +72,7 @@ def without_rule(op: str) -> str:
     if spec.composite or op in RULES or spec.facts.gradient == "zero" or op in LEAVING or op in REFUSED:
         return ""
     return (
-        f'{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or say @op(gradient="zero") in '
+        f'{op} has no gradient rule: add one to emberharmony/rules/{spec.place}.py, or say @op(gradient="zero") in '
         f"its declaration and remove `differentiable=True` from its sample row"
     )
 

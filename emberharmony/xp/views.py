@@ -23,7 +23,7 @@ from weakref import ref
 
 import numpy as np
 
-from emberharmony.backend.shared.indexing import is_plain
+from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import Standing
 

@@ -92,7 +92,7 @@ def _names(node: ast.stmt) -> list[str]:
 def sources() -> list[Path]:
     """Returns the files of the backends; the abstract one has rules, not definitions."""
     folders = ("arrayapi", "dask", "jax", "mlx", "numpy", "shared", "torch")
-    return [path for folder in folders for path in sorted((FOLDER / folder).glob("*.py"))]
+    return [path for folder in folders for path in sorted((FOLDER / folder).rglob("*.py"))]
 
 
 def test_each_definition_of_an_op_with_a_body_says_why() -> None:
@@ -108,7 +108,8 @@ def ruled(path: Path) -> set[str]:
     if path.parent.name == "batching":
         called = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "batches"]
         return {argument.value for call in called for argument in call.args if isinstance(argument, ast.Constant)}
-    own: dict[str, Any] = getattr(importlib.import_module(f"emberharmony.rules.{path.stem}"), "RULES", {})
+    name = ".".join(["emberharmony", *path.relative_to(FOLDER.parent).with_suffix("").parts])
+    own: dict[str, Any] = getattr(importlib.import_module(name), "RULES", {})
     return set() if own is rules.RULES else set(own)
 
 

@@ -18,8 +18,8 @@ from emberharmony.demo import gpt
 from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensorError
 
 jax = pytest.importorskip("jax")
-programs = pytest.importorskip("emberharmony.backend.jax.programs")
-fusion = pytest.importorskip("emberharmony.backend.jax.fusion")
+programs = pytest.importorskip("emberharmony.backend.jax.flow.programs")
+fusion = pytest.importorskip("emberharmony.backend.jax.flow.fusion")
 
 CHEAP = (
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_llvm_disable_expensive_passes=true"

@@ -52,14 +52,14 @@ def test_a_missing_gradient_rule_fails_and_is_named(monkeypatch: pytest.MonkeyPa
     status, output = run("--backend", "numpy", "--op", "sinh", "--quick")
     assert status == 1
     assert "FAIL numpy sinh, gradient" in output
-    assert "sinh has no gradient rule: add one to emberharmony/rules/elementary.py" in output
+    assert "sinh has no gradient rule: add one to emberharmony/rules/elementwise/elementary.py" in output
 
 
 def test_a_missing_sample_row_fails_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "mish", OPS["relu"])
     status, output = run("--backend", "numpy", "--op", "mish")
     assert status == 1
-    assert "mish has no sample row: add one to emberharmony/testing/samples/activation.py" in output
+    assert "mish has no sample row: add one to emberharmony/testing/samples/neural/activation.py" in output
 
 
 def test_a_report_has_status_error_and_checks_of_each_op(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.numpy.compilation import Compiled
+from emberharmony.backend.numpy.flow.compilation import Compiled
 from emberharmony.core import selection
 from emberharmony.core.registry import OPS
 from emberharmony.testing import checks

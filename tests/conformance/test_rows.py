@@ -17,7 +17,7 @@ from tests.together import together
 
 SAMPLES = all_samples()
 BY_ORACLE = {op: row for op, row in SAMPLES.items() if row.cases and not row.reference}
-TESTS = "\n".join(file.read_text(encoding="utf-8") for file in Path(__file__).parents[1].glob("ops/test_*.py"))
+TESTS = "\n".join(file.read_text(encoding="utf-8") for file in Path(__file__).parents[1].glob("ops/**/test_*.py"))
 LOOSEST = 64
 """The largest tolerance of any row, in eps; a larger one would hide faults."""
 

@@ -30,7 +30,7 @@ def test_every_op_has_a_row() -> None:
 
 def test_the_message_for_an_op_without_a_row_says_where_to_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "mish", OPS["relu"])
-    way_out = "mish has no sample row: add one to emberharmony/testing/samples/activation.py"
+    way_out = "mish has no sample row: add one to emberharmony/testing/samples/neural/activation.py"
     assert without_row() == {"mish": way_out}
 
 

@@ -134,7 +134,7 @@ def with_statistics() -> nn.Sequential:
 @pytest.mark.parametrize("transform", ["vmap", "compile", "jvp"])
 def test_statistics_are_kept_once_where_a_gradient_contains_another_transform(backend: str, transform: str) -> None:
     if backend == "torch" and transform == "compile":
-        pytest.skip("takes seconds; tests/nn/test_normalization.py compiles a layer alone")
+        pytest.skip("takes seconds; tests/nn/layers/test_normalization.py compiles a layer alone")
     batches = np.stack([X, 2.0 * X[::-1] + 1.0])
 
     def outputs(net: nn.Sequential, transform: str) -> Any:

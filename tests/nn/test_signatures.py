@@ -3,7 +3,7 @@
 import inspect
 
 from emberharmony import nn
-from tests.nn import (
+from tests.nn.layers import (
     test_activations,
     test_attention,
     test_convolution,

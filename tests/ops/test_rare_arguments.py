@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import errors, ops
-from emberharmony.backend.numpy.losses_ops import cross_entropy_with_slope
+from emberharmony.backend.numpy.neural.losses_ops import cross_entropy_with_slope
 from tests.together import together
 
 F = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)

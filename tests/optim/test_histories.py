@@ -43,7 +43,7 @@ class Histories(RuleBasedStateMachine):
     def begin(self, kind: str, seed: int) -> None:
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(layout, "FEWEST", 2 if self.joined else 10**6)
-        self.patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 100)
+        self.patch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 100)
         ops.set_backend(self.names[0])
         self.kind = kind
         starts = [self.drawn(i, seed) for i in range(len(SHAPES))]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, errors, ops, optim
-from emberharmony.backend.numpy import programs as numpy_programs
+from emberharmony.backend.numpy.flow import programs as numpy_programs
 from emberharmony.core import selection
 from emberharmony.optim import layout, stepping
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
@@ -53,7 +53,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets no parameters be joined, and NumPy compute large ones in several blocks."""
     monkeypatch.setattr(layout, "FEWEST", 10**6)
-    monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+    monkeypatch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 1000)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", pytest.param("float64", marks=pytest.mark.slow)])
@@ -329,7 +329,7 @@ def test_numpy_computes_short_arrays_whole() -> None:
 
 def test_pytorch_takes_numbers_as_tensors_only_where_they_cost_less() -> None:
     torch = pytest.importorskip("torch")
-    number_in = pytest.importorskip("emberharmony.backend.torch.programs").number_in
+    number_in = pytest.importorskip("emberharmony.backend.torch.flow.programs").number_in
     kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
     assert [type(number_in(kind, True)(0.5)) is torch.Tensor for kind in kinds] == [True, True, False, False]
     assert number_in(torch.float64, True)(0.1).dtype == torch.float64

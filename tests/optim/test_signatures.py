@@ -8,8 +8,9 @@ import pytest
 
 from emberharmony import optim
 from emberharmony.optim import schedules
-from tests.optim import test_adafactor, test_adam, test_adaptive, test_lbfgs, test_muon, test_plateau, test_schedules
-from tests.optim import test_sgd as sgd_rows
+from tests.optim import test_plateau, test_schedules
+from tests.optim.rules import test_adafactor, test_adam, test_adaptive, test_lbfgs, test_muon
+from tests.optim.rules import test_sgd as sgd_rows
 
 torch = pytest.importorskip("torch")
 

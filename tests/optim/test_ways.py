@@ -47,7 +47,7 @@ def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
     patch.setattr(layout, "FEWEST", 2 if way == "vectors" else 10**6)
     if way == "ops":
         patch.setattr(stepping.Updates, "update_for", lambda self, state, hyper: None)
-    patch.setattr("emberharmony.backend.numpy.programs.BLOCK", 13)
+    patch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 13)
 
 
 def stepped(name: str, options: dict[str, Any], dtype: str, way: str, keep: bool = False) -> Any:

@@ -11,7 +11,7 @@ from emberharmony import nn
 from emberharmony.testing.checks import special_values
 from emberharmony.testing.conformance import outcome
 from emberharmony.testing.samples import all_samples
-from tests.nn import test_layouts
+from tests.nn.layouts import test_layouts
 
 GUIDE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
 

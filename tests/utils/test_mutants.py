@@ -221,7 +221,7 @@ def test_the_same_seed_draws_the_same_mutants(mutants, draw):
 
 
 def test_conditions_are_drawn_that_mention_dtypes_sizes_and_options(mutants, draw):
-    drawn = draw(1000, 0, ["emberharmony/backend/torch/norms_ops.py"], conditions=True)
+    drawn = draw(1000, 0, ["emberharmony/backend/torch/algebra/norms_ops.py"], conditions=True)
     assert len(drawn) > 10
     for mutant in drawn:
         assert mutant.replacement in ("True", "False") or mutant.replacement.startswith("not (")

@@ -36,7 +36,7 @@ def tests_of(module: str, function: str, reach: Reach) -> tuple[str, ...]:
 def _of_ops(stem: str) -> list[str]:
     """Returns the test files of ops whose name begins as that of a module: `shapes.py` has `test_shape.py`."""
     word = stem.partition("_")[0].removesuffix("s")
-    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/ops").glob(f"test_{word}*.py"))
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/ops").rglob(f"test_{word}*.py"))
 
 
 def _exists(entry: str) -> bool:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.creation import check_ends
+from emberharmony.backend.shared.arrays.creation import check_ends
+from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
 from emberharmony.backend.shared.random_parameters import floating
-from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
@@ -102,7 +102,7 @@ _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
 
 
 class AbstractCreation:
-    """Holds the primitives of `ops/creation.py` and `ops/random_ops.py`."""
+    """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
     zeros, ones, empty = Rule(_shaped), Rule(_shaped), Rule(_shaped)
     full, full_like = Rule(_filled), Rule(_filled)

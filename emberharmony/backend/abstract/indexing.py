@@ -12,7 +12,7 @@ from emberharmony.backend.abstract.creation import diagonal_length
 from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.indexing import (
+from emberharmony.backend.shared.arrays.indexing import (
     block,
     checked,
     class_count,
@@ -21,7 +21,7 @@ from emberharmony.backend.shared.indexing import (
     unraveled,
     vectors,
 )
-from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.options import dense
@@ -31,7 +31,7 @@ _REDUCTIONS = ("add", "mul", "max", "min")
 
 
 class AbstractIndexing:
-    """Holds the primitives of `ops/indexing.py`."""
+    """Holds the primitives of `ops/arrays/indexing.py`."""
 
     abstracted: Any
     adopted: Any
@@ -76,7 +76,7 @@ class AbstractIndexing:
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         kept: list[int] = []
         joint: list[tuple[int, ...]] = []
-        first, followed, apart = 0, False, False  # as in `backend.shared.writing.selected`
+        first, followed, apart = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopted, key)) if isinstance(key, tuple) else self.adopted(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
         ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized
-from emberharmony.backend.shared.fft import along, named_by_keras
-from emberharmony.backend.shared.products import check_factors, check_subscripts
-from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
+from emberharmony.backend.shared.arrays.shape import matrices
+from emberharmony.backend.shared.images.fft import along, named_by_keras
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
 from emberharmony.core.axes import broadcast
 from emberharmony.transforms.abstract_tensor import AbstractTensor
@@ -76,7 +76,7 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
 
 
 class AbstractLinear:
-    """Holds the primitives of `ops/products.py`, `ops/solver.py` and `ops/fft_ops.py`."""
+    """Holds the primitives of `ops/algebra/products.py`, `ops/solver.py` and `ops/images/fft_ops.py`."""
 
     det = _decomposition(lambda x: [_batch(x)])
     slogdet = _decomposition(lambda x: [_batch(x)] * 2)

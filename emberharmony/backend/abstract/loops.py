@@ -13,7 +13,7 @@ Signature = tuple[TreeDef, list[tuple[tuple[int, ...], Any]]]
 
 
 class AbstractLoops:
-    """Overrides the ops of `ops/control.py` that a value steers, or that would take many equal steps."""
+    """Overrides the ops of `ops/flow/control.py` that a value steers, or that would take many equal steps."""
 
     composed: Callable[[str], Callable[..., Any]]
     abstracted: Any

@@ -9,13 +9,13 @@ import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
 from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.arrays.shape import as_shape, matrices
+from emberharmony.backend.shared.arrays.writing import check_mode, converted, does_not_fit, suits
 from emberharmony.backend.shared.random import checked_seed
 from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
 from emberharmony.backend.shared.random_state import State
 from emberharmony.backend.shared.random_streams import checked_streams
-from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.backend.shared.solver import square
-from emberharmony.backend.shared.writing import check_mode, converted, does_not_fit, suits
 from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError, brief
 from emberharmony.core.options import integer
 from emberharmony.core.registry import OPS

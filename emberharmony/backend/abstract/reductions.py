@@ -9,9 +9,9 @@ import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, kept, one_element, resized
 from emberharmony.backend.promote import nonempty, single
-from emberharmony.backend.shared.histograms import check_weights
-from emberharmony.backend.shared.segments import check_segments, segment_count, segments
-from emberharmony.backend.shared.sorting import side_of, top
+from emberharmony.backend.shared.reductions.histograms import check_weights
+from emberharmony.backend.shared.reductions.segments import check_segments, segment_count, segments
+from emberharmony.backend.shared.reductions.sorting import side_of, top
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import dense
@@ -68,7 +68,7 @@ def _segments(
 
 
 class AbstractReductions:
-    """Holds the primitives of `ops/reduction.py`, `ops/sorting.py`, `ops/segments.py` and `ops/statistics.py`."""
+    """Holds the primitives of `reduction.py`, `sorting.py`, `segments.py` and `statistics.py` in `ops/reductions`."""
 
     sum, prod, mean, var, std = (Rule(_reduced) for _ in range(5))
     any, all, logsumexp = Rule(_reduced), Rule(_reduced), Rule(_reduced)

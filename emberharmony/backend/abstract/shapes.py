@@ -10,7 +10,7 @@ from typing import Any
 from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.shape import (
+from emberharmony.backend.shared.arrays.shape import (
     as_shape,
     broadcast_shapes,
     check_copy,
@@ -29,7 +29,7 @@ from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 
 
 class AbstractShapes:
-    """Holds the primitives of `ops/shape.py`."""
+    """Holds the primitives of `ops/arrays/shape.py`."""
 
     abstracted: Any
     adopted: Any

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, one_element
-from emberharmony.backend.shared.shape import check_parts
+from emberharmony.backend.shared.arrays.shape import check_parts
 from emberharmony.backend.shared.tensor import check_view, refuse_copy
 from emberharmony.core.dtypes import DType
 from emberharmony.core.options import dense

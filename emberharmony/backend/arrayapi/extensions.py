@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
-from emberharmony.backend.shared.fft import along, named_by_keras
-from emberharmony.backend.shared.lapack import NEARLY
-from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.algebra.lapack import NEARLY
+from emberharmony.backend.shared.arrays.shape import matrices
+from emberharmony.backend.shared.images.fft import along, named_by_keras
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult

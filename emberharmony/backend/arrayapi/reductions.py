@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing, program
 from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, single
-from emberharmony.backend.shared.products import check_factors
+from emberharmony.backend.shared.algebra.products import check_factors
 from emberharmony.core.options import without_axes
 from emberharmony.core.tracing import Substitute
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.shape import as_shape, held, joinable, matrices, shifts_of
+from emberharmony.backend.shared.arrays.shape import as_shape, held, joinable, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 

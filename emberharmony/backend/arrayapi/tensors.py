@@ -7,8 +7,8 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.indexing import checked, inside, is_plain
-from emberharmony.backend.shared.shape import as_shape, check_copy, joinable, permuted
+from emberharmony.backend.shared.arrays.indexing import checked, inside, is_plain
+from emberharmony.backend.shared.arrays.shape import as_shape, check_copy, joinable, permuted
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 

@@ -11,8 +11,8 @@ from dask.utils import parse_bytes
 
 from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
 from emberharmony.backend.shared.device import check_memory, native_device
-from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float, int64
 from emberharmony.core.errors import OutOfMemoryError
 from emberharmony.core.numeric.promotion import check_fits
@@ -69,7 +69,7 @@ def _kind(dtype: Any) -> Any:
 
 
 class DaskCreationOps:
-    """Holds the ops of `ops/creation.py`.
+    """Holds the ops of `ops/arrays/creation.py`.
 
     These make each block for itself; the bodies would make the whole tensor, or tensors that must be rechunked.
     """

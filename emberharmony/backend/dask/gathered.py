@@ -19,7 +19,7 @@ from emberharmony.backend.dask.blocks import (
     whole_axes,
 )
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.fft import named_by_keras
+from emberharmony.backend.shared.images.fft import named_by_keras
 from emberharmony.core.registry import OPS, complete
 
 complete()
@@ -69,7 +69,7 @@ _Table: Any = type("_Table", (), {name: staticmethod(_function(name, along)) for
 
 
 class DaskGatheredOps(_Table):  # type: ignore[misc]
-    """Holds the ops of `ops/solver.py`, `ops/fft_ops.py` and those of other categories that need whole axes.
+    """Holds the ops of `ops/solver.py`, `ops/images/fft_ops.py` and those of other categories that need whole axes.
 
     The bodies would read all values at once; these rechunk the axes that an op needs whole, and stay lazy.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.dask.blocks import Block, Slot, known
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.histograms import check_weights, countable, edges
+from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
 
 
@@ -26,7 +26,7 @@ def _bincount(x: np.ndarray, weights: np.ndarray | None, length: int) -> np.ndar
 
 
 class DaskHistogramsOps:
-    """Holds the ops of `ops/histograms.py`.
+    """Holds the ops of `ops/reductions/histograms.py`.
 
     These count block by block; the bodies would compute the tensor.
     """

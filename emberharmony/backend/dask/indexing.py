@@ -12,8 +12,8 @@ from emberharmony.backend.dask.shapes import reshaped
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.indexing import block, checked, parts_of
-from emberharmony.backend.shared.shape import FURTHEST, held, matrices
+from emberharmony.backend.shared.arrays.indexing import block, checked, parts_of
+from emberharmony.backend.shared.arrays.shape import FURTHEST, held, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ShapeError
 
@@ -77,7 +77,7 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
 
 
 class DaskIndexingOps:
-    """Holds the ops of `ops/indexing.py`.
+    """Holds the ops of `ops/arrays/indexing.py`.
 
     These take from each block what they need; the bodies compute indices of the whole tensor, or its values.
     """

@@ -14,7 +14,7 @@ def _summable(x: da.Array) -> da.Array:
 
 
 class DaskProductsOps:
-    """Holds the ops of `ops/products.py`.
+    """Holds the ops of `ops/algebra/products.py`.
 
     Dask multiplies block by block and adds; the body transposes and reshapes, which rechunks the tensor.
     """

@@ -9,11 +9,11 @@ import numpy as np
 from emberharmony.backend.dask.blocks import Block, Slot
 from emberharmony.backend.dask.creation import blocks_of
 from emberharmony.backend.dask.dtypes import DTYPES
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, as_dtype, float64
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)

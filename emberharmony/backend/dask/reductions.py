@@ -40,7 +40,7 @@ def folded(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -
 
 
 class DaskReductionOps:
-    """Holds the ops of `ops/reduction.py`.
+    """Holds the ops of `ops/reductions/reduction.py`.
 
     Dask reduces each block and then their results; the bodies would make several passes over all blocks.
     """

@@ -27,7 +27,7 @@ def _segment(name: str) -> Callable[..., da.Array]:
 
 
 class DaskSegmentsOps:
-    """Holds the ops of `ops/segments.py`.
+    """Holds the ops of `ops/reductions/segments.py`.
 
     These reduce the slices of each block; the bodies would read the ids.
     """

@@ -7,11 +7,11 @@ import dask.array as da
 from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.shape import check_copy, expanded, joinable, squeezed
+from emberharmony.backend.shared.arrays.shape import check_copy, expanded, joinable, squeezed
 
 
 class DaskShapeOps:
-    """Holds the ops of `ops/shape.py`.
+    """Holds the ops of `ops/arrays/shape.py`.
 
     These keep the chunks; the bodies reshape, which rechunks the tensor.
     """

@@ -15,34 +15,34 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
-from emberharmony.backend.jax import programs
-from emberharmony.backend.jax.activation_ops import JAXActivationOps
-from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
-from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
-from emberharmony.backend.jax.creation_ops import JAXCreationOps
+from emberharmony.backend.jax.algebra.products_ops import JAXProductsOps
+from emberharmony.backend.jax.arrays.creation_ops import JAXCreationOps
+from emberharmony.backend.jax.arrays.indexing_ops import JAXIndexingOps
+from emberharmony.backend.jax.arrays.shape_ops import JAXShapeOps
+from emberharmony.backend.jax.arrays.writing_ops import JAXWritingOps
 from emberharmony.backend.jax.device_ops import JAXDeviceOps, place
 from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
 from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host, promotion
-from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
-from emberharmony.backend.jax.fusion import JAXFusedOps, fuse
-from emberharmony.backend.jax.histograms_ops import JAXHistogramsOps
-from emberharmony.backend.jax.indexing_ops import JAXIndexingOps
+from emberharmony.backend.jax.elementwise.complex_numbers_ops import JAXComplexNumbersOps
+from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
+from emberharmony.backend.jax.elementwise.rounding_ops import JAXRoundingOps
+from emberharmony.backend.jax.elementwise.special_ops import JAXSpecialOps
+from emberharmony.backend.jax.flow import programs
+from emberharmony.backend.jax.flow.fusion import JAXFusedOps, fuse
+from emberharmony.backend.jax.flow.transforms_ops import JAXTransformsOps
+from emberharmony.backend.jax.logic.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.math_ops import JAXMathOps
+from emberharmony.backend.jax.neural.activation_ops import JAXActivationOps
 from emberharmony.backend.jax.probes import JAXProbes
-from emberharmony.backend.jax.products_ops import JAXProductsOps
 from emberharmony.backend.jax.random_ops import JAXRandomOps
-from emberharmony.backend.jax.reduction_ops import JAXReductionOps
-from emberharmony.backend.jax.rounding_ops import JAXRoundingOps
-from emberharmony.backend.jax.segments_ops import JAXSegmentsOps
-from emberharmony.backend.jax.shape_ops import JAXShapeOps
+from emberharmony.backend.jax.reductions.histograms_ops import JAXHistogramsOps
+from emberharmony.backend.jax.reductions.reduction_ops import JAXReductionOps
+from emberharmony.backend.jax.reductions.segments_ops import JAXSegmentsOps
+from emberharmony.backend.jax.reductions.sorting_ops import JAXSortingOps
 from emberharmony.backend.jax.solver_ops import JAXSolverOps
-from emberharmony.backend.jax.sorting_ops import JAXSortingOps
-from emberharmony.backend.jax.special_ops import JAXSpecialOps
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
-from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
-from emberharmony.backend.jax.writing_ops import JAXWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.registry import complete

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
 from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
+from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirrored
 from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.core.options import is_number
 

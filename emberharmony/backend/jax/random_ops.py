@@ -6,11 +6,11 @@ import numpy as np
 
 from emberharmony.backend.jax.device_ops import check_memory, place
 from emberharmony.backend.jax.dtypes import DTYPES, of_host
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)

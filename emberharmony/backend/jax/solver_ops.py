@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax import linear
+from emberharmony.backend.jax.algebra import linear
 from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.tracing import wholly
-from emberharmony.backend.shared import lapack
-from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.algebra import lapack
+from emberharmony.backend.shared.arrays.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult

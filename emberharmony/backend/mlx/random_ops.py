@@ -8,11 +8,11 @@ import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
-from emberharmony.backend.shared.shape import as_shape
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 """The generator that keys are drawn from. It is on the host, because a lazy MLX key must not be shared by threads."""

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx import linear
+from emberharmony.backend.mlx.algebra import linear
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
-from emberharmony.backend.shared import lapack
+from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.solver import check_sides, inexact, square
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 

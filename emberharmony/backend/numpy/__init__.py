@@ -9,49 +9,49 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import to_host
-from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
-from emberharmony.backend.numpy.attention_ops import NumpyAttentionOps
-from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
-from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
-from emberharmony.backend.numpy.complex_numbers_ops import NumpyComplexNumbersOps
-from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
-from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
+from emberharmony.backend.numpy.algebra.norms_ops import NumpyNormsOps
+from emberharmony.backend.numpy.algebra.products_ops import NumpyProductsOps
+from emberharmony.backend.numpy.arrays.creation_ops import NumpyCreationOps
+from emberharmony.backend.numpy.arrays.indexing_ops import NumpyIndexingOps
+from emberharmony.backend.numpy.arrays.shape_ops import NumpyShapeOps
+from emberharmony.backend.numpy.arrays.writing_ops import NumpyWritingOps
 from emberharmony.backend.numpy.device_ops import NumpyDeviceOps
 from emberharmony.backend.numpy.dtype_ops import NumpyDTypeOps
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
-from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
-from emberharmony.backend.numpy.fft_ops import NumpyFftOps
-from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
-from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
-from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
-from emberharmony.backend.numpy.losses_ops import NumpyLossesOps, cross_entropy_with_slope
+from emberharmony.backend.numpy.elementwise.complex_numbers_ops import NumpyComplexNumbersOps
+from emberharmony.backend.numpy.elementwise.elementary_ops import NumpyElementaryOps
+from emberharmony.backend.numpy.elementwise.rounding_ops import NumpyRoundingOps
+from emberharmony.backend.numpy.elementwise.special_ops import NumpySpecialOps
+from emberharmony.backend.numpy.images.fft_ops import NumpyFftOps
+from emberharmony.backend.numpy.logic.bitwise_ops import NumpyBitwiseOps
+from emberharmony.backend.numpy.logic.comparison_ops import NumpyComparisonOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
-from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
-from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
-from emberharmony.backend.numpy.pooling_ops import NumpyPoolingOps
+from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
+from emberharmony.backend.numpy.neural.attention_ops import NumpyAttentionOps
+from emberharmony.backend.numpy.neural.convolution_ops import NumpyConvolutionOps
+from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
+from emberharmony.backend.numpy.neural.losses_ops import NumpyLossesOps, cross_entropy_with_slope
+from emberharmony.backend.numpy.neural.normalization_ops import NumpyNormalizationOps
+from emberharmony.backend.numpy.neural.pooling_ops import NumpyPoolingOps
+from emberharmony.backend.numpy.neural.recurrent_ops import NumpyRecurrentOps
 from emberharmony.backend.numpy.probes import NumpyProbes
-from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
-from emberharmony.backend.numpy.recurrent_ops import NumpyRecurrentOps
-from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
-from emberharmony.backend.numpy.rounding_ops import NumpyRoundingOps
-from emberharmony.backend.numpy.segments_ops import NumpySegmentsOps
-from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
+from emberharmony.backend.numpy.reductions.histograms_ops import NumpyHistogramsOps
+from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps
+from emberharmony.backend.numpy.reductions.segments_ops import NumpySegmentsOps
+from emberharmony.backend.numpy.reductions.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
-from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
-from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
-from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.backend.steps import Likeness
 from emberharmony.core import errors
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
 
 if TYPE_CHECKING:
-    from emberharmony.backend.numpy import programs
+    from emberharmony.backend.numpy.flow import programs
     from emberharmony.transforms.program import Update
 else:
-    programs = Deferred("emberharmony.backend.numpy.programs")
+    programs = Deferred("emberharmony.backend.numpy.flow.programs")
 
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
@@ -275,7 +275,7 @@ class NumpyBackend(
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""
         # Imported here, because only programs that compile need it.
-        from emberharmony.backend.numpy.compilation import Compiled
+        from emberharmony.backend.numpy.flow.compilation import Compiled
 
         return Compiled(fn, self)
 

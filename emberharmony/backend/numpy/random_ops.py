@@ -6,11 +6,11 @@ import numpy as np
 
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 from emberharmony.core.state.draws import draw_or_trace
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared import lapack
+from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.solver import inexact
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from emberharmony.backend.shared import special_normal
+from emberharmony.backend.shared.elementwise import special_normal
 from emberharmony.backend.shared.random import Generator
 from emberharmony.backend.shared.random_parameters import Array
 from emberharmony.core.dtypes import float64

@@ -21,14 +21,14 @@ from emberharmony.core.state.draws import recording, refuse_effect, stream_to_dr
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import random_normal, random_parameters, random_state
-    from emberharmony.backend.shared import shape as shared_shape
+    from emberharmony.backend.shared.arrays import shape as shared_shape
     from emberharmony.backend.shared.random_parameters import Array
     from emberharmony.backend.shared.random_state import State
 else:
     random_normal = Deferred("emberharmony.backend.shared.random_normal")
     random_parameters = Deferred("emberharmony.backend.shared.random_parameters")
     random_state = Deferred("emberharmony.backend.shared.random_state")
-    shared_shape = Deferred("emberharmony.backend.shared.shape")
+    shared_shape = Deferred("emberharmony.backend.shared.arrays.shape")
 
 _PARTS = ("_source", "_sequence", "_children")
 """The attributes of a generator."""

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.bodies import placed
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_streams import DefaultStream
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, float64
 

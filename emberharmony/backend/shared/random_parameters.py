@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.shape import as_shape
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.core.axes import broadcast
 from emberharmony.core.dtypes import DType, as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief

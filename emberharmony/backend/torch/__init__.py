@@ -14,45 +14,46 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from emberharmony.backend.base import Backend
 from emberharmony.backend.steps import Likeness
 from emberharmony.backend.torch import cells as cells
-from emberharmony.backend.torch import optimizers, programs
-from emberharmony.backend.torch.activation_ops import TorchActivationOps
-from emberharmony.backend.torch.attention_ops import TorchAttentionOps
-from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
-from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
-from emberharmony.backend.torch.complex_numbers_ops import TorchComplexNumbersOps
-from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
-from emberharmony.backend.torch.creation_ops import TorchCreationOps
+from emberharmony.backend.torch import optimizers
+from emberharmony.backend.torch.algebra.norms_ops import TorchNormsOps
+from emberharmony.backend.torch.algebra.products_ops import TorchProductsOps
+from emberharmony.backend.torch.arrays.creation_ops import TorchCreationOps
+from emberharmony.backend.torch.arrays.indexing_ops import TorchIndexingOps
+from emberharmony.backend.torch.arrays.rearranging_ops import TorchRearrangingOps
+from emberharmony.backend.torch.arrays.shape_ops import TorchShapeOps
+from emberharmony.backend.torch.arrays.writing_ops import TorchWritingOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
-from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
-from emberharmony.backend.torch.fft_ops import TorchFftOps
-from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
-from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
-from emberharmony.backend.torch.interpolation_ops import TorchInterpolationOps
-from emberharmony.backend.torch.layers_ops import TorchLayersOps
-from emberharmony.backend.torch.losses_ops import TorchLossesOps
+from emberharmony.backend.torch.elementwise.complex_numbers_ops import TorchComplexNumbersOps
+from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
+from emberharmony.backend.torch.elementwise.rounding_ops import TorchRoundingOps
+from emberharmony.backend.torch.elementwise.special_ops import TorchSpecialOps
+from emberharmony.backend.torch.flow import programs
+from emberharmony.backend.torch.flow.transforms_ops import TorchTransformsOps
+from emberharmony.backend.torch.images.fft_ops import TorchFftOps
+from emberharmony.backend.torch.images.interpolation_ops import TorchInterpolationOps
+from emberharmony.backend.torch.logic.bitwise_ops import TorchBitwiseOps
+from emberharmony.backend.torch.logic.comparison_ops import TorchComparisonOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
-from emberharmony.backend.torch.normalization_ops import TorchNormalizationOps
-from emberharmony.backend.torch.norms_ops import TorchNormsOps
-from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
+from emberharmony.backend.torch.neural.activation_ops import TorchActivationOps
+from emberharmony.backend.torch.neural.attention_ops import TorchAttentionOps
+from emberharmony.backend.torch.neural.convolution_ops import TorchConvolutionOps
+from emberharmony.backend.torch.neural.layers_ops import TorchLayersOps
+from emberharmony.backend.torch.neural.losses_ops import TorchLossesOps
+from emberharmony.backend.torch.neural.normalization_ops import TorchNormalizationOps
+from emberharmony.backend.torch.neural.pooling_ops import TorchPoolingOps
+from emberharmony.backend.torch.neural.quantization_ops import TorchQuantizationOps
+from emberharmony.backend.torch.neural.recurrent_ops import TorchRecurrentOps
 from emberharmony.backend.torch.probes import TorchProbes
-from emberharmony.backend.torch.products_ops import TorchProductsOps
-from emberharmony.backend.torch.quantization_ops import TorchQuantizationOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
-from emberharmony.backend.torch.rearranging_ops import TorchRearrangingOps
-from emberharmony.backend.torch.recurrent_ops import TorchRecurrentOps
-from emberharmony.backend.torch.reduction_ops import TorchReductionOps
-from emberharmony.backend.torch.rounding_ops import TorchRoundingOps
-from emberharmony.backend.torch.segments_ops import TorchSegmentsOps
-from emberharmony.backend.torch.shape_ops import TorchShapeOps
+from emberharmony.backend.torch.reductions.histograms_ops import TorchHistogramsOps
+from emberharmony.backend.torch.reductions.reduction_ops import TorchReductionOps
+from emberharmony.backend.torch.reductions.segments_ops import TorchSegmentsOps
+from emberharmony.backend.torch.reductions.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
-from emberharmony.backend.torch.sorting_ops import TorchSortingOps
-from emberharmony.backend.torch.special_ops import TorchSpecialOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps, of_host
 from emberharmony.backend.torch.tracing import has_values, in_functional_transform, is_unwatched
-from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
-from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float

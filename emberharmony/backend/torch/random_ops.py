@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.random_state import State, StateReader
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
-from emberharmony.backend.shared.shape import as_shape
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.errors import DeviceError

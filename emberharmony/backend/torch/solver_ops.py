@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.shared import lapack
-from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.algebra import lapack
+from emberharmony.backend.shared.arrays.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_unwatched

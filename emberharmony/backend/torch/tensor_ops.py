@@ -7,7 +7,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from emberharmony.backend.host import name_of, numbers_to_host
-from emberharmony.backend.shared.shape import joinable
+from emberharmony.backend.shared.arrays.shape import joinable
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion, shareable

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.backend.shared.interpolation import AXES, MODES
+from emberharmony.backend.shared.images.interpolation import AXES, MODES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn import spatial
 from emberharmony.nn.locate import fault

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from emberharmony.backend.shared.rearranging import Rearrangement, rearrangement
+from emberharmony.backend.shared.arrays.rearranging import Rearrangement, rearrangement
 from emberharmony.core.errors import ArgumentError, EmberError, ShapeError
 from emberharmony.core.names.layouts import LAYOUTS
 from emberharmony.nn import walk

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.losses import counting_on_host
+from emberharmony.backend.shared.neural.losses import counting_on_host
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType

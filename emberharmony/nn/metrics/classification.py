@@ -11,9 +11,9 @@ from emberharmony.nn.metrics.metric import Metric, on_host, quotient
 from emberharmony.nn.options import choice, length
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import metrics as host
+    from emberharmony.backend.shared.neural import metrics as host
 else:
-    host = Deferred("emberharmony.backend.shared.metrics")
+    host = Deferred("emberharmony.backend.shared.neural.metrics")
 
 
 class Accuracy(Metric):

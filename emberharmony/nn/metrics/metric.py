@@ -11,9 +11,9 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.types import HostArray, TensorLike
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import metrics as host
+    from emberharmony.backend.shared.neural import metrics as host
 else:
-    host = Deferred("emberharmony.backend.shared.metrics")
+    host = Deferred("emberharmony.backend.shared.neural.metrics")
 
 M = TypeVar("M", bound="Metric")
 

@@ -9,9 +9,9 @@ from emberharmony.core.types import HostArray, TensorLike
 from emberharmony.nn.metrics.metric import Metric, on_host, quotient
 
 if TYPE_CHECKING:
-    from emberharmony.backend.shared import metrics as host
+    from emberharmony.backend.shared.neural import metrics as host
 else:
-    host = Deferred("emberharmony.backend.shared.metrics")
+    host = Deferred("emberharmony.backend.shared.neural.metrics")
 
 
 class MSE(Metric):

@@ -1,4 +1,4 @@
-"""Batching rules of `ops/products.py`.
+"""Batching rules of `ops/algebra/products.py`.
 
 The bodies take 1.5 to 5.4 times as long under `vmap`, for few elements.
 """

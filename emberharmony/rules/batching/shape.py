@@ -1,4 +1,4 @@
-"""Batching rules of `ops/shape.py`, and of the ops in other categories that only move elements.
+"""Batching rules of `ops/arrays/shape.py`, and of the ops in other categories that only move elements.
 
 The bodies take 1.2 to 6 times as long under `vmap`, for few elements.
 """
@@ -6,7 +6,7 @@ The bodies take 1.2 to 6 times as long under `vmap`, for few elements.
 import math
 from typing import Any
 
-from emberharmony.backend.shared.shape import pad_pairs
+from emberharmony.backend.shared.arrays.shape import pad_pairs
 from emberharmony.core.axes import broadcast, nonnegative_axes
 from emberharmony.rules.batching.forms import along, batches, flat, last, shifted
 from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank

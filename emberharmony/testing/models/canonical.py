@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emberharmony.backend.shared.rearranging import rearrangement
+from emberharmony.backend.shared.arrays.rearranging import rearrangement
 from emberharmony.core.errors import EmberError
 from emberharmony.nn.layouts.row import Part, Row
 from emberharmony.nn.layouts.table import TABLE

@@ -1,4 +1,4 @@
-"""The sample rows, one per op: inputs, oracle and tolerance. Each category has a file; `all_samples` reads them all."""
+"""The sample rows, one per op: inputs, oracle and tolerance. Each category has a file, in its folder as in `ops/`."""
 
 import importlib
 import pkgutil
@@ -14,8 +14,9 @@ def all_samples() -> dict[str, Sample]:
         ValueError: if an op has two rows.
     """
     found: dict[str, Sample] = {}
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        for sample in importlib.import_module(f"{__name__}.{module}").SAMPLES:
+    modules = (info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.") if not info.ispkg)
+    for module in sorted(modules, key=lambda name: name.rpartition(".")[2]):
+        for sample in importlib.import_module(module).SAMPLES:
             if sample.op in found:
                 raise ValueError(f"op {sample.op!r} has two sample rows")
             found[sample.op] = sample
@@ -25,6 +26,6 @@ def all_samples() -> dict[str, Sample]:
 def without_row() -> dict[str, str]:
     """Returns, by op, a message about each declared op that has no row."""
     return {
-        op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].category}.py"
+        op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].place}.py"
         for op in sorted(OPS.keys() - all_samples().keys())
     }

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.shared import attention, rearranging
+from emberharmony.backend.shared.arrays import rearranging
+from emberharmony.backend.shared.neural import attention
 
 
 def test_plans_of_patterns_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def way(request: pytest.FixtureRequest, backend: str, monkeypatch: pytest.Monkey
         pytest.skip(f"{backend} cannot write into tensors")
     monkeypatch.setattr(layout, "FEWEST", 10**6)
     if request.param == "blocks":
-        monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+        monkeypatch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 1000)
         if backend == "torch":
             monkeypatch.setattr("emberharmony.backend.torch.optimizers.KERNELS", {})
     return str(request.param)

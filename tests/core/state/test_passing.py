@@ -34,7 +34,12 @@ AT = np.zeros((2, 1), np.int64)
 # By backend: the native function that raises an error, and a call that uses it.
 CASES: list[tuple[str, str, str, Callable[[], Any]]] = [
     ("torch", "torch", "gather", lambda: ops.take_along_axis(ops.asarray(X), ops.asarray(AT))),
-    ("torch", "emberharmony.backend.torch.indices", "index_select", lambda: ops.take(ops.asarray(X), ops.asarray(AT))),
+    (
+        "torch",
+        "emberharmony.backend.torch.arrays.indices",
+        "index_select",
+        lambda: ops.take(ops.asarray(X), ops.asarray(AT)),
+    ),
     ("torch", "torch:Tensor", "numpy", lambda: ops.to_numpy(ops.asarray(X))),
     ("torch", "torch:Tensor", "any", lambda: ops.solve_triangular(ops.asarray(np.eye(2, dtype="f4")), ops.asarray(X))),
     ("torch", "torch:Tensor", "scatter", lambda: ops.put_along_axis(ops.asarray(X), ops.asarray(AT), ops.asarray(AT))),

@@ -7,7 +7,7 @@ ON_NUMPY = "--ember-backend numpy"
 LAYERS = f"{PATHS}/test_layers.py {ON_NUMPY}"
 REDUCTIONS = f"{PATHS}/test_reductions.py {ON_NUMPY}"
 WINDOWS = f"{PATHS}/test_windows.py {ON_NUMPY}"
-QUICK = "tests/backend/test_numpy_fast_paths.py"
+QUICK = "tests/backend/numpy/test_fast_paths.py"
 
 MUTANTS = [
     Mutant(
@@ -39,7 +39,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-count-of-long-rows",
-        module="emberharmony/backend/numpy/reduction_ops.py",
+        module="emberharmony/backend/numpy/reductions/reduction_ops.py",
         function="_var",
         original="rows.shape[1]",
         replacement="rows.shape[0]",
@@ -48,7 +48,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-norm-of-tiny-numbers",
-        module="emberharmony/backend/numpy/norms_ops.py",
+        module="emberharmony/backend/numpy/algebra/norms_ops.py",
         function="NumpyNormsOps.vector_norm",
         original="_LOW < length < _HIGH",
         replacement="length < _HIGH",
@@ -57,7 +57,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-softmax-of-large-logits",
-        module="emberharmony/backend/numpy/activation_ops.py",
+        module="emberharmony/backend/numpy/neural/activation_ops.py",
         function="NumpyActivationOps.softmax",
         original="np.maximum.reduce(x, None) < _HIGHEST",
         replacement="True",
@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-softmax-of-low-logits",
-        module="emberharmony/backend/numpy/activation_ops.py",
+        module="emberharmony/backend/numpy/neural/activation_ops.py",
         function="NumpyActivationOps.softmax",
         original="np.minimum.reduce(total, None) > _SMALLEST",
         replacement="True",
@@ -75,7 +75,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-sigmoid-of-low-numbers",
-        module="emberharmony/backend/numpy/activation_ops.py",
+        module="emberharmony/backend/numpy/neural/activation_ops.py",
         function="_sigmoid",
         original="np.minimum.reduce(x, None) > _LEAST",
         replacement="True",
@@ -84,16 +84,19 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-slope-of-elu",
-        module="emberharmony/backend/numpy/activation_ops.py",
+        module="emberharmony/backend/numpy/neural/activation_ops.py",
         function="_elu",
         original="alpha != 1.0",
         replacement="False",
-        tests=(f"tests/ops/test_activation.py {ON_NUMPY}", f"tests/conformance/test_samples.py -k elu {ON_NUMPY}"),
+        tests=(
+            f"tests/ops/neural/test_activation.py {ON_NUMPY}",
+            f"tests/conformance/test_samples.py -k elu {ON_NUMPY}",
+        ),
         why="elu ignores alpha",
     ),
     Mutant(
         name="numpy-blocks-of-a-convolution",
-        module="emberharmony/backend/numpy/convolution_ops.py",
+        module="emberharmony/backend/numpy/neural/convolution_ops.py",
         function="_blocks",
         original="range(0, count, rows)",
         replacement="range(0, rows, rows)",
@@ -102,7 +105,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-mean-of-square-windows",
-        module="emberharmony/backend/numpy/pooling_ops.py",
+        module="emberharmony/backend/numpy/neural/pooling_ops.py",
         function="_quick_average",
         original="size**n",
         replacement="size",
@@ -111,7 +114,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-bias-of-a-linear-layer",
-        module="emberharmony/backend/numpy/layers_ops.py",
+        module="emberharmony/backend/numpy/neural/layers_ops.py",
         function="NumpyLayersOps.linear",
         original="product += bias",
         replacement="pass",
@@ -120,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-loss-of-ignored-ids",
-        module="emberharmony/backend/numpy/losses_ops.py",
+        module="emberharmony/backend/numpy/neural/losses_ops.py",
         function="NumpyLossesOps.cross_entropy",
         original="lost[~kept] = 0.0",
         replacement="pass",
@@ -129,16 +132,16 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-slope-of-cross-entropy",
-        module="emberharmony/backend/numpy/losses_ops.py",
+        module="emberharmony/backend/numpy/neural/losses_ops.py",
         function="cross_entropy_with_slope",
         original="rows[chosen] -= 1.0",
         replacement="pass",
-        tests=(f"tests/ops/test_losses.py {ON_NUMPY}", f"tests/ops/test_backward.py {ON_NUMPY}"),
+        tests=(f"tests/ops/neural/test_losses.py {ON_NUMPY}", f"tests/ops/flow/test_backward.py {ON_NUMPY}"),
         why="the gradient of the mean of cross-entropies lacks the one of the label",
     ),
     Mutant(
         name="numpy-scale-of-batch-statistics",
-        module="emberharmony/backend/numpy/normalization_ops.py",
+        module="emberharmony/backend/numpy/neural/normalization_ops.py",
         function="NumpyNormalizationOps.batch_normalization_training",
         original="factor *= scale.reshape(factor.shape)",
         replacement="pass",
@@ -147,43 +150,49 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-order-of-segments",
-        module="emberharmony/backend/numpy/segments_ops.py",
+        module="emberharmony/backend/numpy/reductions/segments_ops.py",
         function="_by_rows",
         original="ids.argsort(kind='stable')",
         replacement="np.arange(ids.size)",
-        tests=(f"tests/ops/test_segments.py {ON_NUMPY}", f"tests/backend/shared/test_segments.py {ON_NUMPY}"),
+        tests=(
+            f"tests/ops/reductions/test_segments.py {ON_NUMPY}",
+            f"tests/backend/shared/reductions/test_segments.py {ON_NUMPY}",
+        ),
         why="many wide rows lose the earlier runs of a segment whose ids are not sorted",
     ),
     Mutant(
         name="numpy-classes-of-many-ids",
-        module="emberharmony/backend/numpy/indexing_ops.py",
+        module="emberharmony/backend/numpy/arrays/indexing_ops.py",
         function="_quick_one_hot",
         original="np.arange(0, count, num_classes) + x.reshape(-1)",
         replacement="np.arange(0, count, num_classes)",
-        tests=(QUICK, f"tests/ops/test_indexing.py {ON_NUMPY}"),
+        tests=(QUICK, f"tests/ops/arrays/test_indexing.py {ON_NUMPY}"),
         why="one_hot of many ids gives class 0",
     ),
     Mutant(
         name="numpy-terms-of-gammainc",
-        module="emberharmony/backend/numpy/special_single.py",
+        module="emberharmony/backend/numpy/elementwise/special_single.py",
         function="_gamma",
         original="int(top + 6.0 * math.sqrt(top)) + 10",
         replacement="int(top)",
-        tests=(f"tests/ops/test_special.py {ON_NUMPY}", f"tests/conformance/test_samples.py -k gammainc {ON_NUMPY}"),
+        tests=(
+            f"tests/ops/elementwise/test_special.py {ON_NUMPY}",
+            f"tests/conformance/test_samples.py -k gammainc {ON_NUMPY}",
+        ),
         why="gammainc of few elements of float32 loses its digits",
     ),
     Mutant(
         name="numpy-first-cell-of-an-lstm",
-        module="emberharmony/backend/numpy/recurrent_ops.py",
+        module="emberharmony/backend/numpy/neural/recurrent_ops.py",
         function="NumpyRecurrentOps.lstm",
         original="c.reshape(batch, hidden).copy()",
         replacement="c.reshape(batch, hidden)",
-        tests=(f"tests/ops/test_recurrent.py {ON_NUMPY}", LAYERS),
+        tests=(f"tests/ops/neural/test_recurrent.py {ON_NUMPY}", LAYERS),
         why="lstm writes its steps into the array of the caller",
     ),
     Mutant(
         name="rope-beyond-a-table",
-        module="emberharmony/backend/shared/attention.py",
+        module="emberharmony/backend/shared/neural/attention.py",
         function="rotation_tables",
         original="offset + length > start + size",
         replacement="False",
@@ -192,7 +201,7 @@ MUTANTS = [
     ),
     Mutant(
         name="rope-of-another-scale",
-        module="emberharmony/backend/shared/attention.py",
+        module="emberharmony/backend/shared/neural/attention.py",
         function="rotation_tables",
         original="length, offset, axes, width, base, scale, kind",
         replacement="length, offset, axes, width, base, 1.0, kind",
@@ -201,11 +210,11 @@ MUTANTS = [
     ),
     Mutant(
         name="numpy-sort-of-signed-zeros",
-        module="emberharmony/backend/numpy/sorting_ops.py",
+        module="emberharmony/backend/numpy/reductions/sorting_ops.py",
         function="NumpySortingOps.sort",
         original="'stable' if stable and _has_negative_zero(wide) else 'quicksort'",
         replacement="'quicksort'",
-        tests=(f"tests/ops/test_sorting.py {ON_NUMPY}",),
+        tests=(f"tests/ops/reductions/test_sorting.py {ON_NUMPY}",),
         why="a stable sort exchanges zeros of both signs",
     ),
 ]

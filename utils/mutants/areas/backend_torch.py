@@ -6,21 +6,21 @@ PATHS = "tests/backend/fast_paths"
 ON_TORCH = "--ember-backend torch"
 LAYERS = f"{PATHS}/test_layers.py {ON_TORCH}"
 WINDOWS = f"{PATHS}/test_windows.py {ON_TORCH}"
-QUICK = "tests/backend/test_torch_fast_paths.py"
+QUICK = "tests/backend/torch/test_fast_paths.py"
 
 MUTANTS = [
     Mutant(
         name="torch-mask-of-attention",
-        module="emberharmony/backend/torch/attention_ops.py",
+        module="emberharmony/backend/torch/neural/attention_ops.py",
         function="_mask",
         original="torch.finfo(query.dtype).min * 0.5",
         replacement="-10000.0",
-        tests=(f"tests/ops/test_attention.py {ON_TORCH}", LAYERS),
+        tests=(f"tests/ops/neural/test_attention.py {ON_TORCH}", LAYERS),
         why="masked keys of huge logits are attended to",
     ),
     Mutant(
         name="torch-causal-beside-a-mask",
-        module="emberharmony/backend/torch/attention_ops.py",
+        module="emberharmony/backend/torch/neural/attention_ops.py",
         function="_mask",
         original="mask & earlier",
         replacement="mask",
@@ -29,7 +29,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-uneven-padding",
-        module="emberharmony/backend/torch/convolution_ops.py",
+        module="emberharmony/backend/torch/neural/convolution_ops.py",
         function="_usual",
         original="before == after",
         replacement="before <= after",
@@ -38,7 +38,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-end-of-a-transposed-convolution",
-        module="emberharmony/backend/torch/convolution_ops.py",
+        module="emberharmony/backend/torch/neural/convolution_ops.py",
         function="_cuts",
         original="extra.append(longer)",
         replacement="extra.append(0)",
@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-share-of-the-padding",
-        module="emberharmony/backend/torch/pooling_ops.py",
+        module="emberharmony/backend/torch/neural/pooling_ops.py",
         function="_averages",
         original="windows.given if counted else ((0, 0),) * len(plan.size)",
         replacement="windows.given",
@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-label-out-of-range",
-        module="emberharmony/backend/torch/losses_ops.py",
+        module="emberharmony/backend/torch/neural/losses_ops.py",
         function="TorchLossesOps.sparse_categorical_crossentropy",
         original="torch.where(known, lost, 0)",
         replacement="lost",
@@ -65,7 +65,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-classes-on-another-axis",
-        module="emberharmony/backend/torch/losses_ops.py",
+        module="emberharmony/backend/torch/neural/losses_ops.py",
         function="TorchLossesOps.cross_entropy",
         original="x.movedim(along, 1)",
         replacement="x",
@@ -92,7 +92,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-variance-of-a-batch",
-        module="emberharmony/backend/torch/normalization_ops.py",
+        module="emberharmony/backend/torch/neural/normalization_ops.py",
         function="TorchNormalizationOps.batch_normalization_training",
         original="variance * ((count - 1) / count)",
         replacement="variance",
@@ -101,7 +101,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-mean-of-a-large-batch",
-        module="emberharmony/backend/torch/normalization_ops.py",
+        module="emberharmony/backend/torch/neural/normalization_ops.py",
         function="_constant",
         original="result -= rest",
         replacement="pass",
@@ -110,7 +110,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-norm-beyond-the-range",
-        module="emberharmony/backend/torch/norms_ops.py",
+        module="emberharmony/backend/torch/algebra/norms_ops.py",
         function="TorchNormsOps.vector_norm",
         original="_is_held(length.detach(), 2)",
         replacement="True",
@@ -119,7 +119,7 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-norm-over-no-axes",
-        module="emberharmony/backend/torch/norms_ops.py",
+        module="emberharmony/backend/torch/algebra/norms_ops.py",
         function="_norm",
         original="not axes",
         replacement="False",
@@ -128,37 +128,37 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-extreme-of-unsigned-integers",
-        module="emberharmony/backend/torch/reduction_ops.py",
+        module="emberharmony/backend/torch/reductions/reduction_ops.py",
         function="_extreme",
         original="restored(result, x.dtype)",
         replacement="result",
         tests=(
-            f"tests/ops/test_reduction.py {ON_TORCH}",
+            f"tests/ops/reductions/test_reduction.py {ON_TORCH}",
             f"tests/conformance/test_samples.py -k test_a_sample {ON_TORCH}",
         ),
         why="the maximum of uint16 has dtype int64, and that of uint64 another value",
     ),
     Mutant(
         name="torch-squeeze-of-a-long-axis",
-        module="emberharmony/backend/torch/shape_ops.py",
+        module="emberharmony/backend/torch/arrays/shape_ops.py",
         function="TorchShapeOps.squeeze",
         original="x.shape[axis] == 1",
         replacement="True",
-        tests=(f"tests/ops/test_shape.py {ON_TORCH}",),
+        tests=(f"tests/ops/arrays/test_shape.py {ON_TORCH}",),
         why="squeeze keeps an axis that is longer than 1 without an error",
     ),
     Mutant(
         name="torch-join-of-an-empty-vector",
-        module="emberharmony/backend/torch/shape_ops.py",
+        module="emberharmony/backend/torch/arrays/shape_ops.py",
         function="TorchShapeOps.concatenate",
         original="x.ndim != ndim or ndim == 0",
         replacement="ndim == 0",
-        tests=(f"tests/ops/test_shape.py {ON_TORCH}",),
+        tests=(f"tests/ops/arrays/test_shape.py {ON_TORCH}",),
         why="concatenate ignores an empty vector among matrices",
     ),
     Mutant(
         name="torch-gammaln-below-zero",
-        module="emberharmony/backend/torch/special_ops.py",
+        module="emberharmony/backend/torch/elementwise/special_ops.py",
         function="_quick_gammaln",
         original="x.numpy().view(np.uint32).max() <= _RIGHT",
         replacement="True",
@@ -167,11 +167,11 @@ MUTANTS = [
     ),
     Mutant(
         name="torch-reversed-slice",
-        module="emberharmony/backend/torch/indexing_ops.py",
+        module="emberharmony/backend/torch/arrays/indexing_ops.py",
         function="TorchIndexingOps.get_item",
         original="last - places.start",
         replacement="places.start",
-        tests=(f"tests/ops/test_indexing.py {ON_TORCH}",),
+        tests=(f"tests/ops/arrays/test_indexing.py {ON_TORCH}",),
         why="a slice with a negative step begins elsewhere",
     ),
     Mutant(

@@ -2,15 +2,15 @@
 
 from mutants.mutant import Mutant
 
-COMPILED = "tests/backend/test_numpy_compilation.py"
-LOWERED = "tests/backend/test_numpy_lowering.py"
-OPS = "tests/ops/test_compile.py"
+COMPILED = "tests/backend/numpy/flow/test_compilation.py"
+LOWERED = "tests/backend/numpy/flow/test_lowering.py"
+OPS = "tests/ops/flow/test_compile.py"
 NUMPY, TORCH, MLX = (f"--ember-backend {name}" for name in ("numpy", "torch", "mlx"))
 
 MUTANTS = [
     Mutant(
         name="layout-of-arguments",
-        module="emberharmony/backend/numpy/compilation.py",
+        module="emberharmony/backend/numpy/flow/compilation.py",
         function="_kind",
         original="None if leaf.flags.c_contiguous else leaf.strides",
         replacement="None",
@@ -19,7 +19,7 @@ MUTANTS = [
     ),
     Mutant(
         name="default-dtype-of-a-program",
-        module="emberharmony/backend/numpy/compilation.py",
+        module="emberharmony/backend/numpy/flow/compilation.py",
         function="_Program.fits",
         original="self._float is default_float() and self._fits(leaves)",
         replacement="self._fits(leaves)",
@@ -28,7 +28,7 @@ MUTANTS = [
     ),
     Mutant(
         name="values-that-a-program-depends-on",
-        module="emberharmony/backend/numpy/replay.py",
+        module="emberharmony/backend/numpy/flow/replay.py",
         function="_Recorded._statements",
         original="not is_known(call)",
         replacement="False",
@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     Mutant(
         name="results-that-share-memory",
-        module="emberharmony/backend/numpy/replay.py",
+        module="emberharmony/backend/numpy/flow/replay.py",
         function="_Recorded.copied",
         original="'.copy()' if close else ''",
         replacement="''",
@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     Mutant(
         name="constants-of-a-program",
-        module="emberharmony/backend/numpy/replay.py",
+        module="emberharmony/backend/numpy/flow/replay.py",
         function="_Recorded.copied",
         original="f'{self.name_of(output)}.copy()'",
         replacement="f'{self.name_of(output)}'",
@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     Mutant(
         name="rows-in-a-run",
-        module="emberharmony/backend/numpy/replay.py",
+        module="emberharmony/backend/numpy/flow/replay.py",
         function="_blocks_of",
         original="operand.ndim and (not whole)",
         replacement="False",
@@ -136,7 +136,7 @@ MUTANTS = [
     ),
     Mutant(
         name="numbers-as-arrays",
-        module="emberharmony/backend/numpy/replay.py",
+        module="emberharmony/backend/numpy/flow/replay.py",
         function="_Recorded._with_arrays",
         original="(repr(float(number)), dtype)",
         replacement="(float(number), dtype)",
@@ -145,7 +145,7 @@ MUTANTS = [
     ),
     Mutant(
         name="mean-of-few",
-        module="emberharmony/backend/numpy/lowering.py",
+        module="emberharmony/backend/numpy/flow/lowering.py",
         function="_mean",
         original="x.size // (total.size or 1)",
         replacement="x.shape[-1]",
@@ -154,7 +154,7 @@ MUTANTS = [
     ),
     Mutant(
         name="axis-of-softmax",
-        module="emberharmony/backend/numpy/lowering.py",
+        module="emberharmony/backend/numpy/flow/lowering.py",
         function="_softmax",
         original="_reduced(emit, np.add, powers, axis, True)",
         replacement="_reduced(emit, np.add, powers, -1, True)",
@@ -190,7 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         name="functions-of-which-nothing-is-compiled",
-        module="emberharmony/backend/torch/compilation.py",
+        module="emberharmony/backend/torch/flow/compilation.py",
         function="_is_compilers",
         original="'no compiled frames' in str(error)",
         replacement="False",

@@ -227,7 +227,7 @@ MUTANTS = [
         replacement="gradient",
         tests=(
             "tests/core/cells/test_effects.py --ember-backend numpy",
-            "tests/ops/test_backward.py --ember-backend numpy",
+            "tests/ops/flow/test_backward.py --ember-backend numpy",
         ),
         why="a second backward replaces the gradient",
     ),
@@ -266,7 +266,7 @@ MUTANTS = [
         replacement="{}",
         tests=(
             "tests/core/cells/test_cell.py --ember-backend numpy",
-            "tests/ops/test_backward.py --ember-backend numpy",
+            "tests/ops/flow/test_backward.py --ember-backend numpy",
         ),
         why="within nested blocks cells lose the values of the outer one",
     ),
@@ -360,7 +360,7 @@ MUTANTS = [
         tests=(
             "tests/core/test_dispatch.py --ember-backend numpy",
             "tests/ops/test_tensor.py --ember-backend numpy",
-            "tests/ops/test_creation.py --ember-backend numpy",
+            "tests/ops/arrays/test_creation.py --ember-backend numpy",
         ),
         why="asarray(list, copy=False) copies in silence",
     ),

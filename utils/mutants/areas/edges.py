@@ -5,7 +5,7 @@ from mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         name="edge-zeros-of-a-factor",
-        module="emberharmony/backend/shared/lapack.py",
+        module="emberharmony/backend/shared/algebra/lapack.py",
         function="qr",
         original="np.triu(r)",
         replacement="r",
@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         name="edge-product-of-one-infinity",
-        module="emberharmony/backend/torch/reduction_ops.py",
+        module="emberharmony/backend/torch/reductions/reduction_ops.py",
         function="TorchReductionOps.prod",
         original="result.shape[a] == 1",
         replacement="False",
@@ -50,7 +50,7 @@ MUTANTS = [
     ),
     Mutant(
         name="edge-index-beyond-int64",
-        module="emberharmony/backend/mlx/indices.py",
+        module="emberharmony/backend/mlx/arrays/indices.py",
         function="integers",
         original="indices.dtype == mx.uint64",
         replacement="False",
@@ -59,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         name="edge-infinite-range",
-        module="emberharmony/backend/shared/creation.py",
+        module="emberharmony/backend/shared/arrays/creation.py",
         function="check_ends",
         original="number.__class__ is float and not math.isfinite(number)",
         replacement="False",
@@ -77,26 +77,26 @@ MUTANTS = [
     ),
     Mutant(
         name="edge-gradient-of-an-empty-product",
-        module="emberharmony/rules/reduction.py",
+        module="emberharmony/rules/reductions/reduction.py",
         function="_prod",
         original="math.prod(shape[first:])",
         replacement="-1",
         tests=(
-            "tests/ops/test_reduction.py -k prod --ember-backend numpy",
+            "tests/ops/reductions/test_reduction.py -k prod --ember-backend numpy",
             "tests/conformance/test_samples.py -k numpy-prod --ember-backend numpy",
         ),
         why="the gradient of a product over an empty axis raises",
     ),
     Mutant(
         name="edge-slope-at-the-maximum-of-softmax",
-        module="emberharmony/ops/activation.py",
+        module="emberharmony/ops/neural/activation.py",
         function="softmax",
         original="stop_gradient(max(x, axis, True))",
         replacement="max(x, axis, True)",
         tests=(
-            "tests/ops/test_activation.py",
+            "tests/ops/neural/test_activation.py",
             "tests/conformance/test_gradients.py -k softmax",
-            "tests/backend/test_mlx_fast_paths.py",
+            "tests/backend/mlx/test_fast_paths.py",
         ),
         why="the gradient of softmax of long rows loses digits",
     ),

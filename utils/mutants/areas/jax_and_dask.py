@@ -10,7 +10,7 @@ REGRESSIONS = "tests/regressions/test_ops_and_backends.py"
 MUTANTS = [
     Mutant(
         name="jax-complex-nan",
-        module="emberharmony/backend/jax/elementary_ops.py",
+        module="emberharmony/backend/jax/elementwise/elementary_ops.py",
         function="_inverse.at_the_ends",
         original="jnp.where(infinite, part, jnp.nan)",
         replacement="part",
@@ -37,7 +37,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-softplus-slope",
-        module="emberharmony/backend/jax/activation_ops.py",
+        module="emberharmony/backend/jax/neural/activation_ops.py",
         function="",
         original="lambda x, y: _sigmoid(x)",
         replacement="lambda x, y: y",
@@ -46,7 +46,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-variance-in-one-pass",
-        module="emberharmony/backend/jax/reduction_ops.py",
+        module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_variance",
         original="jnp.sum(off * off, axes, keepdims=keepdims) / divisor.astype(wide.dtype)",
         replacement="jnp.sum(off * wide, axes, keepdims=keepdims) / _count(x, axes)",
@@ -55,7 +55,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-variance-in-single",
-        module="emberharmony/backend/jax/reduction_ops.py",
+        module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_variance",
         original="x.astype(jnp.float64) if x.size else widened(x)",
         replacement="x",
@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-variance-of-too-few",
-        module="emberharmony/backend/jax/reduction_ops.py",
+        module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_variance",
         original="jnp.where(freedom > 0, freedom, jnp.nan)",
         replacement="jnp.where(freedom > 0, freedom, 1)",
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-logsumexp-of-infinities",
-        module="emberharmony/backend/jax/reduction_ops.py",
+        module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_log_of_sum",
         original="jnp.where(jnp.isfinite(top), top, 0)",
         replacement="top",
@@ -109,7 +109,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-second-derivative-of-own-gradients",
-        module="emberharmony/backend/jax/transforms_ops.py",
+        module="emberharmony/backend/jax/flow/transforms_ops.py",
         function="_linked.push",
         original="function(primals, outputs)",
         replacement="outputs",
@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-keys-unchecked",
-        module="emberharmony/backend/jax/indices.py",
+        module="emberharmony/backend/jax/arrays/indices.py",
         function="key_of",
         original="indices_for(part, shape[axis])",
         replacement="integers(part)",
@@ -127,7 +127,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-first-of-equal-indices",
-        module="emberharmony/backend/jax/indices.py",
+        module="emberharmony/backend/jax/arrays/indices.py",
         function="_last",
         original="jnp.arange(flat.size)",
         replacement="jnp.arange(flat.size)[::-1]",
@@ -136,7 +136,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-complex-gradient",
-        module="emberharmony/backend/jax/transforms_ops.py",
+        module="emberharmony/backend/jax/flow/transforms_ops.py",
         function="turned",
         original="jnp.conj(x) if is_complex(x) else x",
         replacement="x",
@@ -190,7 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         name="jax-programs-without-checks",
-        module="emberharmony/backend/jax/fusion.py",
+        module="emberharmony/backend/jax/flow/fusion.py",
         function="fuses",
         original="facts.reads",
         replacement="False",
@@ -262,7 +262,7 @@ MUTANTS = [
     ),
     Mutant(
         name="body-first-place",
-        module="emberharmony/ops/reduction.py",
+        module="emberharmony/ops/reductions/reduction.py",
         function="_first",
         original="logical_or(equal(x, reduction(x, axis, True)), isnan(x))",
         replacement="equal(x, reduction(x, axis, True))",
@@ -271,7 +271,7 @@ MUTANTS = [
     ),
     Mutant(
         name="body-logsumexp-of-infinities",
-        module="emberharmony/ops/reduction.py",
+        module="emberharmony/ops/reductions/reduction.py",
         function="logsumexp",
         original="where(isfinite(top), top, 0.0)",
         replacement="top",

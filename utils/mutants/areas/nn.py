@@ -9,7 +9,7 @@ MUTANTS = [
         function="_BatchNorm.__call__",
         original="ops.multiply(variance, count / (count - 1))",
         replacement="variance",
-        tests=("tests/nn/test_normalization.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_normalization.py --ember-backend numpy",),
         why="the running variance is too small",
     ),
     Mutant(
@@ -18,7 +18,7 @@ MUTANTS = [
         function="_BatchNorm.__call__",
         original="not self.training and self.running_mean is not None",
         replacement="self.running_mean is None",
-        tests=("tests/nn/test_normalization.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_normalization.py --ember-backend numpy",),
         why="eval() normalises by the batch and goes on tracking",
     ),
     Mutant(
@@ -27,7 +27,7 @@ MUTANTS = [
         function="_InstanceNorm._batch",
         original="ops.mean(ops.reshape(mean, shape), 0)",
         replacement="ops.reshape(mean, shape)[0]",
-        tests=("tests/nn/test_normalization.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_normalization.py --ember-backend numpy",),
         why="running means are those of the first sample",
     ),
     Mutant(
@@ -36,7 +36,7 @@ MUTANTS = [
         function="RMSNorm.__call__",
         original="2.0 ** -52",
         replacement="2.0 ** -23",
-        tests=("tests/nn/test_normalization.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_normalization.py --ember-backend numpy",),
         why="eps=None is that of float32 for float64",
     ),
     Mutant(
@@ -45,7 +45,7 @@ MUTANTS = [
         function="_ChannelDropout._disturb",
         original="(1,) * (rank - len(batch) - 1)",
         replacement="shape[len(batch) + 1:]",
-        tests=("tests/nn/test_dropout.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_dropout.py --ember-backend numpy",),
         why="Dropout2d drops elements and not channels",
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = [
         function="EmbeddingBag.__call__",
         original="ops.cast(ops.not_equal(indices, self.padding_idx), rows.dtype)",
         replacement="counts",
-        tests=("tests/nn/test_embedding.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_embedding.py --ember-backend numpy",),
         why="the mean of a bag counts padding_idx",
     ),
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS = [
         function="EmbeddingBag._reducers",
         original="starts.shape[0] - self.include_last_offset",
         replacement="starts.shape[0]",
-        tests=("tests/nn/test_embedding.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_embedding.py --ember-backend numpy",),
         why="include_last_offset=True gives one bag more",
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS = [
         function="MultiheadAttention.__call__",
         original="0 if cache is None else cache.length",
         replacement="0",
-        tests=("tests/nn/test_attention.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_attention.py --ember-backend numpy",),
         why="rotations begin again at each decoded token",
     ),
     Mutant(
@@ -81,7 +81,7 @@ MUTANTS = [
         function="MultiheadAttention.__call__",
         original='ops.tri(q.shape[1], keys, past, "bool")',
         replacement='ops.tri(q.shape[1], keys, 0, "bool")',
-        tests=("tests/nn/test_attention.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_attention.py --ember-backend numpy",),
         why="several new tokens do not look at the cached ones",
     ),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = [
         function="MultiheadAttention._bias_and_mask",
         original="ops.logical_and(kept, tensor)",
         replacement="tensor",
-        tests=("tests/nn/test_attention.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_attention.py --ember-backend numpy",),
         why="of two boolean masks the first is ignored",
     ),
     Mutant(
@@ -99,7 +99,7 @@ MUTANTS = [
         function="MultiheadAttention._bias_and_mask",
         original="ops.add(bias, tensor)",
         replacement="tensor",
-        tests=("tests/nn/test_attention.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_attention.py --ember-backend numpy",),
         why="of two floating masks the first is ignored",
     ),
     Mutant(
@@ -108,7 +108,7 @@ MUTANTS = [
         function="MultiheadAttention._attend",
         original="ops.repeat(k, group, 2), ops.repeat(v, group, 2)",
         replacement="ops.tile(k, (1, 1, group, 1)), ops.tile(v, (1, 1, group, 1))",
-        tests=("tests/nn/test_attention.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_attention.py --ember-backend numpy",),
         why="shared heads are paired with the wrong queries",
     ),
     Mutant(
@@ -117,7 +117,7 @@ MUTANTS = [
         function="SinusoidalPositionalEncoding.__call__",
         original='kind if kind.is_floating and kind.itemsize > 4 else "float32"',
         replacement='kind if kind.is_floating else "float32"',
-        tests=("tests/nn/test_positional.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_positional.py --ember-backend numpy",),
         why="positions in float16 are off by radians",
     ),
     Mutant(
@@ -126,7 +126,7 @@ MUTANTS = [
         function="_Recurrent._run",
         original="layer and self.rng is not None and self.training",
         replacement="layer and self.rng is not None",
-        tests=("tests/nn/test_recurrent.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_recurrent.py --ember-backend numpy",),
         why="eval() drops between layers",
     ),
     Mutant(
@@ -135,7 +135,7 @@ MUTANTS = [
         function="_Pad.__call__",
         original='self.mode in ("reflect", "edge")',
         replacement='self.mode == "edge"',
-        tests=("tests/nn/test_padding.py --ember-backend numpy",),
+        tests=("tests/nn/layers/test_padding.py --ember-backend numpy",),
         why="elements that a negative pad cuts off are not mirrored",
     ),
     Mutant(
@@ -144,7 +144,7 @@ MUTANTS = [
         function="operands",
         original="ops.float32 if kind.bits == 16 else kind",
         replacement="kind",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="losses of float16 overflow",
     ),
     Mutant(
@@ -153,7 +153,7 @@ MUTANTS = [
         function="nll",
         original='class_ids("nll", target, x.shape[along], _without(along, x), ignore_index)',
         replacement='class_ids("nll", target, x.shape[along], _without(along, x))',
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="ignore_index is refused or counts",
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = [
         function="binary_cross_entropy",
         original="ops.add(_likelihood(t, *logs), line)",
         replacement="_likelihood(t, *logs)",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="the gradient of binary_cross_entropy is 0 at 0 and 1",
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = [
         function="binary_cross_entropy_with_logits",
         original="ops.multiply(tail, factor), ops.multiply(below, factor)",
         replacement="ops.multiply(tail, factor), below",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="pos_weight counts in part",
     ),
     Mutant(
@@ -180,7 +180,7 @@ MUTANTS = [
         function="kl_div",
         original="ops.divide(ops.sum(loss), x.shape[0])",
         replacement="ops.mean(loss)",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="reduction='batchmean' is the mean of all",
     ),
     Mutant(
@@ -189,7 +189,7 @@ MUTANTS = [
         function="ctc",
         original="0.0 if zero_infinity else ops.inf",
         replacement="ops.inf",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="zero_infinity=True is ignored",
     ),
     Mutant(
@@ -198,7 +198,7 @@ MUTANTS = [
         function="_huber",
         original="ops.multiply(far, delta)",
         replacement="far",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="large differences count too much or too little",
     ),
     Mutant(
@@ -207,7 +207,7 @@ MUTANTS = [
         function="_triplet",
         original="swap",
         replacement="False",
-        tests=("tests/nn/test_losses.py --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
         why="swap=True is ignored",
     ),
     Mutant(
@@ -325,7 +325,7 @@ MUTANTS = [
         function="_Run._change",
         original="self._clip is not None and norm > self._clip",
         replacement="self._clip is not None",
-        tests=("tests/nn/test_fit.py --ember-backend numpy",),
+        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
         why="small gradients are scaled up to clip",
     ),
     Mutant(
@@ -334,7 +334,7 @@ MUTANTS = [
         function="fit",
         original="part.training = mode",
         replacement="part.training = True",
-        tests=("tests/nn/test_fit.py --ember-backend numpy",),
+        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
         why="after fit() parts that were in evaluation are in training",
     ),
     Mutant(
@@ -343,7 +343,7 @@ MUTANTS = [
         function="_validate",
         original="module.eval()",
         replacement="pass",
-        tests=("tests/nn/test_fit.py --ember-backend numpy",),
+        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
         why="the validation loss has dropout",
     ),
     Mutant(
@@ -352,7 +352,7 @@ MUTANTS = [
         function="_Run._change",
         original="not math.isfinite(value) or not math.isfinite(norm)",
         replacement="not math.isfinite(value)",
-        tests=("tests/nn/test_fit.py --ember-backend numpy",),
+        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
         why="infinite gradients reach the parameters",
     ),
     Mutant(
@@ -361,7 +361,7 @@ MUTANTS = [
         function="Saves.are_due",
         original="step % self._every == 0",
         replacement="True",
-        tests=("tests/nn/test_fit_checkpoints.py --ember-backend numpy",),
+        tests=("tests/nn/training/test_fit_checkpoints.py --ember-backend numpy",),
         why="checkpoint_every is ignored",
     ),
     Mutant(
@@ -384,16 +384,16 @@ MUTANTS = [
     ),
     Mutant(
         name="lstm-negates-in-place",
-        module="emberharmony/backend/numpy/recurrent_ops.py",
+        module="emberharmony/backend/numpy/neural/recurrent_ops.py",
         function="_sigmoid",
         original="np.subtract(0.0, x, x)",
         replacement="np.negative(x, x)",
-        tests=("tests/ops/test_recurrent.py -k alone --ember-backend numpy",),
+        tests=("tests/ops/neural/test_recurrent.py -k alone --ember-backend numpy",),
         why="an LSTM of one unit is wrong for batches",
     ),
     Mutant(
         name="interpolate-copies-axes",
-        module="emberharmony/backend/torch/interpolation_ops.py",
+        module="emberharmony/backend/torch/images/interpolation_ops.py",
         function="TorchInterpolationOps.interpolate",
         original="any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))",
         replacement="False",
@@ -402,29 +402,29 @@ MUTANTS = [
     ),
     Mutant(
         name="celu-in-float64",
-        module="emberharmony/backend/torch/activation_ops.py",
+        module="emberharmony/backend/torch/neural/activation_ops.py",
         function="TorchActivationOps",
         original='f"{_FLOATING} and {{0}}.dtype is not native_float64"',
         replacement="_FLOATING",
-        tests=("tests/ops/test_activation.py -k float64 --ember-backend torch",),
+        tests=("tests/ops/neural/test_activation.py -k float64 --ember-backend torch",),
         why="the gradient of celu has the digits of float32",
     ),
     Mutant(
         name="ctc-before-the-first-step",
-        module="emberharmony/ops/sequences.py",
+        module="emberharmony/ops/neural/sequences.py",
         function="ctc_loss",
         original="less(places, 1)",
         replacement="less(places, 2)",
-        tests=("tests/nn/test_losses.py -k 'ctc or steps' --ember-backend numpy",),
+        tests=("tests/nn/losses/test_losses.py -k 'ctc or steps' --ember-backend numpy",),
         why="an input without steps has a label",
     ),
     Mutant(
         name="indices-of-padding",
-        module="emberharmony/ops/pooling.py",
+        module="emberharmony/ops/neural/pooling.py",
         function="max_pool_indices",
         original='add(cast(logical_and(largest, real), "int8"), cast(inside, "int8"))',
         replacement='cast(logical_and(largest, real), "int8")',
-        tests=("tests/ops/test_pooling.py --ember-backend numpy",),
+        tests=("tests/ops/neural/test_pooling.py --ember-backend numpy",),
         why="indices are negative where a window is padding alone",
     ),
 ]

@@ -18,7 +18,7 @@ MUTANTS = [
         function="adam",
         original="numbers.sqrt(one_minus_power(beta2, step))",
         replacement="1.0",
-        tests=("tests/optim/test_adam.py",),
+        tests=("tests/optim/rules/test_adam.py",),
         why="the first steps of Adam are too long, where no kernel computes them",
     ),
     Mutant(
@@ -27,7 +27,7 @@ MUTANTS = [
         function="adam",
         original='ops.maximum(state["max_exp_avg_sq"], square)',
         replacement="square",
-        tests=("tests/optim/test_adam.py",),
+        tests=("tests/optim/rules/test_adam.py",),
         why="amsgrad=True is plain Adam",
     ),
     Mutant(
@@ -36,7 +36,7 @@ MUTANTS = [
         function="_with_any_decay",
         original="with_decoupled_decay(parameter, hyper)",
         replacement="parameter",
-        tests=("tests/optim/test_adam.py",),
+        tests=("tests/optim/rules/test_adam.py",),
         why="AdamW does not decay",
     ),
     Mutant(
@@ -45,7 +45,7 @@ MUTANTS = [
         function="radam",
         original="numbers.less(5.0, length)",
         replacement="numbers.less(4.0, length)",
-        tests=("tests/optim/test_adam.py",),
+        tests=("tests/optim/rules/test_adam.py",),
         why="RAdam divides by the root one step too early",
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = [
         function="sgd",
         original="numbers.minimum(step, 1)",
         replacement="1",
-        tests=("tests/optim/test_sgd.py",),
+        tests=("tests/optim/rules/test_sgd.py",),
         why="the first step with dampening is too short",
     ),
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS = [
         function="sgd",
         original="ops.add(gradient, ops.multiply(buffer, momentum))",
         replacement="ops.add(gradient, buffer)",
-        tests=("tests/optim/test_sgd.py",),
+        tests=("tests/optim/rules/test_sgd.py",),
         why="nesterov=True looks too far ahead",
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS = [
         function="adagrad",
         original='numbers.multiply(state["step"], hyper["lr_decay"])',
         replacement='hyper["lr_decay"]',
-        tests=("tests/optim/test_adaptive.py",),
+        tests=("tests/optim/rules/test_adaptive.py",),
         why="the rate of Adagrad does not fall",
     ),
     Mutant(
@@ -81,7 +81,7 @@ MUTANTS = [
         function="Adagrad.initial",
         original='ops.full_like(parameter, hyper["initial_accumulator_value"])',
         replacement="ops.zeros_like(parameter)",
-        tests=("tests/optim/test_adaptive.py",),
+        tests=("tests/optim/rules/test_adaptive.py",),
         why="initial_accumulator_value is ignored",
     ),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = [
         function="rmsprop",
         original="ops.subtract(square, ops.square(mean))",
         replacement="square",
-        tests=("tests/optim/test_adaptive.py",),
+        tests=("tests/optim/rules/test_adaptive.py",),
         why="centered=True is ignored",
     ),
     Mutant(
@@ -99,7 +99,7 @@ MUTANTS = [
         function="rprop",
         original="ops.where(turned, ops.zeros_like(gradient), gradient)",
         replacement="gradient",
-        tests=("tests/optim/test_adaptive.py",),
+        tests=("tests/optim/rules/test_adaptive.py",),
         why="Rprop steps where the sign has changed",
     ),
     Mutant(
@@ -108,7 +108,7 @@ MUTANTS = [
         function="asgd",
         original='numbers.subtract(step, hyper["t0"])',
         replacement="step",
-        tests=("tests/optim/test_adaptive.py",),
+        tests=("tests/optim/rules/test_adaptive.py",),
         why="the average of ASGD begins at the first step",
     ),
     Mutant(
@@ -117,7 +117,7 @@ MUTANTS = [
         function="adafactor",
         original='ops.divide(_root_mean_square(direction), hyper["d"])',
         replacement="_root_mean_square(direction)",
-        tests=("tests/optim/test_adafactor.py",),
+        tests=("tests/optim/rules/test_adafactor.py",),
         why="the option d is ignored",
     ),
     Mutant(
@@ -126,7 +126,7 @@ MUTANTS = [
         function="lamb",
         original="ops.logical_and(ops.greater(own, 0.0), ops.greater(length, 0.0))",
         replacement="ops.greater(length, 0.0)",
-        tests=("tests/optim/test_lamb.py",),
+        tests=("tests/optim/rules/test_lamb.py",),
         why="a parameter of zeros never moves",
     ),
     Mutant(
@@ -135,7 +135,7 @@ MUTANTS = [
         function="lion",
         original='moving_average(state["exp_avg"], gradient, beta2)',
         replacement='moving_average(state["exp_avg"], gradient, beta1)',
-        tests=("tests/optim/test_lion.py",),
+        tests=("tests/optim/rules/test_lion.py",),
         why="the second decay of Lion is ignored",
     ),
     Mutant(
@@ -144,7 +144,7 @@ MUTANTS = [
         function="muon",
         original="rows / max(columns, 1)",
         replacement="columns / max(rows, 1)",
-        tests=("tests/optim/test_muon.py",),
+        tests=("tests/optim/rules/test_muon.py",),
         why="the rate of tall matrices is that of wide ones",
     ),
     Mutant(
@@ -153,7 +153,7 @@ MUTANTS = [
         function="_Call._direction",
         original='[*state[name], x][-self._options["history_size"]:]',
         replacement="[*state[name], x]",
-        tests=("tests/optim/test_lbfgs.py",),
+        tests=("tests/optim/rules/test_lbfgs.py",),
         why="history_size is ignored",
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = [
         function="ascent_or_descent",
         original='ops.negative(gradient) if hyper["maximize"] else gradient',
         replacement="gradient",
-        tests=("tests/optim/test_sgd.py",),
+        tests=("tests/optim/rules/test_sgd.py",),
         why="maximize=True minimizes",
     ),
     Mutant(
@@ -316,7 +316,7 @@ MUTANTS = [
         function="_mean",
         original="ops.divide(total, n)",
         replacement="total",
-        tests=("tests/optim/test_wrappers.py",),
+        tests=("tests/optim/wrappers/test_wrappers.py",),
         why="accumulated steps are n times as long",
     ),
     Mutant(
@@ -325,7 +325,7 @@ MUTANTS = [
         function="Lookahead._ahead",
         original="self.alpha",
         replacement="1.0",
-        tests=("tests/optim/test_wrappers.py",),
+        tests=("tests/optim/wrappers/test_wrappers.py",),
         why="the slow weights are the fast ones",
     ),
     Mutant(
@@ -334,7 +334,7 @@ MUTANTS = [
         function="Lookahead.plan",
         original="(self.count + 1) % self.k == 0",
         replacement="self.count % self.k == 0",
-        tests=("tests/optim/test_wrappers.py",),
+        tests=("tests/optim/wrappers/test_wrappers.py",),
         why="the slow weights move one step late",
     ),
     Mutant(
@@ -343,7 +343,7 @@ MUTANTS = [
         function="SkipNonfinite.plan",
         original="self.in_a_row >= self.limit",
         replacement="self.skipped >= self.limit",
-        tests=("tests/optim/test_wrappers.py",),
+        tests=("tests/optim/wrappers/test_wrappers.py",),
         why="steps that were left out long ago count as in a row",
     ),
     Mutant(
@@ -352,7 +352,7 @@ MUTANTS = [
         function="EMA.weight",
         original="1 - self.decay",
         replacement="self.decay",
-        tests=("tests/optim/test_averaging.py",),
+        tests=("tests/optim/wrappers/test_averaging.py",),
         why="the average follows the newest value",
     ),
     Mutant(
@@ -361,7 +361,7 @@ MUTANTS = [
         function="SWA.weight",
         original="1 / (self.count + 1)",
         replacement="1 / max(self.count, 1)",
-        tests=("tests/optim/test_averaging.py",),
+        tests=("tests/optim/wrappers/test_averaging.py",),
         why="later values have too much weight",
     ),
 ]

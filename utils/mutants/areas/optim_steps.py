@@ -104,7 +104,7 @@ MUTANTS = [
         function="_sgd",
         original="hyper['dampening'] if buffers and update.state['step'] else 0.0",
         replacement="0.0",
-        tests=(f"{WAYS} -k SGD {TORCH}", f"tests/optim/test_sgd.py {TORCH}"),
+        tests=(f"{WAYS} -k SGD {TORCH}", f"tests/optim/rules/test_sgd.py {TORCH}"),
         why="SGD with dampening on PyTorch ignores it",
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = [
         function="_adam",
         original="update.state['step'] + 1",
         replacement="update.state['step'] + 2",
-        tests=(f"tests/optim/test_adam.py {TORCH}",),
+        tests=(f"tests/optim/rules/test_adam.py {TORCH}",),
         why="Adam on PyTorch corrects the bias of the step after",
     ),
     Mutant(

@@ -6,7 +6,7 @@ TAPE = "emberharmony/transforms/tape.py"
 DERIVATIVES = "emberharmony/transforms/derivatives.py"
 BATCHING = "emberharmony/transforms/axis_maps.py"
 TREES = "emberharmony/transforms/trees.py"
-MLX = "emberharmony/backend/mlx/transforms_ops.py"
+MLX = "emberharmony/backend/mlx/flow/transforms_ops.py"
 ON_NUMPY = "--ember-backend numpy"
 ON_MLX = "--ember-backend mlx"
 
@@ -35,7 +35,7 @@ MUTANTS = [
         function="_fit",
         original="n == 1 and shape[extra + i] != 1",
         replacement="n == 1 and shape[extra + i] == 1",
-        tests=(f"tests/transforms/test_tape.py tests/ops/test_transforms.py {ON_NUMPY}",),
+        tests=(f"tests/transforms/test_tape.py tests/ops/flow/test_transforms.py {ON_NUMPY}",),
         why="the gradient of a column that was broadcast cannot be computed",
     ),
     Mutant(
@@ -44,7 +44,7 @@ MUTANTS = [
         function="_conjugate",
         original="active().conj(tensor) if tape.kinds[tensor.dtype] == 'complex' else tensor",
         replacement="tensor",
-        tests=(f"tests/ops/test_transforms.py -k complex {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py -k complex {ON_NUMPY}",),
         why="gradients by complex numbers are the conjugates of the right ones",
     ),
     Mutant(
@@ -53,7 +53,7 @@ MUTANTS = [
         function="_gradients",
         original="active().add(known, gradient)",
         replacement="gradient",
-        tests=(f"tests/transforms/test_tape.py tests/ops/test_transforms.py {ON_NUMPY}",),
+        tests=(f"tests/transforms/test_tape.py tests/ops/flow/test_transforms.py {ON_NUMPY}",),
         why="a tensor that is used twice gets the gradient of one use",
     ),
     Mutant(
@@ -62,7 +62,7 @@ MUTANTS = [
         function="_gradients",
         original="active().zeros_like(x)",
         replacement="active().ones_like(x)",
-        tests=(f"tests/ops/test_transforms.py -k unconnected {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py -k unconnected {ON_NUMPY}",),
         why="the gradient by an argument that is not used is 1",
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = [
         function="Tape.run",
         original="backend.home is self.backend.home",
         replacement="True",
-        tests=(f"tests/transforms/test_tape.py tests/ops/test_transforms.py {ON_NUMPY}",),
+        tests=(f"tests/transforms/test_tape.py tests/ops/flow/test_transforms.py {ON_NUMPY}",),
         why="a switch of the backend inside of a gradient is not refused",
     ),
     Mutant(
@@ -107,7 +107,7 @@ MUTANTS = [
         function="_require_real",
         original="flat.backend.kind_of(tensor) != 'float'",
         replacement="False",
-        tests=(f"tests/ops/test_transforms.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py {ON_NUMPY}",),
         why="a Jacobian of complex numbers, which has no such form, is returned",
     ),
     Mutant(
@@ -116,7 +116,7 @@ MUTANTS = [
         function="_forward_rows",
         original="draws.next_run()",
         replacement="Draws().next_run()",
-        tests=(f"tests/ops/test_vectorization.py -k belongs_to_one_draw {ON_MLX}",),
+        tests=(f"tests/ops/flow/test_vectorization.py -k belongs_to_one_draw {ON_MLX}",),
         why="the columns of a Jacobian belong to different random numbers",
     ),
     Mutant(
@@ -125,7 +125,7 @@ MUTANTS = [
         function="accumulate.loss",
         original="newly_held(assigned, before, trained)",
         replacement="{}",
-        tests=(f"tests/ops/test_backward.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
         why="what a loss assigns to a buffer is lost",
     ),
     Mutant(
@@ -134,7 +134,7 @@ MUTANTS = [
         function="accumulate",
         original="list(filter(_TRAINABLE, parameters))",
         replacement="list(parameters)",
-        tests=(f"tests/ops/test_backward.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
         why="a frozen parameter gets a gradient",
     ),
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS = [
         function="_CallWithGradient.run_twice.again",
         original="draws.later_run()",
         replacement="draws.first_run()",
-        tests=(f"tests/ops/test_custom_gradients.py tests/ops/test_memory.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_custom_gradients.py tests/ops/flow/test_memory.py {ON_NUMPY}",),
         why="the gradient of a checkpoint with dropout belongs to another mask",
     ),
     Mutant(
@@ -161,7 +161,7 @@ MUTANTS = [
         function="_move_axis",
         original="value if axis == 0 else result_tree.backend.bound.moveaxis(value, 0, axis)",
         replacement="value",
-        tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
         why="out_axes of vmap has no effect",
     ),
     Mutant(
@@ -170,7 +170,7 @@ MUTANTS = [
         function="over",
         original="(m.size, *(1,) * len(x.shape))",
         replacement="(m.size,)",
-        tests=(f"tests/backend/test_numpy_batching.py -k keeps_its_axes {ON_NUMPY}",),
+        tests=(f"tests/backend/numpy/test_batching.py -k keeps_its_axes {ON_NUMPY}",),
         why="keepdims of a reduction over all axes has no effect under vmap",
     ),
     Mutant(
@@ -179,7 +179,7 @@ MUTANTS = [
         function="Batch._map",
         original="elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along)",
         replacement="elementwise if spec.facts.elementwise or spec.facts.along else None",
-        tests=(f"tests/backend/test_numpy_batching.py -k results_and_dtypes_of_its_slices {ON_NUMPY}",),
+        tests=(f"tests/backend/numpy/test_batching.py -k results_and_dtypes_of_its_slices {ON_NUMPY}",),
         why="vmap sorts along the mapped axis",
     ),
     Mutant(
@@ -188,7 +188,7 @@ MUTANTS = [
         function="require_one_length",
         original="len(set(lengths)) != 1",
         replacement="False",
-        tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
         why="vmap over axes of different lengths drops the rest",
     ),
     Mutant(
@@ -197,7 +197,7 @@ MUTANTS = [
         function="map_over.over_axes",
         original="known is None or known[0] != structure",
         replacement="known is None",
-        tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
         why="a mapped function that is called with another tree uses the axes of the one before",
     ),
     Mutant(
@@ -206,7 +206,7 @@ MUTANTS = [
         function="_with_own_lists",
         original="list(x) if x.__class__ is list else x",
         replacement="x",
-        tests=(f"tests/ops/test_vectorization.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_vectorization.py {ON_NUMPY}",),
         why="a function that changes its list argument changes that of the caller",
     ),
     Mutant(
@@ -220,7 +220,7 @@ MUTANTS = [
     ),
     Mutant(
         name="mlx-jacobian-of-an-assignment",
-        module="emberharmony/backend/mlx/indices.py",
+        module="emberharmony/backend/mlx/arrays/indices.py",
         function="assigned.pull",
         original="native(cotangents[0], mx.zeros_like(written))",
         replacement="cotangents[0]",
@@ -233,7 +233,7 @@ MUTANTS = [
         function="_by_tape",
         original="(checking() or is_nested()) and not is_unread()",
         replacement="checking() and not is_unread()",
-        tests=(f"tests/ops/test_transforms.py tests/backend/test_tracing.py {ON_MLX}",),
+        tests=(f"tests/ops/flow/test_transforms.py tests/backend/test_tracing.py {ON_MLX}",),
         why="a read inside of a second derivative makes it 0",
     ),
     Mutant(
@@ -256,7 +256,7 @@ MUTANTS = [
     ),
     Mutant(
         name="mlx-compile-of-its-own-argument",
-        module="emberharmony/backend/mlx/compilation.py",
+        module="emberharmony/backend/mlx/flow/compilation.py",
         function="Compiled.__call__",
         original="not says(error, (ValueError,), 'uncaptured inputs')",
         replacement="True",
@@ -278,7 +278,7 @@ MUTANTS = [
         function="_is_constant",
         original="not leaf.trainable",
         replacement="False",
-        tests=(f"tests/ops/test_transforms.py -k none_for_what {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py -k none_for_what {ON_NUMPY}",),
         why="the gradient by a module has tensors in the places of buffers",
     ),
     Mutant(
@@ -287,7 +287,7 @@ MUTANTS = [
         function="ResultTree.match",
         original="leaf.dtype != tensor.dtype",
         replacement="False",
-        tests=(f"tests/ops/test_transforms.py tests/ops/test_custom_gradients.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py tests/ops/flow/test_custom_gradients.py {ON_NUMPY}",),
         why="a cotangent of another dtype is not refused",
     ),
     Mutant(
@@ -296,7 +296,7 @@ MUTANTS = [
         function="Argnums.__init__",
         original="len(set(known)) == len(known) > 0",
         replacement="len(known) > 0",
-        tests=(f"tests/ops/test_transforms.py {ON_NUMPY}",),
+        tests=(f"tests/ops/flow/test_transforms.py {ON_NUMPY}",),
         why="argnums that name an argument twice are not refused",
     ),
     Mutant(

@@ -1,0 +1,87 @@
+"""Decompositions with derivatives, on JAX, whose own lack some: of wide QR, full SVD and general eigenvectors.
+
+Factors that are unique only up to phases get them in `backend/arrayapi`.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from emberharmony.backend.arrayapi.extensions import Factors
+from emberharmony.backend.jax.derivatives import Arrays, differentiated
+from emberharmony.backend.jax.dtypes import is_complex
+from emberharmony.backend.jax.standard_ops import STANDARD
+from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
+
+
+def _over(x: jax.Array, r: jax.Array) -> jax.Array:
+    """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
+    return lax.linalg.triangular_solve(r[..., : x.shape[-1]], x, left_side=False, lower=False)
+
+
+def _within(factor: jax.Array, x: jax.Array) -> jax.Array:
+    """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
+    half = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
+    return lax.linalg.triangular_solve(
+        factor, half, left_side=False, lower=True, transpose_a=True, conjugate_a=is_complex(factor)
+    )
+
+
+_RULES = Differentials(
+    jnp,
+    is_complex,
+    lax.stop_gradient,
+    # A compiler may compute the two values to different digits, so do not compare a value with itself.
+    same=lambda gaps: (gaps == 0) | jnp.eye(gaps.shape[-1], dtype=bool),
+    over=_over,
+    within=_within,
+    similar=lambda vectors, x: jnp.linalg.solve(vectors, x @ vectors),
+)
+adjoint = _RULES.adjoint
+_FACTORS = Factors(STANDARD)
+
+
+def _cholesky(x: jax.Array) -> jax.Array:
+    factor: jax.Array = lax.linalg.cholesky(x, symmetrize_input=False)
+    return jnp.tril(factor)
+
+
+cholesky = jax.jit(differentiated(_cholesky, _RULES.cholesky))
+
+
+_BY_MODE = {
+    mode: jax.jit(differentiated(functools.partial(_FACTORS.qr_factors, mode=mode), _RULES.qr))
+    for mode in ("reduced", "complete")
+}
+
+
+def qr(x: jax.Array, mode: str) -> Any:
+    """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
+    return _BY_MODE[mode](x)
+
+
+_SVD = {
+    full: jax.jit(differentiated(functools.partial(_FACTORS.svd_factors, full_matrices=full), _RULES.svd))
+    for full in (False, True)
+}
+
+
+def svd(x: jax.Array, full_matrices: bool) -> Any:
+    """Returns the factors U and Vh of the singular value decomposition, and between them the singular values."""
+    return _SVD[bool(full_matrices)](x)
+
+
+def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+    return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
+
+
+svdvals = jax.jit(differentiated(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_moved))
+
+
+eigh = jax.jit(differentiated(_FACTORS.eigh_factors, _RULES.eigh))
+
+
+eig = jax.jit(differentiated(_FACTORS.eig_factors, _RULES.eig))

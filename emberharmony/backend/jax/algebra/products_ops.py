@@ -1,0 +1,45 @@
+"""Products of tensors, on JAX: in full precision on every device, and half precision in float32."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from emberharmony.backend.jax.dtypes import promotion, widened
+from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
+from emberharmony.backend.shared.solver import check_paired
+from emberharmony.core.dispatch import fast
+
+EXACT = lax.Precision.HIGHEST
+"""On an accelerator JAX would round the factors of float32 to fewer bits by default."""
+_product: Any = functools.partial(jnp.matmul, precision=EXACT)
+
+
+@fast(_product, "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)")
+def _matmul(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    check_factors(x1.shape, x2.shape)
+    a, b = promotion.common(x1, x2)
+    return _product(widened(a), widened(b)).astype(a.dtype)
+
+
+class JAXProductsOps:
+    """Holds the ops of `ops/algebra/products.py`.
+
+    XLA chooses the order of the products of `einsum`, and adds in a wide dtype; the bodies multiply step by step.
+    """
+
+    matmul = staticmethod(_matmul)
+
+    @staticmethod
+    def vecdot(x1: jax.Array, x2: jax.Array, axis: int = -1) -> jax.Array:
+        check_paired(x1, x2, axis)
+        a, b = promotion.common(x1, x2)
+        return jnp.vecdot(widened(a), widened(b), axis=axis, precision=EXACT).astype(a.dtype)
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: jax.Array) -> jax.Array:
+        check_subscripts(subscripts, *(x.shape for x in operands))
+        tensors = promotion.common(*operands)
+        return jnp.einsum(subscripts, *map(widened, tensors), precision=EXACT).astype(tensors[0].dtype)

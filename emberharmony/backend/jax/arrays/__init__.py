@@ -1,0 +1,1 @@
+"""JAX's definitions of making, reading, writing and arranging arrays."""

@@ -1,0 +1,110 @@
+"""Creation of tensors, on JAX: on the host, because JAX compiles a program for each shape that it fills."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.jax.device_ops import check_memory, memory, place
+from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
+from emberharmony.backend.jax.tracing import Tracer
+from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.shape import as_shape, held
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+
+_FEW = 2**16
+"""Up to this number of elements a tensor is made on the host, if it is made at all outside of a compiled function."""
+
+
+def _made(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
+    kind, where = DTYPES[default_float()] if dtype is None else dtype, place(device)
+    check_memory(shape, kind.itemsize)
+    if np.prod(shape, dtype=object) <= _FEW:
+        return of_host(np.full(shape, number, kind), None, where)
+    return jnp.full(shape, number, kind, device=where)
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
+    filling = promotion.filling(value, dtype)
+    where = place(device)
+    check_memory(shape, filling.dtype.itemsize)
+    made = jnp.broadcast_to(filling, shape)
+    return made if where is None else jax.device_put(made, where)
+
+
+class JAXCreationOps(HostMade):
+    """Holds the ops of `ops/arrays/creation.py`.
+
+    The bodies take up to 1.9 times as long, for few elements.
+    """
+
+    @staticmethod
+    def _memory() -> int:
+        return memory()
+
+    @staticmethod
+    def _placed(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
+        where = place(device)
+        with np.errstate(all="ignore"):
+            real = array.real if array.dtype.kind == "c" and dtype.kind not in "bc" else array
+            return of_host(real.astype(dtype), None, where)
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _made(as_shape(shape), 0, dtype, device)
+
+    @staticmethod
+    def ones(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _made(as_shape(shape), 1, dtype, device)
+
+    @staticmethod
+    @with_number
+    def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _filled(as_shape(shape), fill_value, dtype, device)
+
+    @staticmethod
+    def empty(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _made(as_shape(shape), 0, dtype, device)
+
+    @staticmethod
+    def zeros_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _like(x, 0, dtype, device)
+
+    @staticmethod
+    def ones_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _like(x, 1, dtype, device)
+
+    @staticmethod
+    def empty_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _like(x, 0, dtype, device)
+
+    @staticmethod
+    @with_number
+    def full_like(x: jax.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+        return _filled(x.shape, fill_value, x.dtype if dtype is None else dtype, _beside(x, device))
+
+    @staticmethod
+    def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
+        where, (rows, columns) = place(device), as_shape((N, N if M is None else M))
+        kind = DTYPES[default_float()] if dtype is None else dtype
+        check_memory((rows, columns), kind.itemsize)
+        return of_host(np.eye(rows, columns, held(k, rows, columns), kind), None, where)
+
+    @staticmethod
+    def diag(x: jax.Array, k: int = 0) -> jax.Array:
+        if x.ndim not in (1, 2):
+            raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
+        if x.ndim == 1:
+            check_memory((x.shape[0] + abs(k),) * 2, x.dtype.itemsize)
+        return jnp.diag(x, k if x.ndim == 1 else held(k, *x.shape))
+
+
+def _beside(x: jax.Array, device: Any) -> Any:
+    """Returns the device of an op that makes a tensor like `x`: that of `x`, if the caller names none."""
+    return device if device is not None or isinstance(x, Tracer) else next(iter(x.devices()))
+
+
+def _like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
+    return _made(x.shape, number, x.dtype if dtype is None else dtype, _beside(x, device))

@@ -1,0 +1,179 @@
+"""Conversion of indices, and writing at indices, on JAX."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.jax.derivatives import differentiated
+from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program
+from emberharmony.backend.jax.tracing import at_hand, on_host
+from emberharmony.backend.shared.arrays.indexing import checked, columns, vectors
+from emberharmony.core.errors import ArgumentTypeError
+
+At = tuple[Any, ...]
+"""The indices of the first axes of a tensor, one array for each."""
+
+
+def integers(indices: jax.Array) -> jax.Array:
+    """Returns a tensor of indices, through which no gradient flows.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+    """
+    if kind_of(indices) not in ("signed", "unsigned"):
+        raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
+    return indices
+
+
+def seen(indices: Any) -> Any:
+    """Returns indices; a tensor in the memory of the host becomes an array, which can be checked."""
+    if isinstance(indices, jax.Array):
+        host = at_hand(integers(indices))
+        return indices if host is None else host
+    return indices
+
+
+def indices_for(indices: Any, length: int) -> Any:
+    """Returns indices from 0 up; those with values in the memory of the host are checked.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+        IndexOutOfBoundsError: if a checked index is out of bounds.
+    """
+    indices = seen(indices)
+    if isinstance(indices, jax.Array):
+        at = indices.astype(np.int64)
+        return jnp.where(at < 0, at + length, at)
+    return checked(host_indices(indices), length)
+
+
+def mask_axes(part: Any) -> int | None:
+    """Returns how many axes an index masks: the rank of a boolean tensor, -1 for another tensor, None for no tensor."""
+    if not isinstance(part, jax.Array):
+        return None
+    return int(part.ndim) if part.dtype.kind == "b" else -1
+
+
+def key_of(parts: Iterable[tuple[Any, int, bool]], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Returns the key for a JAX array of a shape, made of the parts that `shared.indexing.parts_of` yields."""
+    new: list[Any] = []
+    for part, axis, mask in parts:
+        if mask and isinstance(part, jax.Array):
+            # The shape of what a mask selects depends on its values.
+            new.append(on_host(part))
+        else:
+            new.append(indices_for(part, shape[axis]) if isinstance(part, jax.Array) else part)
+    return tuple(new)
+
+
+def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
+    """Returns indices of shape (..., k) as the indices of the first k axes.
+
+    Raises:
+        EmberError: if they do not fit the shape, or one that has a value is out of bounds.
+    """
+    indices = seen(indices)
+    if not isinstance(indices, jax.Array):
+        return columns(indices, shape)
+    vectors(indices.shape, shape)
+    return tuple(indices_for(indices[..., axis], shape[axis]) for axis in range(indices.shape[-1]))
+
+
+@program()
+def _set(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+    return x.at[at].set(_last(x, at, updates), mode="drop")
+
+
+def _last(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+    """Returns updates in which those of equal indices all have the value of the last one, which NumPy writes."""
+    lengths = x.shape[: len(at)]
+    spots = jnp.broadcast_arrays(*at)
+    flat = jnp.zeros(spots[0].shape, np.int64)
+    for spot, length in zip(spots, lengths, strict=True):
+        flat = flat * length + spot
+    flat = flat.reshape(-1)
+    count = math.prod(lengths)
+    if not flat.size or not count:
+        return updates
+    places = jnp.arange(flat.size)
+    last = jnp.zeros(count, places.dtype).at[flat].max(places, mode="drop")[jnp.clip(flat, 0, count - 1)]
+    rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(at) :]))
+    return rows.reshape(flat.size, *x.shape[len(at) :])[last].reshape(rows.shape)
+
+
+def _added(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+    if rows.dtype.kind == "b":
+        return rows.at[at].max(new, mode="drop")
+    return rows.at[at].add(new, mode="drop")
+
+
+def _extreme(name: str) -> Callable[..., jax.Array]:
+    """Returns a scattered maximum or minimum; all rows and updates that equal the extreme share its derivative."""
+
+    def native(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+        return getattr(rows.at[at], name)(new, mode="drop")
+
+    def moved(primals: Any, outputs: Any, tangents: Any) -> Any:
+        (rows, new, *at), (y,) = primals, outputs
+        place = tuple(at)
+        before, after = (rows == y).astype(y.dtype), (new == y.at[place].get(mode="clip")).astype(y.dtype)
+        count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
+        return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
+
+    return jax.jit(_whole(differentiated(native, moved)))
+
+
+def _whole(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+    """Returns a function of rows, indices and updates, over one of rows, as many updates, and each of the indices."""
+
+    def called(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+        spots = jnp.broadcast_arrays(*at)
+        return function(x, jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(at) :])), *spots)
+
+    return called
+
+
+def _product(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+    return rows.at[at].mul(new, mode="drop")
+
+
+def _slopes(rows: jax.Array, new: jax.Array, at: At) -> tuple[jax.Array, jax.Array]:
+    """Returns the derivatives of scattered products by the rows and by the factors.
+
+    That by a factor is the product of all other factors, in which zeros are counted, not divided by.
+    """
+    zero = new == 0
+    factors = jnp.where(zero, 1, new)
+    product = _multiplied(jnp.ones_like(rows), at, factors)
+    zeros = jnp.zeros(rows.shape, np.int64).at[at].add(zero.astype(np.int64), mode="drop")
+    there = zeros.at[at].get(mode="clip") == zero
+    others = jnp.where(there, product.at[at].get(mode="clip") / factors, 0)
+    return jnp.where(zeros > 0, 0, product), rows.at[at].get(mode="clip") * others
+
+
+def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
+    rows, new, *at = primals
+    whole, others = _slopes(rows, new, tuple(at))
+    return ((tangents[0] * whole).at[tuple(at)].add(tangents[1] * others, mode="drop"),)
+
+
+_scattered = jax.jit(_whole(differentiated(_product, _product_moved)))
+
+
+def _multiplied(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+    return x.at[at].min(updates, mode="drop") if x.dtype.kind == "b" else _scattered(x, at, updates)
+
+
+ON_ROWS: dict[Any, Callable[..., jax.Array]] = {
+    None: _set,
+    "add": jax.jit(_whole(_added)),
+    "mul": _multiplied,
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+}
+"""By the name of a reduction, the function that writes updates at indices."""

@@ -1,0 +1,1 @@
+"""JAX's definitions of functions of each element."""

@@ -1,0 +1,256 @@
+"""Elementary and special functions, on JAX."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.jax.derivatives import elementwise
+from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
+from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirrored
+from emberharmony.backend.jax.tracing import Tracer, at_hand
+from emberharmony.backend.promote import FLOAT, direct
+from emberharmony.backend.shared.elementwise import elementary
+
+_FEW = 2**14
+"""Up to this number of elements NumPy computes a power of two, if the values are at hand."""
+_SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
+"""The coefficients of the series of the inverse hyperbolic tangent, the highest first."""
+
+
+def of_real(native: Any) -> Any:
+    """Returns a float function of real numbers, which computes half precision in float32."""
+    computed = jax.jit(in_single(native))
+
+    def called(x: jax.Array) -> jax.Array:
+        x = promotion.floats(x)
+        promotion.refuse(x, ("complex",))
+        return computed(x)
+
+    return called
+
+
+def _in_double(function: Any, *partials: Any) -> Any:
+    """Returns a function of `backend.shared.elementwise.elementary`, computed in float64, with its derivative."""
+    return jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
+
+
+def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
+    finite = jnp.isfinite(y)
+    return jnp.where(finite, power(jnp.where(finite, x - y, 0)), (x == y).astype(y.dtype))
+
+
+def _log_of_sum(native: Any, power: Any) -> Any:
+    def share(place: int) -> Any:
+        return lambda a, b, y: _share(power, (a, b)[place], y)
+
+    return jax.jit(elementwise(native, share(0), share(1)))
+
+
+def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    # For two equal numbers the result is exactly x + 1.
+    alike = (x1 == x2) & jnp.isfinite(x1)
+    return jnp.where(alike, x1 + 1, jnp.logaddexp2(x1, x2))
+
+
+def _ended(native: Any, at_the_ends: Any) -> Any:
+    """Returns a function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
+
+    Args:
+        native: the function.
+        at_the_ends: maps the real and the imaginary parts to those of the result, for numbers with an infinite part
+            or a part that is NaN.
+    """
+
+    def computed(x: jax.Array) -> jax.Array:
+        if not is_complex(x):
+            return native(x)
+        finite, known = jnp.isfinite(x), lax.stop_gradient(x)
+        far = lax.complex(*at_the_ends(known.real, known.imag))
+        return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
+
+    return jax.jit(computed)
+
+
+def _inverse(native: Any, at_infinity: Any) -> Any:
+    """Returns the same for an inverse function, which is NaN where a part is NaN and the other part is finite.
+
+    Args:
+        native: the function.
+        at_infinity: maps the parts to those of the result, for numbers with an infinite part; the other may be NaN.
+    """
+
+    def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
+        infinite = jnp.isinf(real) | jnp.isinf(imag)
+        return [jnp.where(infinite, part, jnp.nan) for part in at_infinity(real, imag)]
+
+    return _ended(native, at_the_ends)
+
+
+def _right_angle(part: jax.Array) -> jax.Array:
+    """Returns half of pi with the sign of a part of a complex number, or NaN if the part is NaN."""
+    return jnp.where(jnp.isnan(part), part, jnp.copysign(math.pi / 2, part))
+
+
+def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    size, level = jnp.exp(real), imag == 0
+    nowhere = ~jnp.isfinite(imag) & (real == -jnp.inf)
+    return (
+        jnp.where(nowhere, 0, jnp.where(level, size, size * jnp.cos(imag))),
+        jnp.where(nowhere, 0, jnp.where(level, imag, size * jnp.sin(imag))),
+    )
+
+
+def _expm1_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    above, beside = _exp_at_ends(real, imag)
+    return above - 1, beside
+
+
+# XLA removes the addition of 0, by which -0.0 would become +0.0.
+_without_sign: Any = elementwise(lambda x: jnp.where(x == 0, jnp.zeros_like(x), x), lambda x, y: jnp.ones_like(y))
+
+
+def _expm1(x: jax.Array) -> jax.Array:
+    if not is_complex(x):
+        return jnp.expm1(x)
+    near = mirrored(jnp.expm1)(x)
+    return lax.complex(_without_sign(near.real), near.imag)  # the real part is +0.0 where that of `x` is -0.0
+
+
+def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _exp_at_ends(real * math.log(2), imag * math.log(2))
+
+
+def _sinh(x: jax.Array) -> jax.Array:
+    # JAX 0.10 computes complex numbers by a difference of exponentials, which loses digits.
+    if not is_complex(x):
+        return jnp.sinh(x)
+    return lax.complex(jnp.sinh(x.real) * jnp.cos(x.imag), jnp.cosh(x.real) * jnp.sin(x.imag))
+
+
+def _sinh_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    level = imag == 0
+    return (
+        jnp.where(level, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
+        jnp.where(level, imag, jnp.cosh(real) * jnp.sin(imag)),
+    )
+
+
+def _arcsinh(x: jax.Array) -> jax.Array:
+    if not is_complex(x):
+        return jnp.arcsinh(x)
+    left = jnp.signbit(x.real)
+    right = jnp.arcsinh(jnp.where(left, -jnp.conj(x), x))
+    return jnp.where(left, -jnp.conj(right), right)
+
+
+def _small_arctanh(x: jax.Array) -> jax.Array:
+    """Returns the inverse hyperbolic tangent of numbers up to 1/4 by its series, which has all digits of float64."""
+    return x * elementary.polynomial(x * x, _SERIES)
+
+
+def _log1p(x: jax.Array) -> jax.Array:
+    """Returns `log(1 + x)` of float64, of which JAX 0.10 loses up to a digit and a half."""
+    above, small = 1 + x, jnp.abs(x) < 0.4
+    inner = jnp.where(small, x, 0.0)
+    # The last term is what rounding took from `1 + x`.
+    outer = jnp.log(above) + (x - (above - 1)) / jnp.where(above == 0, 1, above)
+    outer = jnp.where(jnp.isfinite(above) & (above > 0), outer, jnp.log1p(x))
+    return jnp.where(small, 2 * _small_arctanh(inner / (2 + inner)), outer)
+
+
+_double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
+
+
+def _arctanh(x: jax.Array) -> jax.Array:
+    if x.dtype != jnp.float64:
+        return jnp.arctanh(x)
+    size = jnp.abs(x)
+    inside = jnp.where(size < 1, size, 0.5)
+    outer = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside / (1 - inside)) / 2, x), jnp.arctanh(x))
+    return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), outer)
+
+
+_double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
+
+
+def _exp2(x: jax.Array) -> jax.Array:
+    """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
+    known = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
+    if known is None:
+        return _any_exp2(x)
+    with np.errstate(all="ignore"):
+        return of_host(np.exp2(known))
+
+
+def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
+    wide = x.astype(jnp.float64)
+    return elementary.i0_slope(jnp, wide, y.astype(jnp.float64)).astype(x.dtype)
+
+
+def _arctanh_of_any(x: jax.Array) -> jax.Array:
+    return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
+
+
+_any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
+
+
+_single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
+# JAX 0.10 loses a digit of float64.
+_double_erfinv: Any = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
+
+
+def _erfinv(x: jax.Array) -> jax.Array:
+    found: jax.Array = (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+    return found
+
+
+def log1p_of_real(x: jax.Array) -> jax.Array:
+    """Returns `log(1 + x)` of real numbers."""
+    return _double_log1p(x) if x.dtype == jnp.float64 else jnp.log1p(x)
+
+
+def _squared_radius(a: jax.Array, b: jax.Array) -> jax.Array:
+    square = a * a + b * b
+    return jnp.where(square == 0, jnp.ones_like(square), square)
+
+
+# The derivative of JAX 0.10 is NaN where both parts are 0.
+_angle: Any = elementwise(
+    jnp.arctan2, lambda a, b, y: b / _squared_radius(a, b), lambda a, b, y: -a / _squared_radius(a, b)
+)
+
+
+class JAXElementaryOps:
+    """Holds the ops of `ops/elementwise/elementary.py`.
+
+    Each is one program of XLA; the bodies take 1.4 to 160 times as long (erfinv 750 times), for few elements. Functions
+    of ours correct JAX's at infinities, or give the derivative there.
+    """
+
+    exp = direct(jnp.exp, _ended(jnp.exp, _exp_at_ends), when=FLOAT)
+    expm1 = direct(_ended(_expm1, _expm1_at_ends))
+    exp2 = staticmethod(_exp2)
+    log1p = direct(log1p_of_real)
+    logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
+    logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, jnp.exp2))
+    arcsin = direct(
+        _inverse(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
+    )
+    arccos = direct(
+        _inverse(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
+    )
+    arctan = direct(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
+    arctan2 = staticmethod(jax.jit(_angle))
+    sinh = direct(_ended(_sinh, _sinh_at_ends))
+    arcsinh = direct(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
+    arccosh = direct(_inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re))))
+    arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
+    erf = staticmethod(jax.jit(in_single(lax.erf)))
+    erfc = staticmethod(jax.jit(in_single(lax.erfc)))
+    erfinv = staticmethod(_erfinv)
+    i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))

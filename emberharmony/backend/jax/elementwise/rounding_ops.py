@@ -1,0 +1,112 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on JAX."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.jax.derivatives import elementwise
+from emberharmony.backend.jax.dtypes import is_complex, is_float, program, promotion
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+
+_REACH = {"float16": 15, "bfloat16": 100, "float32": 100, "float64": 1000}
+"""An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
+_BITS = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    # For floats of one sign, the bits read as integers are in the order of the magnitudes.
+    kind = _BITS[x1.dtype.itemsize]
+    outward = (x2 > x1) == (x1 > 0)
+    bits = lax.bitcast_convert_type(x1, kind) + jnp.where(outward, 1, -1).astype(kind)
+    stepped = lax.bitcast_convert_type(bits, x1.dtype)
+    least = lax.bitcast_convert_type(jnp.ones((), kind), x1.dtype)
+    result = jnp.where(x1 == 0, jnp.where(x2 > 0, least, -least), stepped)
+    return jnp.where(x1 == x2, x2, jnp.where(jnp.isnan(x1) | jnp.isnan(x2), jnp.nan, result))
+
+
+# Between powers of two the size of the step is constant, so the derivative by x1 is 1. Where the operands are equal,
+# the result is x2, and the derivative by x1 is 0.
+_next = elementwise(
+    lambda x1, x2: _nextafter(*jnp.broadcast_arrays(x1, x2)),
+    lambda x1, x2, y: (x1 != x2).astype(y.dtype),
+    lambda x1, x2, y: jnp.zeros_like(y),
+)
+
+
+@program("decimals")
+def _by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
+    # XLA would multiply by the reciprocal of a number: 0.3 would become 0.30000000000000004, and 1e-300 would become 0.
+    scale = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
+    if decimals < 0:
+        return jnp.round(x / scale) * scale
+    small = jnp.abs(x) < bound
+    return jnp.where(small, jnp.round(x * scale) / scale, lax.stop_gradient(x))
+
+
+@program()
+def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
+    reach = _REACH[x.dtype.name]
+    # 2 ** exponent alone may overflow where the product does not, so multiply in three steps.
+    if exponent.dtype == np.uint64:
+        exponent = jnp.minimum(exponent, 3 * reach)
+    rest = jnp.clip(exponent.astype(np.int64), -3 * reach, 3 * reach)
+    for _ in range(3):
+        step = jnp.clip(rest, -reach, reach)
+        # The bits of a power of two in float64; `jnp.exp2` is not exact in half precision.
+        power = lax.bitcast_convert_type((step + 1023) << 52, np.float64)
+        x, rest = x * power.astype(x.dtype), rest - step
+    return x
+
+
+@program("nan", "posinf", "neginf")
+def _replaced(x: jax.Array, nan: float, posinf: float | None, neginf: float | None) -> jax.Array:
+    if is_complex(x):
+        return lax.complex(*(_replaced(part, nan, posinf, neginf) for part in (x.real, x.imag)))
+    limits = jnp.finfo(x.dtype)
+    above, below = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
+    x = jnp.where(jnp.isnan(x), jnp.asarray(nan, x.dtype), x)
+    x = jnp.where(jnp.isposinf(x), jnp.asarray(above, x.dtype), x)
+    return jnp.where(jnp.isneginf(x), jnp.asarray(below, x.dtype), x)
+
+
+# The derivative of JAX 0.10 at 0 is that of the absolute value from the right.
+_copysign = elementwise(
+    jnp.copysign,
+    lambda x1, x2, y: jnp.sign(x1) * jnp.copysign(jnp.ones_like(y), x2),
+    lambda x1, x2, y: jnp.zeros_like(y),
+)
+
+
+class JAXRoundingOps(Decimals):
+    """Holds the ops of `ops/elementwise/rounding.py`.
+
+    Each is one program of XLA; the bodies take 3 to 175 times as long, for few elements, or compute on the host.
+    """
+
+    composed: Callable[[str], Callable[..., jax.Array]]
+
+    copysign = staticmethod(jax.jit(_copysign))
+    nextafter = staticmethod(jax.jit(_next))
+
+    _nearest = staticmethod(jnp.round)
+
+    @staticmethod
+    def _scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
+        return _by_scale(x, decimals, bound)
+
+    def nan_to_num(self, x: jax.Array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> jax.Array:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        return _replaced(x, nan, posinf, neginf) if is_float(x) or is_complex(x) else x
+
+    @staticmethod
+    def ldexp(x1: jax.Array, x2: jax.Array) -> jax.Array:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        promotion.refuse(x, ("complex",))
+        return _ldexp(x, x2)

@@ -1,0 +1,91 @@
+"""Special functions, on JAX: those of `backend.shared`, because several of JAX 0.10 are less accurate.
+
+Small tensors in the memory of the host are computed by NumPy: to compile one of these programs takes seconds, and on
+the CPU a program of JAX 0.10 makes 0 of subnormal numbers.
+"""
+
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.jax.derivatives import elementwise
+from emberharmony.backend.jax.dtypes import of_host, promotion
+from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
+from emberharmony.backend.jax.tracing import Tracer, at_hand
+from emberharmony.backend.shared.elementwise.special_binding import (
+    definitions,
+    function,
+    namespace,
+    operands,
+    partials,
+    smooth_namespace,
+)
+from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
+
+_FEW = 2**14
+"""Up to this number of elements NumPy computes a result, if the values are at hand."""
+
+
+def _namespaces(library: Any) -> list[types.SimpleNamespace]:
+    """Returns the namespaces for results of up to 32 and of 64 bits that the shared functions compute with."""
+
+    def column(numbers: Any, x: Any) -> Any:
+        return library.asarray(numbers, x.dtype).reshape(-1, *(1,) * x.ndim)
+
+    def entries(table: Any, index: Any) -> Any:
+        return library.asarray(table, index.dtype)[index.astype(np.int64)]
+
+    def loop(count: int, step: Callable[[Any], Any], x: Any) -> Any:
+        return jax.lax.fori_loop(0, count, lambda _, x: step(x), x)
+
+    loops = {"loop": loop} if library is jnp else {}
+    return [namespace(library, column, entries, digits, **loops) for digits in (SINGLE, DOUBLE)]
+
+
+_ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
+
+
+def _computed(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
+    """Returns a function of `backend.shared`, computed in float64 by a library."""
+    wide = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
+    return function(spaces[tensors[0].dtype.itemsize == 8], *wide).astype(tensors[0].dtype)
+
+
+def _op(name: str) -> Callable[..., jax.Array]:
+    """Returns an op that computes a function of `backend.shared` in float64, as one program."""
+    shared = function(name)
+    slopes = partials(name, lambda: _DERIVED, jnp.full_like)
+    return partial(_called, name, shared, jax.jit(elementwise(partial(_computed, shared, jnp, _ON_JAX), *slopes)))
+
+
+def _called(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any) -> jax.Array:
+    tensors = operands(name, promotion, arguments)
+    known = [None if isinstance(x, Tracer) or x.size > _FEW else at_hand(x) for x in tensors]
+    if any(x is None for x in known):
+        return smooth(*tensors)
+    with np.errstate(all="ignore"):
+        return of_host(_computed(shared, np, _ON_HOST, *known))
+
+
+_Defined: Any = definitions(_op)
+
+
+class JAXSpecialOps(_Defined):  # type: ignore[misc]
+    """Holds the ops of `ops/elementwise/special.py` and `ops/elementwise/transcendental.py`.
+
+    Each is one program of XLA with derivatives of its own; the bodies take 6 to 28 times as long, for few elements.
+    """
+
+    @staticmethod
+    def _inner_special(name: str, *tensors: jax.Array) -> jax.Array:
+        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        result: jax.Array = getattr(_DERIVED, name)(*tensors)
+        return result
+
+
+_DERIVED = smooth_namespace(JAXSpecialOps, jnp, _op, i0=JAXElementaryOps.i0)

@@ -1,0 +1,1 @@
+"""JAX's definitions of functions that take functions: branches, loops, gradients, compilation."""

@@ -1,0 +1,177 @@
+"""Transforms of functions, on JAX: its own, which nest with each other and with those that the user calls directly."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.diagnosis import says
+from emberharmony.backend.jax.dtypes import is_complex, kind_of
+from emberharmony.backend.jax.flow.compilation import Compiled
+from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
+from emberharmony.backend.shared.compilation import OnTapeError, untraced
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws
+from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+
+TensorFunction = Callable[..., Sequence[jax.Array]]
+Tensors = Sequence[jax.Array]
+_INEXACT = ("float", "complex")
+_NO_FORWARD = "forward-mode|custom_vjp|Differentiation rule .* not implemented|jvp"
+
+
+def turned(x: jax.Array) -> jax.Array:
+    """Returns the conjugate of a complex tensor, others unchanged.
+
+    A gradient of JAX is the transpose of the derivative times the cotangent; those of the other backends, which our
+    ops return, are the conjugate transpose.
+    """
+    return jnp.conj(x) if is_complex(x) else x
+
+
+class JAXTransformsOps:
+    """Holds the ops of `ops/flow/transforms.py` and the methods that the other transforms are made of."""
+
+    stop_gradient = staticmethod(lax.stop_gradient)
+
+    looped: Any
+    transposed: Any
+
+    @staticmethod
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, TensorProxy) or (isinstance(x, Tracer) and is_traced(x))
+
+    @staticmethod
+    def may_keep(x: Any) -> bool:
+        return not isinstance(x, (TensorProxy, Tracer))
+
+    def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
+        if _by_tape(primals):
+            found: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
+            return found
+        wanted = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
+        places: list[int] = []
+
+        def split(*leaves: jax.Array) -> tuple[Any, Any]:
+            filled = list(primals)
+            for i, leaf in zip(wanted, leaves, strict=True):
+                filled[i] = leaf
+            outputs = untraced(fn(*filled))
+            # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
+            places[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
+            return tuple(outputs[i] for i in places), tuple(outputs)
+
+        differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in wanted), has_aux=True)
+        outputs = list(outputs)
+        for i, output in zip(places, differentiable, strict=True):
+            outputs[i] = output
+
+        def pulled(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
+            given = [cotangents[i] for i in places]
+            pairs = zip(differentiable, given, strict=True)
+            found = iter(pull(tuple(jnp.zeros_like(y) if ct is None else turned(_like(ct, y)) for y, ct in pairs)))
+            return [turned(next(found)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
+
+        return outputs, pulled
+
+    def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
+        if _by_tape(primals):
+            found: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(cast(Backend, self), fn, primals)
+            return found
+        outputs, pull = self.pullback(fn, primals, True)
+        return outputs, pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
+
+    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+        if _by_tape(primals):
+            return self.transposed(fn, primals)
+
+        def push(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
+            given = tuple(
+                t if kind_of(x) in _INEXACT else np.zeros(x.shape, jax.dtypes.float0)
+                for x, t in zip(primals, tangents, strict=True)
+            )
+            try:
+                outputs, pushed = jax.jvp(lambda *leaves: tuple(untraced(fn(*leaves))), tuple(primals), given)
+            except Exception as error:
+                if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
+                    raise
+                found: tuple[list[jax.Array], list[jax.Array]] = self.transposed(fn, primals)(tangents)
+                return found
+            return list(outputs), [
+                t if kind_of(y) in _INEXACT else jnp.zeros_like(y) for y, t in zip(outputs, pushed, strict=True)
+            ]
+
+        return push
+
+    def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[jax.Array]:
+        if any(isinstance(tensor, TensorProxy) for tensor in tensors):
+            return self.looped(fn, tensors, axes)
+        function = jax.vmap(lambda *slices: tuple(untraced(fn(*slices))), in_axes=tuple(axes))
+        try:
+            with contextlib.nullcontext() if same else WithoutDraws():
+                return list(function(*tensors))
+        except Exception as error:
+            if not self.cannot_transform(error):
+                raise
+        return self.looped(fn, tensors, axes)
+
+    @staticmethod
+    def cannot_transform(error: BaseException | None) -> bool:
+        return says(error, (*READS, HostDrawError, OnTapeError)) or says(
+            error, (NotImplementedError,), "[Bb]atching rule"
+        )
+
+    def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[jax.Array]:
+        if any(isinstance(primal, TensorProxy) for primal in primals):
+            return Backend.custom_vjp(cast(Backend, self), forward, backward, primals)
+        outputs = list(forward(*map(lax.stop_gradient, primals)))
+        if any(isinstance(output, TensorProxy) or is_traced(output) for output in outputs):
+            raise TracedTensorError(CLOSED_OVER)
+        return _linked(backward, list(primals), outputs) if outputs and len(primals) else outputs
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return Compiled(fn, self.cannot_transform)
+
+
+def _by_tape(tensors: Tensors) -> bool:
+    """Returns whether the tape differentiates, because a tensor is on one."""
+    return any(isinstance(tensor, TensorProxy) for tensor in tensors)
+
+
+def _like(cotangent: jax.Array, output: jax.Array) -> jax.Array:
+    return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
+
+
+def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]) -> list[jax.Array]:
+    """Returns the outputs of a function, connected to its primals by a user-defined gradient.
+
+    Args:
+        backward: called as `backward(primals, cotangents)`, returns the gradients of the primals.
+        primals: the primals.
+        outputs: the outputs, which are constants to all transforms that differentiate.
+    """
+    function: Any = jax.custom_vjp(lambda primals, outputs: outputs)
+
+    def push(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
+        # Where derivatives are nested, the outer ones go through the outputs as well.
+        return function(primals, outputs), (primals, outputs)
+
+    def pull(known: Any, cotangents: list[Any]) -> Any:
+        primals, outputs = known
+        given = [
+            turned(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
+            for y, ct in zip(outputs, cotangents, strict=True)
+        ]
+        found = backward(primals, given)
+        gradients = [
+            turned(_like(g, x)) if kind_of(x) in _INEXACT else None for g, x in zip(found, primals, strict=True)
+        ]
+        return gradients, None
+
+    function.defvjp(push, pull)
+    return list(function(primals, outputs))

@@ -1,0 +1,1 @@
+"""JAX's definitions of comparisons, truth values and bits."""

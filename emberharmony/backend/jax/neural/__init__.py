@@ -1,0 +1,1 @@
+"""JAX's definitions of what layers of neural networks compute."""

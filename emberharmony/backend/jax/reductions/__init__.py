@@ -1,0 +1,1 @@
+"""JAX's definitions of reductions, sorting, counting and grouping."""

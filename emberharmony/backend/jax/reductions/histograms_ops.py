@@ -1,0 +1,51 @@
+"""Histograms, on JAX, whose shapes depend on values, so that they are counted on the host."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widened
+from emberharmony.backend.jax.tracing import is_traced, on_host
+from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
+from emberharmony.core.options import dense
+
+
+class JAXHistogramsOps:
+    """Holds the ops of `ops/reductions/histograms.py`.
+
+    The bodies compute on the host, so no compiled program has them; they take 2 times as long, for few elements.
+    """
+
+    max: Any
+    min: Any
+
+    @staticmethod
+    def bincount(x: jax.Array, weights: jax.Array | None = None, minlength: int = 0, sparse: bool = False) -> jax.Array:
+        dense("sparse", sparse)
+        host = countable(on_host(widened(x)))
+        counts = np.bincount(host, None, minlength)
+        if weights is None:
+            return of_host(counts)
+        check_weights(weights, x)
+        weights = promotion.floats(weights)
+        wide = cast(
+            weights, np.dtype(np.complex128 if is_complex(weights) else np.float64)
+        )  # as the other backends add
+        return cast(jnp.zeros(len(counts), wide.dtype).at[host].add(wide), weights.dtype)
+
+    def histogram(
+        self, x: jax.Array, bins: int = 10, range: tuple[float, float] | None = None
+    ) -> tuple[jax.Array, jax.Array]:
+        x = promotion.floats(x)
+        host = on_host(widened(x))
+        low, high = (float(host.min()), float(host.max())) if host.size else (0.0, 1.0)
+        steps = of_host(edges(low, high, bins, range).astype(x.dtype))
+        counts, _ = np.histogram(host, np.asarray(widened(steps)))
+        if range is None and host.size and is_traced(x):
+            share = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
+            moved = self.min(x) * (1 - share) + self.max(x) * share
+            steps = steps + (moved - lax.stop_gradient(moved))  # adds 0, which carries the derivative of the edges
+        return of_host(counts), steps

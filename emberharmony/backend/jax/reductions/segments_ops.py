@@ -1,0 +1,53 @@
+"""Reductions of segments, that is of groups of slices, on JAX."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.jax.arrays.indices import ON_ROWS, integers, seen
+from emberharmony.backend.jax.device_ops import check_memory
+from emberharmony.backend.jax.dtypes import DTYPES, of_host, widened
+from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
+
+
+def _segment(reduction: str) -> Callable[..., jax.Array]:
+    """Returns the op that reduces the slices of each segment."""
+
+    def segment(data: jax.Array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> jax.Array:
+        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        ids = seen(segment_ids)
+        if isinstance(ids, jax.Array) and num_segments is None:
+            ids = on_host(integers(ids))
+        if isinstance(ids, jax.Array):
+            check_segments(ids.shape, data.shape)
+            count = segment_count(num_segments)
+            # JAX would count a negative index from the end.
+            ids = jnp.where(ids < 0, count, ids)
+        else:
+            ids = host_indices(ids)
+            check_segments(ids.shape, data.shape)
+            count = segments(ids, num_segments)
+        check_memory((count, *data.shape[1:]), data.dtype.itemsize)
+        wide = widened(data)
+        if not count or not data.size:
+            return jnp.broadcast_to(of_host(start, data.dtype), (count, *data.shape[1:]))
+        rows = jnp.broadcast_to(of_host(start, wide.dtype), (count, *data.shape[1:]))
+        return ON_ROWS[reduction](rows, (ids,), wide).astype(data.dtype)
+
+    return segment
+
+
+class JAXSegmentsOps:
+    """Holds the ops of `ops/reductions/segments.py`.
+
+    The bodies read the ids, so no compiled program has them; XLA scatters in one step.
+    """
+
+    segment_sum = staticmethod(_segment("add"))
+    segment_prod = staticmethod(_segment("mul"))
+    segment_max = staticmethod(_segment("max"))
+    segment_min = staticmethod(_segment("min"))

@@ -1,0 +1,1 @@
+"""MLX's definitions of linear algebra."""

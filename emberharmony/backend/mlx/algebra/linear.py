@@ -1,0 +1,282 @@
+"""Linear algebra with derivatives, on MLX: LAPACK on the host reads MLX's memory without a copy.
+
+Matrices are float32, float64 or complex64. The differential of a function `f` is `_f_moved` (see
+`derivatives.Differential`), those of decompositions are in `shared.solver_derivatives`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, ReverseRule, differentiated
+from emberharmony.backend.mlx.dtypes import of_host, promotion
+from emberharmony.backend.mlx.math_ops import is_complex
+from emberharmony.backend.shared.algebra import lapack
+from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
+
+
+def imported(array: np.ndarray) -> mx.array:
+    """Returns a copy of a host array as a tensor of the same dtype; complex128 becomes complex64."""
+    # Without a dtype MLX 0.32 would narrow float64 to float32.
+    name = "complex64" if array.dtype.kind == "c" else array.dtype.name
+    return of_host(array, promotion.dtypes[name])
+
+
+def on_host(function: Function, *options: Any) -> Function:
+    """Returns a function of `backend.shared.algebra.lapack` as a function of MLX arrays, without derivatives."""
+
+    def called(*tensors: mx.array) -> Any:
+        result = function(*map(np.asarray, tensors), *options)
+        return tuple(map(imported, result)) if isinstance(result, tuple) else imported(result)
+
+    return called
+
+
+def hosted(function: Function, differential: Differential, pull: ReverseRule | None = None, *options: Any) -> Function:
+    """Returns a function of `backend.shared.algebra.lapack` as a function of MLX arrays, with derivatives.
+
+    Args:
+        function: the function of host arrays.
+        differential: its differential.
+        pull: its reverse mode, if it is not to be derived from the differential.
+        options: further arguments of `function`.
+    """
+    return smooth(on_host(function, *options), differential, pull, True)
+
+
+def smooth(
+    function: Function, differential: Differential, pull: ReverseRule | None = None, read: bool = False
+) -> Function:
+    """Adds derivatives to `function`, except for empty inputs: MLX 0.32 can hang when it reduces an empty array.
+
+    Args:
+        function: a function of MLX arrays.
+        differential: its differential.
+        pull: its reverse mode, if it is not to be derived from the differential.
+        read: whether `function` reads its arguments on the host.
+    """
+    derived = differentiated(function, differential, pull, read)
+    return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
+
+
+def _over(x: mx.array, r: mx.array) -> mx.array:
+    """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
+    return x @ _of_upper(r)
+
+
+def _similar(vectors: mx.array, x: mx.array) -> mx.array:
+    """Returns `inv(vectors) @ x @ vectors`."""
+    return inv(vectors) @ x @ vectors
+
+
+def _within(factor: mx.array, x: mx.array) -> mx.array:
+    """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
+    inverse = _of_lower(factor)
+    return inverse @ x @ adjoint(inverse)
+
+
+_RULES = Differentials(
+    mx,
+    is_complex,
+    mx.stop_gradient,
+    same=lambda gaps: gaps == 0,
+    over=_over,
+    within=_within,
+    similar=_similar,
+)
+adjoint = _RULES.adjoint
+
+
+def _trace_of_product(x: mx.array, y: mx.array) -> mx.array:
+    return mx.sum(x * mx.swapaxes(y, -1, -2), axis=(-2, -1))
+
+
+def _inv_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    return (-(outputs[0] @ tangents[0] @ outputs[0]),)
+
+
+inv = hosted(lapack.inv, _inv_moved)
+
+
+def _with_nan(function: Function, x: mx.array, wrong: mx.array) -> mx.array:
+    """Returns `function(x)`, with NaN for the matrices that `wrong` marks.
+
+    For these MLX would return arbitrary numbers, or raise an error only when the result is computed. So the function
+    gets identity matrices in their place.
+    """
+    wrong = mx.stop_gradient(wrong)[..., None, None]
+    result: mx.array = function(mx.where(wrong, mx.eye(x.shape[-1], dtype=x.dtype), x))
+    return mx.where(wrong, mx.array(mx.nan, x.dtype), result)
+
+
+_lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_moved)
+
+
+def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False) -> Function:
+    """Returns a function that inverts a triangular part of matrices; for real matrices it is lazy.
+
+    Args:
+        half: called as `half(xp, x)`, returns the triangular part; `xp` is NumPy or MLX.
+        upper: whether the part is the upper triangle.
+        unit: whether the diagonal is 1, and `half` leaves it out.
+    """
+
+    def whole(xp: Any, x: Any) -> Any:
+        part = half(xp, x)
+        return part + xp.eye(part.shape[-1], dtype=x.dtype) if unit else part
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
+
+    lazy = smooth(lambda x: mx.linalg.tri_inv(whole(mx, x), upper, stream=mx.cpu), moved)
+    complexes = hosted(lambda x: np.linalg.inv(whole(np, x)), moved)
+    return lambda x: complexes(x) if is_complex(x) else lazy(x)
+
+
+def _square_of(x: Any) -> Any:
+    """Returns the largest leading square block of matrices."""
+    k = min(x.shape[-2:])
+    return x[..., :k, :k]
+
+
+_of_lower = _inverse_of(lambda xp, x: xp.tril(x), False)
+_of_upper = _inverse_of(lambda xp, x: xp.triu(_square_of(x)), True)
+_of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, unit=True)
+
+
+def _lazy_adjugate(x: mx.array) -> mx.array:
+    """Returns the adjugates of real matrices by their singular values, which works for singular matrices too."""
+    u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
+    one = mx.eye(s.shape[-1], dtype=mx.bool_)
+    others = mx.prod(mx.where(one, mx.ones_like(s)[..., None], s[..., None, :]), -1)
+    factor = mx.linalg.det(u, stream=mx.cpu) * mx.linalg.det(vh, stream=mx.cpu)
+    # The determinants of the orthogonal factors are 1 or -1.
+    return mx.round(factor)[..., None, None] * (adjoint(vh) * others[..., None, :]) @ adjoint(u)
+
+
+def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
+    (cofactors,) = outputs
+    moved = cofactors @ tangents[0]
+    grown = mx.sum(_RULES.diagonal(moved), -1)[..., None, None] * cofactors - moved @ cofactors
+    determinant = _trace_of_product(cofactors, primals[0]) / cofactors.shape[-1]
+    return (grown / determinant[..., None, None],)
+
+
+_hosted_adjugate, _real_adjugate = hosted(lapack.adjugate, _adjugate_moved), smooth(_lazy_adjugate, _adjugate_moved)
+
+
+def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    """Returns the tangent of a determinant, also for singular matrices; for real matrices it is lazy."""
+    (x,) = primals
+    if is_complex(x):
+        cofactors = _hosted_adjugate(x)
+    else:
+        cofactors = _with_nan(_real_adjugate, x, ~mx.all(mx.isfinite(x), (-2, -1)))
+    return (_trace_of_product(cofactors, tangents[0]),)
+
+
+def slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
+    (x,), sign = primals, outputs[0]
+    inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
+    growth = _trace_of_product(inverse, tangents[0])
+    return (_RULES.imaginary(growth) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(growth)
+
+
+def _solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
+    """Returns the function that solves `part(a) @ x = b`, where `b` is a matrix.
+
+    Args:
+        function: the solver on host arrays, called as `function(a, b, *options)`.
+        inverse: returns the inverse of `part(a)`.
+        part: returns the part of `a` that the solver reads.
+        options: further arguments of `function`.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (inverse(primals[0]) @ (tangents[1] - part(tangents[0]) @ outputs[0]),)
+
+    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        right = adjoint(inverse(primals[0])) @ cotangents[0]
+        return part(-(right @ adjoint(outputs[0]))), right
+
+    return hosted(function, moved, pull, *options)
+
+
+solve = _solver(lapack.solve, inv, lambda a: a)
+below = _solver(lapack.solve_triangular, _of_lower, mx.tril, True)
+above = _solver(lapack.solve_triangular, _of_upper, mx.triu, False)
+
+
+cholesky = hosted(lapack.cholesky, _RULES.cholesky)
+
+
+def qr(x: mx.array, mode: str) -> Any:
+    """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
+    return hosted(lapack.qr, _RULES.qr, None, mode)(x)
+
+
+def svd(x: mx.array, full_matrices: bool) -> Any:
+    """Returns the factors U and Vh of the singular value decomposition, and between them the singular values."""
+    return hosted(lapack.svd, _RULES.svd, None, full_matrices)(x)
+
+
+def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
+
+
+svdvals = hosted(lapack.svdvals, _svdvals_moved)
+
+
+eigh = hosted(lapack.eigh, _RULES.eigh)
+
+
+def _eigvalsh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    _, vectors = eigh(primals[0])
+    return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian(tangents[0]) @ vectors)),)
+
+
+eigvalsh = hosted(lapack.eigvalsh, _eigvalsh_moved)
+
+
+eig = hosted(lapack.eig, _RULES.eig)
+
+
+def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    _, vectors = eig(primals[0])
+    return (_RULES.diagonal(_similar(vectors, tangents[0].astype(vectors.dtype))),)
+
+
+eigvals = hosted(lapack.eigvals, _eigvals_moved)
+
+
+def lu(x: mx.array) -> tuple[mx.array, mx.array]:
+    """Returns the LU decomposition: the triangular factors packed in one matrix, and the pivots, counted from 0."""
+    # The pivots are integers without a derivative, so only the factors go through `smooth`.
+    packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
+    rows = of_host(lapack.order_of(pivots, x.shape[-2]))
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return _lu_moved(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))
+
+    return smooth(lambda _: imported(packed), moved, read=True)(x), imported(pivots)
+
+
+def _lu_moved(packed: mx.array, tangent: mx.array) -> Arrays:
+    """Returns the tangent of the packed factors; `tangent` is that of the matrix, with its rows in pivoted order."""
+    k = min(packed.shape[-2:])
+    lower, upper = mx.tril(packed[..., :k, :k], -1) + mx.eye(k, dtype=packed.dtype), mx.triu(packed[..., :k, :k])
+    left, right = _of_unit_lower(packed), _of_upper(packed)
+    inner = left @ tangent[..., :k, :k] @ right
+    lower_moved, upper_moved = lower @ mx.tril(inner, -1), mx.triu(inner) @ upper
+    result = lower_moved + upper_moved
+    if packed.shape[-1] > k:
+        beside = left @ (tangent[..., k:] - lower_moved @ packed[..., k:])
+        result = mx.concatenate([result, beside], -1)
+    if packed.shape[-2] > k:
+        under = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ right
+        result = mx.concatenate([result, under], -2)
+    return (result,)

@@ -1,0 +1,1 @@
+"""MLX's definitions of making, reading, writing and arranging arrays."""

@@ -1,0 +1,183 @@
+"""Reading and writing by index, on MLX, which does not check indices itself."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.mlx.arrays.indices import (
+    ON_ROWS,
+    assigned,
+    indices_for,
+    integers,
+    linear,
+    mask_axes,
+    seen,
+    written,
+)
+from emberharmony.backend.mlx.device_ops import check_memory, fitting
+from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.arrays.indexing import (
+    block,
+    class_count,
+    columns,
+    inside,
+    is_plain,
+    parts_of,
+    reduction_of,
+    unraveled,
+    vectors,
+    within,
+)
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.device import SURE
+from emberharmony.core.dispatch import fast
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import dense
+from emberharmony.core.state.checked_mode import checking
+
+
+def _seen_part(part: Any) -> Any:
+    """Returns a part of a key, in checked mode with index tensors read; masks are read later in any case."""
+    return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else seen(part)
+
+
+def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Returns a shape without one of its axes."""
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+class MLXIndexingOps:
+    """Holds the ops of `ops/arrays/indexing.py`.
+
+    The bodies compute on the host or gather: they take up to 4.6 times as long, for few elements. MLX checks no index,
+    so these keep it inside the tensor.
+    """
+
+    @staticmethod
+    @fast(mx.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
+    def where(condition: mx.array, x1: Any = None, x2: Any = None) -> mx.array:
+        return mx.where(condition, *promotion.common(x1, x2))
+
+    @staticmethod
+    def take(x: mx.array, indices: Any, axis: int | None = None) -> mx.array:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        length = x.shape[axis]
+        if indices.__class__ is int and -length <= indices < length:
+            # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
+            return mx.take(x, indices % length, axis) if x.size else mx.zeros(_without(x.shape, axis), x.dtype)
+        places = indices_for(indices, length)
+        inside(length, places.size)
+        return fitting(mx.take(x, places, axis))
+
+    @staticmethod
+    def take_along_axis(x: mx.array, indices: Any, axis: int | None = -1) -> mx.array:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        places = indices_for(indices, x.shape[axis])
+        inside(x.shape[axis], places.size)
+        return fitting(mx.take_along_axis(x, places, axis))
+
+    @staticmethod
+    def get_item(x: mx.array, key: Any) -> mx.array:
+        if is_plain(key, x.shape):
+            return x[key]
+        new: list[Any] = []
+        added = 0
+        if checking():
+            key = tuple(_seen_part(part) for part in key) if isinstance(key, tuple) else _seen_part(key)
+        for part, axis, mask in parts_of(key, x.shape, mask_axes):
+            if isinstance(part, bool) or (mask and part.ndim == 0):
+                # As in NumPy, True or False adds an axis of length 1 or 0.
+                x = mx.expand_dims(x, axis + added)
+                added += 1
+                new.append(mx.zeros(int(bool(part)), mx.int32))
+            elif mask:
+                # MLX 0.32 does not index by masks, so find the positions of their True elements on the host.
+                new += [of_host(column) for column in np.nonzero(np.asarray(part))]
+            elif isinstance(part, np.ndarray):
+                new.append(of_host(part))
+            elif isinstance(part, slice):
+                new.append(within(part, x.shape[axis + added]))
+            else:
+                new.append(integers(part) if isinstance(part, mx.array) else part)
+        return fitting(x[tuple(new)])
+
+    @staticmethod
+    def nonzero(x: mx.array) -> tuple[mx.array, ...]:
+        if x.ndim == 0:
+            raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
+        # The number of indices, hence the shape, is known only when the values are read.
+        return tuple(of_host(part) for part in np.nonzero(np.asarray(x != 0)))
+
+    @staticmethod
+    def slice(inputs: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
+        return inputs[block(inputs.shape, start_indices, shape)]
+
+    @staticmethod
+    def slice_update(inputs: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
+        return assigned(inputs, block(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
+
+    @staticmethod
+    def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
+        indices = seen(indices)
+        unread = isinstance(indices, mx.array)
+        # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
+        if unread:
+            vectors(indices.shape, inputs.shape)
+            lengths = inputs.shape[: indices.shape[-1]]
+            at = linear(indices, lengths)
+        else:
+            known = columns(indices, inputs.shape)
+            lengths = inputs.shape[: len(known)]
+            at = of_host(np.asarray(np.ravel_multi_index(known, lengths)) if known[0].size else known[0])
+        if reduction_of(reduction, ON_ROWS) in ("max", "min"):
+            promotion.refuse(inputs, ("complex",))
+        rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
+        return written(rows, at, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
+
+    @staticmethod
+    def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
+        return mx.diagonal(matrices(x), held(offset, FURTHEST, FURTHEST), axis1, axis2)
+
+    @staticmethod
+    def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
+        count, columns = as_shape((n, n if m is None else m))
+        rows, cols = np.tril_indices(count, held(k, count, columns), columns)
+        return of_host(rows), of_host(cols)
+
+    @staticmethod
+    def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
+        count, columns = as_shape((n, n if m is None else m))
+        rows, cols = np.triu_indices(count, held(k, count, columns), columns)
+        return of_host(rows), of_host(cols)
+
+    @staticmethod
+    def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[mx.array, ...]:
+        indices = seen(indices)
+        if not isinstance(indices, mx.array):
+            return tuple(of_host(column) for column in unraveled(host_indices(indices), shape))
+        # Indices in a tensor stay unread and unchecked, which keeps them lazy.
+        shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
+        found: list[mx.array] = []
+        for length in reversed(shape):
+            found.append(rest % max(length, 1))
+            rest = rest // max(length, 1)
+        return tuple(reversed(found))
+
+    @staticmethod
+    def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:
+        dense("sparse", sparse)
+        kind = DTYPES[default_float()] if dtype is None else dtype
+        if x.size * class_count(num_classes) * kind.size > SURE:
+            check_memory((*x.shape, num_classes), kind.size)
+        hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
+        return mx.moveaxis(hits, -1, axis).astype(kind)

@@ -1,0 +1,312 @@
+"""Conversion of indices, and writing by index, on MLX, which reads and writes any memory that an index points to.
+
+MLX takes 8 µs for one call on few elements and 2.5 to 3 for each further one in the graph, and an extra row takes the
+writes out of bounds. Tensors of one number are kept for up to 1,024 indices, because to broadcast a number is a call
+too. On a CPU MLX 0.32 copies one element after the other in `mx.pad`, `mx.concatenate` and assignments, and whole rows
+in `mx.take` (262,144 elements: 105, 82, 690 and 45 µs), so from 2**18 elements on `mx.take` makes the extra row, with
+the derivative of `mx.pad`, because its own adds one element after the other.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, differentiated_by
+from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host
+from emberharmony.backend.shared.arrays.indexing import checked
+from emberharmony.core import op_globals
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.state.checked_mode import checking
+
+Written = Callable[[mx.array, mx.array, mx.array], mx.array]
+
+_FURTHEST = 2**63 - 1
+_MANY = 2**13
+"""From this many elements on, an assignment takes longer than the calls that choose between rows."""
+LARGE = 2**18
+"""From this many elements on, copying all of them takes longer than the calls that copy them as rows."""
+_FEW = 1024
+"""Up to this many elements, tensors of one number are kept."""
+_WIDE, _GROUP = 64, 2**12
+"""The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
+
+
+def assigned(x: mx.array, key: Any, new: mx.array) -> mx.array:
+    """Returns `x` with `new`, which broadcasts to `x[key]`, at the place of a key of integers and slices.
+
+    Under `mx.vmap`, MLX 0.32 writes values that are not mapped over into the first slice only, also in the derivatives
+    of such an assignment, where these values are zeros. So what is written is made to depend on the tensor.
+    """
+
+    def native(x: mx.array, new: mx.array) -> mx.array:
+        result = mx.array(x)
+        result[key] = mx.where(mx.array(True), new, x[key])
+        return result
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (native(*tangents),)
+
+    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        written = cotangents[0][key]
+        return native(cotangents[0], mx.zeros_like(written)), written
+
+    if op_globals.untransformed:
+        return native(x, new)
+    result: mx.array = differentiated(native, moved, pull)(x, mx.broadcast_to(new, x[key].shape))
+    return result
+
+
+def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    return rows.at[at].add(updates)
+
+
+def _extreme(native: Written) -> Written:
+    """Returns a scattered maximum or minimum that keeps NaN, with derivatives.
+
+    `x.at[...].maximum` and `.minimum` (MLX 0.32) can lose a NaN, which `mx.maximum` keeps. All rows and updates that
+    equal the extreme share its derivative equally.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        rows, at, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
+        before, new = (rows == outputs[0]).astype(rows.dtype), (updates == outputs[0][at]).astype(rows.dtype)
+        count = mx.maximum(_added(before, at, new), 1)
+        return (_added(before * tangents[0], at, new * tangents[2]) / count,)
+
+    # The places are an argument, and not closed over, so that vmap can map over them.
+    derived = differentiated(native, moved)
+
+    def extremes(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+        result: mx.array = derived(rows, at, updates)
+        if not mx.issubdtype(rows.dtype, mx.floating):
+            return result
+        nan = mx.isnan(rows).at[at].maximum(mx.isnan(updates))
+        return mx.where(nan, mx.array(math.nan, rows.dtype), result)
+
+    return extremes
+
+
+def _multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    """Returns rows multiplied by the updates at their indices, with derivatives, which MLX 0.32 lacks.
+
+    The derivative by a factor is the product of all other factors. Second derivatives are 0 where two factors of a
+    product are 0, even if the true ones are not.
+    """
+
+    def slopes(rows: mx.array, at: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
+        """Returns the derivatives by the rows and by the updates; zeros are counted, not divided by."""
+        at = mx.stop_gradient(at)
+        zero = updates == 0
+        factors = mx.where(zero, mx.ones_like(updates), updates)
+        product = _multiplied(mx.ones_like(rows), at, factors)
+        zeros = _added(mx.zeros(rows.shape, mx.int32), at, zero.astype(mx.int32))
+        others = mx.where(zeros[at] == zero, product[at] / factors, mx.zeros_like(updates))
+        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[at] * others
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        whole, others = slopes(*primals)
+        return (_added(tangents[0] * whole, mx.stop_gradient(primals[1]), tangents[2] * others),)
+
+    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        whole, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
+        places = primals[1]
+        return cotangents[0] * whole, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
+
+    def multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+        return rows.at[at].multiply(updates)
+
+    result: mx.array = differentiated(multiplied, moved, pull)(rows, at, updates)
+    return result
+
+
+ON_ROWS: dict[str, Written] = {
+    "add": _added,
+    "mul": _multiplied,
+    "max": _extreme(lambda rows, at, updates: rows.at[at].maximum(updates)),
+    "min": _extreme(lambda rows, at, updates: rows.at[at].minimum(updates)),
+}
+
+
+def integers(indices: mx.array) -> mx.array:
+    """Returns a tensor of indices, through which no gradient flows.
+
+    An index that int64 cannot hold becomes its largest number, which is out of bounds too; a cast would wrap it around.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+    """
+    if not mx.issubdtype(indices.dtype, mx.integer):
+        raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
+    # MLX cannot differentiate a gather whose indices depend on a differentiated tensor.
+    indices = mx.stop_gradient(indices)
+    return mx.minimum(indices, mx.array(_FURTHEST, mx.uint64)) if indices.dtype == mx.uint64 else indices
+
+
+def seen(indices: Any) -> Any:
+    """Returns indices; in checked mode a tensor is read into an array on the host, where indices are checked."""
+    if isinstance(indices, mx.array) and checking():
+        return np.asarray(integers(indices))
+    return indices
+
+
+def indices_for(indices: Any, length: int) -> mx.array:
+    """Returns indices as a tensor; those on the host are checked, those in a tensor only in checked mode.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+        IndexOutOfBoundsError: if a checked index is out of bounds.
+    """
+    indices = seen(indices)
+    if isinstance(indices, mx.array):
+        return integers(indices)
+    return of_host(checked(host_indices(indices), length))
+
+
+def mask_axes(part: Any) -> int | None:
+    """Returns how many axes an index masks: the rank of a boolean tensor, -1 for another tensor, None for no tensor."""
+    if not isinstance(part, mx.array):
+        return None
+    return int(part.ndim) if part.dtype == mx.bool_ else -1
+
+
+def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
+    """Returns rows with updates written, or combined, at the rows that `at` names.
+
+    Args:
+        rows: shape (rows, ...).
+        at: the index of each update, from 0 to the number of rows; an update at that number is dropped.
+        updates: broadcast to shape (*shape of `at`, ...).
+        reduction: a key of `ON_ROWS`, or None to write.
+        spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
+    """
+    count, whole = rows.shape[0], (*at.shape, *rows.shape[1:])
+    if updates.shape != whole:
+        updates = mx.broadcast_to(updates, whole)
+    if not rows.size or not updates.size:
+        # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
+        return rows
+    if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
+        return _chosen(rows, at, updates)
+    if spill:
+        rows = _with_more(rows)
+    if reduction is not None:
+        rows = ON_ROWS[reduction](rows, at, updates)
+        return rows[:count] if spill else rows
+    updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
+    if rows.ndim == at.ndim == 1:
+        # On a CPU an assignment takes up to 20 times as long (MLX 0.32).
+        rows = mx.put_along_axis(rows, at, updates, 0)
+    else:
+        rows = rows if spill else mx.array(rows)
+        rows[at] = updates
+    return rows[:count] if spill else rows
+
+
+def _chosen(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    """Returns rows with updates written, as `written` does: each row of the result is copied from either.
+
+    An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
+    """
+    count, new = rows.shape[0], at.size
+    sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + new), 0)
+    both = mx.concatenate([rows, updates.reshape(new, *rows.shape[1:])])
+    return mx.take(fitting(both), sources[:count], 0)
+
+
+def _with_more(rows: mx.array) -> mx.array:
+    """Returns rows with one more or several, whose content does not matter."""
+    count = rows.shape[0]
+    most = max(_GROUP * count // rows.size, 1)
+    joined = min(count & -count, 1 << most.bit_length() - 1)  # a power of two that divides the number of rows
+    if rows.size < LARGE or joined * rows.size < _WIDE * count or not op_globals.untransformed:
+        return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
+    more: mx.array = _longer(joined)(rows)
+    return more
+
+
+@functools.cache
+def _longer(more: int) -> Function:
+    """Returns a function that adds `more` rows to a multiple of so many; what these contain does not matter.
+
+    `mx.pad` (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows, which takes half of the time. But
+    its derivative would add one element at a time.
+    """
+
+    def copied(rows: mx.array) -> mx.array:
+        last = rows.shape[0] // more - 1
+        places = mx.minimum(mx.arange(last + 2), last)
+        return mx.take(rows.reshape(last + 1, -1), places, 0).reshape(-1, *rows.shape[1:])
+
+    def padded(rows: mx.array) -> mx.array:
+        return mx.pad(rows, [(0, more), *((0, 0),) * (rows.ndim - 1)])
+
+    return differentiated_by(copied, padded)
+
+
+def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
+    """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
+    places = mx.arange(at.size).reshape(at.shape)
+    last = mx.zeros(count, places.dtype).at[at].maximum(places)[at] == places
+    return mx.where(last.reshape((*at.shape, *(1,) * (updates.ndim - at.ndim))), updates, mx.stop_gradient(updates))
+
+
+def led_aside(indices: mx.array, length: int) -> mx.array:
+    """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `written` drops."""
+    # Read as unsigned, negative numbers are the largest ones.
+    places = integers(indices).astype(mx.int64).view(mx.uint64)
+    return _known(mx.minimum(places, _ends(indices, length)))
+
+
+def _known(places: mx.array) -> mx.array:
+    """Returns unsigned indices in the dtype that they are used in."""
+    # MLX 0.32 finds rows by unsigned indices in 0.85 times the time on a CPU. But under vmap it promotes uint64 and its
+    # own int32 positions to float32, which indexes nothing.
+    return places if op_globals.untransformed else places.astype(mx.int64)
+
+
+def past_the_end(indices: mx.array, length: int) -> mx.array:
+    """Returns indices from 0 up, without reading them; those out of bounds become `length`, which `written` drops."""
+    # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
+    places = integers(indices).astype(mx.int64).view(mx.uint64)
+    end = _ends(indices, length)
+    return _known(mx.minimum(mx.minimum(places, places + end), end))
+
+
+def _ends(indices: mx.array, length: int) -> mx.array:
+    """Returns the unsigned length for each index."""
+    if indices.size <= _FEW:
+        return _repeated(length, indices.shape)
+    return mx.broadcast_to(mx.array(length, mx.uint64), indices.shape)
+
+
+@functools.lru_cache(maxsize=128)
+def _repeated(number: int, shape: tuple[int, ...]) -> mx.array:
+    """Returns a tensor of one unsigned number, which is kept, because MLX takes 3 µs to broadcast it."""
+    return of_host(np.full(shape, number, np.uint64))
+
+
+def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
+    """Returns index vectors as positions in flattened axes, without reading them.
+
+    Args:
+        indices: shape (..., axes).
+        lengths: the length of each axis.
+
+    Returns:
+        Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
+    """
+    if len(lengths) == 1:
+        return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
+    at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
+    for axis, length in enumerate(lengths):
+        column = integers(indices)[..., axis].astype(mx.int64)
+        column = mx.where(column < 0, column + length, column)
+        outside = mx.logical_or(outside, (column < 0) | (column >= length))
+        at = at * length + column
+    return mx.where(outside, math.prod(lengths), at)

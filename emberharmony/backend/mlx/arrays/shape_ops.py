@@ -1,0 +1,196 @@
+"""Changes of shape, on MLX."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.mlx.device_ops import check_memory, fitting
+from emberharmony.backend.mlx.dtypes import of_host, promotion
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.arrays.shape import (
+    as_shape,
+    check_copy,
+    check_pad,
+    counted,
+    cuts,
+    expanded,
+    joinable,
+    matrices,
+    moved,
+    pad_indices,
+    pad_pairs,
+    shifts_of,
+    total,
+    unstacked,
+)
+from emberharmony.core.axes import as_length
+from emberharmony.core.dispatch import fast
+from emberharmony.core.errors import ShapeError
+
+
+def _inferred(size: int, shape: Any) -> tuple[int, ...]:
+    """Returns a shape with its -1 replaced by the length that fits.
+
+    `mx.reshape` (MLX 0.32) rejects -1 for an empty tensor, and accepts some other negative lengths.
+
+    Raises:
+        ArgumentTypeError: if a length is a boolean.
+        ShapeError: if no length fits, or if another length is negative.
+    """
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for n in shape:
+        if n.__class__ is bool:
+            as_length(n)  # raises
+    least = min(shape, default=0)
+    if least >= 0:
+        return shape
+    rest = -math.prod(shape)
+    if least < -1 or shape.count(-1) > 1 or rest == 0 or size % rest:
+        raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
+    return tuple(size // rest if n == -1 else n for n in shape)
+
+
+def _with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
+    return fitting(mx.pad(x, width))
+
+
+class MLXShapeOps:
+    """Holds the ops of `ops/arrays/shape.py`.
+
+    The bodies gather, or need several calls: they take up to 5 times as long, for few elements.
+    """
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    swapaxes = staticmethod(mx.swapaxes)
+
+    @staticmethod
+    def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:
+        # Arrays are immutable, so it makes no difference whether they share memory.
+        check_copy(copy)
+        return mx.reshape(x, _inferred(x.size, shape))
+
+    @staticmethod
+    def transpose(x: mx.array, axes: Sequence[int] | None = None) -> mx.array:
+        return mx.transpose(x, axes)
+
+    @staticmethod
+    def matrix_transpose(x: mx.array) -> mx.array:
+        return mx.swapaxes(matrices(x), -1, -2)
+
+    @staticmethod
+    def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
+        if source.__class__ is int and destination.__class__ is int:
+            return mx.moveaxis(x, source, destination)
+        sources, places = moved(source, destination, x.ndim)
+        order = [axis for axis in range(x.ndim) if axis not in sources]
+        for place, axis in sorted(zip(places, sources, strict=True)):
+            order.insert(place, axis)
+        return mx.transpose(x, order)
+
+    @staticmethod
+    def expand_dims(x: mx.array, axis: Any = 0) -> mx.array:
+        return mx.expand_dims(x, axis) if axis.__class__ is int else mx.reshape(x, expanded(x.shape, axis))
+
+    @staticmethod
+    def squeeze(x: mx.array, axis: Any = None) -> mx.array:
+        return mx.squeeze(x) if axis is None else mx.squeeze(x, nonnegative_axes(axis, x.ndim))
+
+    @staticmethod
+    def broadcast_to(x: mx.array, shape: Any) -> mx.array:
+        return mx.broadcast_to(x, as_shape(shape))
+
+    @staticmethod
+    def broadcast_arrays(*arrays: mx.array) -> tuple[mx.array, ...]:
+        return tuple(mx.broadcast_arrays(*arrays)) if arrays else ()
+
+    @staticmethod
+    def concatenate(xs: list[mx.array], axis: int | None = 0) -> mx.array:
+        tensors = joinable(xs, promotion)
+        if axis is None:
+            return fitting(mx.concatenate([x.reshape(-1) for x in tensors]))
+        if tensors[0].ndim == 0:
+            raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
+        if not (axis.__class__ is int and -tensors[0].ndim <= axis < tensors[0].ndim):
+            # mx.concatenate (MLX 0.32) does not check the axis if there is only one tensor.
+            (axis,) = nonnegative_axes(axis, tensors[0].ndim)
+        return fitting(mx.concatenate(tensors, axis))
+
+    @staticmethod
+    def stack(x: list[mx.array], axis: int = 0) -> mx.array:
+        return fitting(mx.stack(joinable(x, promotion), axis))
+
+    @staticmethod
+    def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        parts = cuts(x.shape[axis], indices_or_sections)
+        return list(mx.split(x, [start for start, _ in parts[1:]], axis))
+
+    @staticmethod
+    def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:
+        axis = unstacked(num, axis, x.shape)
+        return tuple(mx.unstack(x, axis=axis))
+
+    @staticmethod
+    def tile(x: mx.array, repeats: int | Sequence[int]) -> mx.array:
+        counts = as_shape(repeats)
+        check_memory((math.prod(counts), *x.shape), x.itemsize)
+        return mx.tile(x, counts)
+
+    @staticmethod
+    def repeat(x: mx.array, repeats: Any, axis: int | None = None) -> mx.array:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        length = x.shape[axis]
+        if repeats.__class__ is int and repeats >= 0:
+            check_memory((repeats, *x.shape), x.itemsize)
+            return mx.repeat(x, repeats, axis)
+        counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
+        check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.itemsize)
+        return fitting(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
+
+    @staticmethod
+    def flip(x: mx.array, axis: Any = None) -> mx.array:
+        axes = nonnegative_axes(axis, x.ndim)
+        return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))] if axes else x
+
+    @staticmethod
+    def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
+        if not x.size:
+            return x
+        # A shift beyond 32 bits raises or, in a tuple, ends the process (MLX 0.32), so reduce it modulo the length.
+        if axis is None:
+            return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
+        if shift.__class__ is int and axis.__class__ is int and -x.ndim <= axis < x.ndim:
+            return mx.roll(x, shift % x.shape[axis], axis)
+        axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        shifts, axes = shifts_of(shift, axes)
+        short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
+        return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
+
+    @fast(
+        _with_zeros, "{1}.__class__ is int and {1} > -1 and {2}.__class__ is str and {2} == 'constant' and {3} is None"
+    )
+    def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        if mode == "constant":
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            try:
+                result = mx.pad(x, pairs, constant_values=value)
+            except (OverflowError, TypeError):
+                # MLX counts lengths in 32 bits, so an error may mean that the result would not fit into memory.
+                lengths = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+                check_memory(lengths, x.itemsize)
+                raise
+            check_memory(result.shape, result.itemsize)
+            return result
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                x = fitting(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))
+        return x

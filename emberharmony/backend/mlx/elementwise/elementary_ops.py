@@ -1,0 +1,261 @@
+"""Elementary and special functions, on MLX.
+
+MLX 0.32 computes `exp`, `sin` and `cos` of float64 with the precision of float32. Its `expm1` and `tan` are right, so
+the others are computed from them. Functions of float32 are native, except `erf`, which loses all digits near zero, and
+`exp`, whose error on the CPU grows with the argument.
+"""
+
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementwise.complex_numbers_ops import paired
+from emberharmony.backend.promote import direct
+from emberharmony.backend.shared.elementwise import elementary
+
+Unary = Callable[[mx.array], mx.array]
+
+
+def on_cpu() -> bool:
+    """Returns whether the default device is the CPU, the only one with float64."""
+    return bool(mx.default_device() == mx.Device(mx.cpu, 0))
+
+
+def _or_in_double(native: Unary, double: Unary) -> Any:
+    """Returns a float function that uses `double` for float64, and `native` for all other dtypes."""
+    return direct(
+        native,
+        lambda x: double(x) if x.dtype == mx.float64 else native(x),
+        when=f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)",
+        plain=promotion.plain_inexact,
+    )
+
+
+_E = mx.array(math.e, mx.float64)
+_ALWAYS_ON_CPU = not mx.is_available(mx.gpu)
+
+
+def _exp(x: mx.array) -> mx.array:
+    """Returns the exponential of a tensor that is not float64.
+
+    `mx.exp` of float32 on the CPU (MLX 0.32) is off by up to 63 units in the last place, and infinite above 88.0. The
+    power in float64 has the error of the last rounding, and takes 1.1 times the time for a million elements.
+    """
+    if x.dtype == mx.float32 and (_ALWAYS_ON_CPU or on_cpu()):
+        return mx.power(_E, x).astype(mx.float32)
+    return mx.exp(x)
+
+
+def exp_of_double(x: mx.array) -> mx.array:
+    """Returns the exponential of a float64 tensor, without derivatives of its own."""
+    below = x < 0
+    size = mx.expm1(mx.where(below, -x, x)) + 1
+    return mx.where(below, 1 / size, size)
+
+
+_exp64 = elementwise(exp_of_double, lambda x, y: y)
+
+
+def exp_double(x: mx.array) -> mx.array:
+    """Returns the exponential of a float64 tensor."""
+    return _exp64(x)
+
+
+def sin_of_double(x: mx.array) -> mx.array:
+    """Returns the sine of a float64 tensor, without derivatives of its own."""
+    half = mx.tan(x / 2)
+    return 2 * half / (1 + half * half)
+
+
+def cos_of_double(x: mx.array) -> mx.array:
+    """Returns the cosine of a float64 tensor, without derivatives of its own."""
+    # Where the cosine is small, only the tangent of the whole angle has all digits. The tangent of half the angle
+    # decides the sign.
+    half, whole = mx.tan(x / 2), mx.tan(x)
+    size = 1 / mx.sqrt(1 + whole * whole)
+    negative = mx.where(mx.abs(half) > 2, True, (mx.abs(half) > 0.5) & ((half < 0) != (whole < 0)))
+    return mx.where(negative, -size, size)
+
+
+def _derived(forward: Unary, derivative: Unary) -> Unary:
+    """Returns `forward` with the given derivative, for functions whose derivative by MLX has too few digits."""
+    return elementwise(forward, lambda x, y: derivative(x))
+
+
+_XP = types.SimpleNamespace(
+    abs=mx.abs,
+    exp=exp_double,
+    floor=mx.floor,
+    isnan=mx.isnan,
+    log1p=mx.log1p,
+    maximum=mx.maximum,
+    sqrt=mx.sqrt,
+    where=mx.where,
+)
+
+_sin64: Unary = _derived(sin_of_double, lambda x: _cos64(x))
+_cos64: Unary = _derived(cos_of_double, lambda x: -_sin64(x))
+_tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
+_derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
+
+
+def _tanh(x: mx.array) -> mx.array:
+    """Returns the hyperbolic tangent of a tensor that is not float32 while a transform of ours is running.
+
+    The derivative of `mx.tanh` (MLX 0.32) divides by the square of `cosh`, which is exact enough in float32 alone. The
+    square overflows in the second derivative only, and MLX differentiates what a transform of ours runs just once: the
+    tape computes the inner ones of nested derivatives.
+    """
+    return mx.tanh(x) if x.dtype == mx.float32 else _derived_tanh(x)
+
+
+_log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
+_log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
+_erfinv64: Unary = _derived(
+    lambda x: elementary.erfinv(_XP, x), lambda x: (math.sqrt(math.pi) / 2) * exp_double(mx.square(_erfinv64(x)))
+)
+
+
+def _special(function: Callable[..., mx.array]) -> Unary:
+    """Returns an op over one of `shared.elementwise.elementary`, computed in float64 on the CPU, else in float32.
+
+    Args:
+        function: called as `function(xp, x)`, where `xp` has NumPy's names.
+    """
+
+    def called(x: mx.array) -> mx.array:
+        wide = mx.float64 if on_cpu() else mx.float32
+        narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
+        return function(narrow, x.astype(wide)).astype(x.dtype)
+
+    return called
+
+
+def _i0(xp: Any, x: mx.array) -> mx.array:
+    # The function is made of pieces, through which MLX would lose the second derivative at 0.
+    smooth = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
+    result: mx.array = smooth(x)
+    return result
+
+
+def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
+    # mx.logaddexp (MLX 0.32) computes float64 with the precision of float32.
+    if x1.dtype != mx.float64:
+        return mx.logaddexp(x1, x2)
+    large = mx.maximum(x1, x2)
+    return mx.where(mx.isfinite(large), large + mx.log1p(exp_of_double(-mx.abs(x1 - x2))), large)
+
+
+def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
+    large = mx.maximum(x1, x2)
+    grown = mx.log1p(mx.power(mx.array(2, x1.dtype), -mx.abs(x1 - x2))) * mx.array(1 / math.log(2), x1.dtype)
+    return mx.where(mx.isfinite(large), large + grown, large)
+
+
+def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
+    """Returns the logarithm of a sum of powers, with derivatives: each term's share of the sum.
+
+    Args:
+        function: the logarithm of the sum, such as `mx.logaddexp`.
+        power: the power whose logarithm it is, such as `mx.exp`.
+    """
+
+    def share(x: mx.array, y: mx.array) -> mx.array:
+        finite = mx.isfinite(y)
+        return mx.where(finite, power(mx.where(finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
+
+    smooth = elementwise(function, lambda a, b, y: share(a, y), lambda a, b, y: share(b, y))
+
+    def called(x1: mx.array, x2: mx.array) -> mx.array:
+        # Half precision would lose digits in between.
+        if x1.dtype.size > 2:
+            return smooth(x1, x2)
+        return smooth(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
+
+    return called
+
+
+logaddexp = _summed_logarithms(_log_of_sum, lambda x: exp_double(x) if x.dtype == mx.float64 else mx.exp(x))
+_logaddexp2 = _summed_logarithms(_log2_of_sum, lambda x: mx.power(mx.array(2, x.dtype), x))
+
+
+def _by_square(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
+    """Returns `side / (a**2 + b**2)`, and 0 where both are 0: there the derivative of mx.arctan2 is NaN."""
+    square = a * a + b * b
+    return side / mx.where(square == 0, mx.ones_like(square), square)
+
+
+_arctan2 = elementwise(mx.arctan2, lambda a, b, y: _by_square(b, a, b), lambda a, b, y: -_by_square(a, a, b))
+
+
+def _expm1(x: mx.array) -> mx.array:
+    if promotion.kinds[x.dtype] != "complex":
+        return mx.expm1(x)
+    # mx.expm1 (MLX 0.32) does not support complex numbers.
+    real, imag = mx.real(x), mx.imag(x)
+    half = mx.sin(imag / 2)
+    above, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
+    # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
+    near = above * mx.cos(imag) - 2 * half * half + 0.0, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
+    # Infinities and NaN follow the rules of the exponential.
+    far = mx.real(power) - 1, mx.imag(power)
+    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))
+
+
+_erf_single = _derived(
+    lambda x: elementary.erf_single(mx, x), lambda x: (2 / math.sqrt(math.pi)) * mx.exp(-mx.square(x))
+)
+
+
+def _erf(x: mx.array) -> mx.array:
+    if x.dtype == mx.float64:
+        return elementary.erf(_XP, x)
+    return _erf_single(x.astype(mx.float32)).astype(x.dtype)
+
+
+class MLXElementaryOps:
+    """Holds the ops of `ops/elementwise/elementary.py`.
+
+    The bodies take up to 11 times as long (erfinv 380 times), for few elements. Functions of ours beside MLX's have the
+    digits and the derivatives that MLX's lack.
+    """
+
+    exp = _or_in_double(_exp, exp_double)
+    sin = _or_in_double(mx.sin, _sin64)
+    cos = _or_in_double(mx.cos, _cos64)
+    expm1 = direct(mx.expm1, _expm1, when=promotion.inexact)
+    log = direct(mx.log)
+    log1p = direct(mx.log1p)
+    log2 = _or_in_double(mx.log2, _log2_64)
+    log10 = _or_in_double(mx.log10, _log10_64)
+    logaddexp = staticmethod(logaddexp)
+    logaddexp2 = staticmethod(_logaddexp2)
+    tan = _or_in_double(mx.tan, _tan64)
+    arcsin = direct(mx.arcsin)
+    arccos = direct(mx.arccos)
+    arctan = direct(mx.arctan)
+    arctan2 = direct(_arctan2)
+    sinh = direct(mx.sinh)
+    cosh = direct(mx.cosh)
+    tanh = direct(mx.tanh, _tanh, when=f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")
+    arcsinh = direct(mx.arcsinh)
+    arccosh = direct(mx.arccosh)
+    arctanh = direct(mx.arctanh)
+    erf = staticmethod(_erf)
+    erfc = staticmethod(_special(elementary.erfc))
+    erfinv = _or_in_double(mx.erfinv, _erfinv64)
+    i0 = staticmethod(_special(_i0))
+
+    @staticmethod
+    def exp2(x: mx.array) -> mx.array:
+        result = mx.power(mx.array(2, x.dtype), x)
+        if promotion.kinds[x.dtype] != "complex":
+            return result
+        # Where `x` is not finite, mx.power (MLX 0.32) gives NaN for one of the parts; mx.exp does not.
+        scaled = mx.stack([mx.real(x), mx.imag(x)], axis=-1) * math.log(2)
+        return mx.where(mx.isfinite(x), result, mx.exp(paired(scaled)))

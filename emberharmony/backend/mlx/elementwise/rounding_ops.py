@@ -1,0 +1,111 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on MLX."""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementwise.complex_numbers_ops import paired
+from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.promote import direct
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+
+_NARROW = "{0}.itemsize < 8"
+"""The condition that a tensor is not complex, nor of 64 bits."""
+
+_BITS = {2: mx.int16, 4: mx.int32, 8: mx.int64}
+_REACH = {mx.float16: 15, mx.bfloat16: 100, mx.float32: 100, mx.float64: 1000}
+"""An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
+
+
+def _signbit(x: mx.array) -> mx.array:
+    # `view` (MLX 0.32) has no gradient; that of a sign bit is 0.
+    return (mx.stop_gradient(x).view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
+
+
+def _trunc(x: mx.array) -> mx.array:
+    # `<=`, because ceil keeps the sign of -0.0.
+    return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
+
+
+def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
+    size = mx.abs(x1)
+    return mx.where(_signbit(x2), -size, size)
+
+
+def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
+    # For floats of one sign, the bits read as integers are in the order of the magnitudes.
+    bits = _BITS[x1.dtype.size]
+    outward = (x2 > x1) == (x1 > 0)
+    stepped = (x1.view(bits) + mx.where(outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
+    least = mx.array(1, bits).view(x1.dtype)
+    result = mx.where(x1 == 0, mx.where(x2 > 0, least, -least), stepped)
+    return mx.where(
+        x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), result)
+    )
+
+
+# Between powers of two the size of the step is constant, so the derivative by x1 is 1. Where the operands are equal,
+# the result is x2, and the derivative by x1 is 0.
+_next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), lambda x1, x2, y: mx.zeros_like(y))
+
+
+class MLXRoundingOps(Decimals):
+    """Holds the ops of `ops/elementwise/rounding.py`.
+
+    The bodies of `nextafter`, `ldexp` and `signbit` compute on the host or in many steps; these stay lazy and have
+    derivatives. The others are corrected for dtypes.
+    """
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    # MLX returns integers and booleans unchanged.
+    floor = direct(mx.floor, when=_NARROW)
+    ceil = direct(mx.ceil, when=_NARROW)
+    trunc = staticmethod(_trunc)
+    signbit = staticmethod(_signbit)
+    copysign = staticmethod(_copysign)
+    nextafter = staticmethod(_next)
+
+    _nearest = staticmethod(mx.round)
+
+    @staticmethod
+    def _scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
+        # mx.round with decimals (MLX 0.32) multiplies by the reciprocal of a power of ten, which is not exact, and has
+        # only the precision of float32 in float64.
+        scale = mx.array(10.0 ** abs(decimals), x.dtype)
+        if decimals < 0:
+            return mx.round(x / scale) * scale
+        small = mx.abs(x) < mx.array(bound, x.dtype)
+        return mx.where(small, mx.round(x * scale) / scale, mx.stop_gradient(x))
+
+    def nan_to_num(self, x: mx.array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> mx.array:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        if is_complex(x):
+            parts = [self.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x))]
+            return paired(mx.stack(parts, -1))
+        if not is_float(x):
+            return x
+        info = mx.finfo(x.dtype)
+        x = mx.where(mx.isnan(x), mx.array(nan, x.dtype), x)
+        x = mx.where(mx.isposinf(x), mx.array(info.max if posinf is None else posinf, x.dtype), x)
+        return mx.where(mx.isneginf(x), mx.array(info.min if neginf is None else neginf, x.dtype), x)
+
+    @staticmethod
+    def ldexp(x1: mx.array, x2: mx.array) -> mx.array:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        promotion.refuse(x, ("complex",))
+        reach = _REACH[x.dtype]
+        # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
+        # for int64 first, because a cast would change its sign.
+        far = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
+        rest = mx.maximum(mx.minimum(x2, far).astype(mx.int64), -3 * reach)
+        for _ in range(3):
+            step = mx.clip(rest, -reach, reach)
+            x, rest = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), rest - step
+        return x

@@ -1,0 +1,1 @@
+"""MLX's definitions of functions that take functions: branches, loops, gradients, compilation."""

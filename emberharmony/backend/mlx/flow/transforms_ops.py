@@ -1,0 +1,358 @@
+"""Transforms of functions, on MLX, which keeps no graph: differentiating again traces the function again."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import mlx.core as mx
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.diagnosis import says
+from emberharmony.backend.mlx.derivatives import Transforming, apart, pulled, to_front
+from emberharmony.backend.mlx.flow.compilation import Compiled
+from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, watched
+from emberharmony.backend.shared.compilation import OnTapeError, untraced
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
+from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.transforms.watchers import THREADS, tell, watchers
+
+TensorFunction = Callable[..., Sequence[mx.array]]
+Tensors = Sequence[mx.array]
+Pair = tuple[list[mx.array], list[mx.array]]
+T = TypeVar("T")
+_REFUSED = "TracedTensor|incompatible function arguments|bad_cast"
+_NO_OPERATOR = (
+    "A function of MLX, or an operator with an array of MLX on its left, was given a tensor that is being "
+    "differentiated, and the function reads a value or has a derivative of its own, to which MLX cannot nest its "
+    "transforms: call the functions of ops, such as ops.matmul(a, x) in place of a @ x"
+)
+_UNSEEN = (
+    "MLX itself computes a gradient, because one of its functions or operators was given a traced tensor, so the ops "
+    "of the function and of the backward pass are not observed: call the functions of ops"
+)
+_NO_RULE = r"not (yet )?implemented|cannot vmap|No JVP|during function transformations|without a primitive|\[addmm\]"
+_MERGED = "_Map_base::at|unordered_map::at"
+"""The errors of `mx.compile` of MLX 0.32 for a function that returns `x` and `stop_gradient(x)`, both computed anew.
+
+A gradient with `has_aux=True` stops the gradients of the auxiliary results; see `docs/upstream.md`.
+"""
+
+
+class MLXTransformsOps:
+    """Holds the ops of `ops/flow/transforms.py` and the methods that the other transforms are made of.
+
+    In checked mode the tape of `transforms/tape.py` differentiates functions, because it refuses every read of a traced
+    tensor.
+    """
+
+    stop_gradient = staticmethod(mx.stop_gradient)
+
+    looped: Any
+    transposed: Any
+
+    @staticmethod
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, TensorProxy) or (isinstance(x, mx.array) and is_traced(x))
+
+    @classmethod
+    def by_tape(cls) -> dict[str, Any]:
+        methods: dict[str, Any] = super().by_tape()  # type: ignore[misc]
+        return methods | {
+            "pullback": lambda self, fn, primals: cls.pullback(self, fn, primals, True),
+            "gradients": lambda self, fn, primals: cls.gradients(self, fn, primals, True),
+        }
+
+    def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
+        if taped or _by_tape(primals):
+            by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
+            found: tuple[list[mx.array], Any] = _attempted(
+                by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
+            )
+            return found
+        return self._pulled_back(fn, primals)
+
+    def _pulled_back(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
+        # `pull` runs `fn` again, which must then draw the same random numbers.
+        draws = Draws()
+        with draws.first_run():
+            outputs = list(fn(*primals))
+
+        def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
+            given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
+            tensors, count = [*primals, *given.values()], len(primals)
+
+            def by_tape() -> Pair:
+                _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
+                return [], pull_recorded(cotangents)
+
+            def natively(*tensors: mx.array) -> Pair:
+                with Transforming():
+                    return [], list(pulled(_kept(fn, list(given)), tensors[:count], tensors[count:]))
+
+            def replayed(run: Callable[[], Pair]) -> Pair:
+                with draws.later_run():
+                    return run()
+
+            run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
+            unread = functools.partial(_unread, natively, tensors)
+            return _attempted(lambda: replayed(run), lambda: replayed(unread), tensors)[1]
+
+        return outputs, pull
+
+    def gradients(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> Pair:
+        def natively(*leaves: mx.array) -> Pair:
+            with Transforming():
+                outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(leaves))
+            return list(outputs), list(gradients)
+
+        if taped or _by_tape(primals):
+            by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
+            return _attempted(by_tape, lambda: _unread(natively, primals), primals, Draws())
+        if is_unread():
+            return _unread(natively, primals)
+        try:
+            return natively(*primals)
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            return _retried(error, lambda: _unread(natively, primals))
+
+    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
+        if _by_tape(primals) or is_unread():
+            found: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
+            return found
+        outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
+        LATER.put(outputs[0])
+        return outputs, gradients
+
+    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+        if _by_tape(primals):
+            return self.transposed(fn, primals)
+
+        def push(tangents: Tensors) -> Pair:
+            def natively(*tensors: mx.array) -> Pair:
+                primals, tangents = tensors[: len(tensors) // 2], tensors[len(tensors) // 2 :]
+                try:
+                    with Transforming():
+                        outputs, pushed = mx.jvp(lambda *leaves: watched(fn, leaves), list(primals), list(tangents))
+                except Exception as error:
+                    if not self.cannot_transform(error):
+                        raise
+                    found: Pair = self.transposed(fn, primals)(tangents)
+                    return found
+                return list(outputs), list(pushed)
+
+            tensors = [*primals, *tangents]
+            return _attempted(functools.partial(natively, *tensors), lambda: _unread(natively, tensors), tensors)
+
+        return push
+
+    def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
+        if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
+            return self.looped(fn, tensors, axes)
+        function = mx.vmap(lambda *slices: apart(untraced(fn(*slices))), in_axes=tuple(axes))
+        try:
+            with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
+                return list(function(*tensors))
+        except Exception as error:
+            if not self.cannot_transform(error):
+                raise
+        return self.looped(fn, tensors, axes)
+
+    @staticmethod
+    def cannot_transform(error: BaseException | None) -> bool:
+        return (
+            says(error, (ValueError, RuntimeError), _NO_RULE)
+            or says(error, (HostDrawError, OnTapeError))
+            or says(error, (IndexError,), _MERGED)
+        )
+
+    def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
+        if any(isinstance(primal, TensorProxy) for primal in primals):
+            return Backend.custom_vjp(cast(Backend, self), forward, backward, primals)
+        # Stop the gradients of the primals: MLX would differentiate `forward` too, and raise for ops without a rule.
+        outputs = forward(*map(mx.stop_gradient, primals))
+        if not outputs:  # MLX 0.32 crashes on a custom function without outputs, because it reads the first one
+            return []
+        if any(isinstance(output, TensorProxy) for output in outputs):
+            raise TracedTensorError(CLOSED_OVER)
+        reached = [_reached(output) for output in outputs]
+        return _linked(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return Compiled(fn, self.cannot_transform)
+
+
+def _by_tape(tensors: Tensors) -> bool:
+    """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
+    if any(isinstance(tensor, TensorProxy) for tensor in tensors):
+        return True
+    return (checking() or is_nested()) and not is_unread()
+
+
+def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
+    """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
+
+    A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
+    no `NotImplemented`). So MLX itself then differentiates to every order, in the outermost transform.
+
+    Args:
+        run: computes derivatives, perhaps by a tape.
+        unread: computes the same by `_unread`.
+        tensors: the tensors by which they are derivatives.
+        draws: keeps the random numbers of the first run for the second one. A gradient by MLX has none, because that
+            would cost each of them 3 µs; what its first run draws before it is refused is lost.
+
+    Raises:
+        TracedTensorError: if the function reads a value that MLX would then treat as a constant.
+    """
+    if any(isinstance(tensor, TensorProxy) for tensor in tensors):
+        return run()
+    if is_unread():
+        return unread()
+    if is_nested():
+        return run()
+    try:
+        if draws is None:
+            return run()
+        with draws.first_run():
+            return run()
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+        return _retried(error, unread, draws)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Returns whether an error may say that MLX refuses a tensor that is on a tape."""
+    return says(error, (TypeError, ValueError, RuntimeError), _REFUSED)
+
+
+def _retried(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
+    """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
+
+    Raises:
+        TracedTensorError: if the function reads a value that MLX would then treat as a constant.
+    """
+    told = watchers()
+    if told:
+        tell(told, "on_unseen", _UNSEEN)
+    here, telling = THREADS.here, THREADS.here.telling
+    try:
+        here.telling = True
+        with contextlib.nullcontext() if draws is None else draws.later_run():
+            return unread()
+    except Exception as error:
+        if not says(error, (ValueError, RuntimeError), _NO_RULE):
+            raise
+        raise TracedTensorError(f"{str(refused).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
+    finally:
+        here.telling = telling
+
+
+def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
+    """Returns `transform(*tensors)`, computed where no value can be read: in a `mx.vmap` over one slice.
+
+    MLX 0.32 may nest transforms there. Elsewhere a transform inside another one removes the mark by which the arrays
+    of the outer one keep their graph, and a read would evaluate them as constants.
+    """
+    width = 0
+
+    def run(*leaves: mx.array) -> list[mx.array]:
+        nonlocal width
+        outputs, found = transform(*leaves)
+        width = len(outputs)
+        return apart([*outputs, *found])
+
+    with Unread(), Mapping():
+        rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
+    results = [mx.squeeze(row, 0) for row in rows]
+    return results[:width], results[width:]
+
+
+def _linked(
+    ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
+) -> list[mx.array]:
+    """Returns the outputs of a function, connected to its primals by a user-defined gradient.
+
+    Args:
+        ops: the backend.
+        backward: called as `backward(primals, cotangents)`, returns the gradients of the primals.
+        count: the number of primals.
+        tensors: the primals, then the outputs.
+    """
+
+    @mx.custom_function
+    def function(tensors: list[mx.array]) -> list[mx.array]:
+        return [mx.stop_gradient(tensor) for tensor in tensors[count:]]
+
+    @function.vjp
+    def pull(tensors: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
+        # Without `depends` MLX might compute the intermediate values of `backward` early, and keep them in memory.
+        return [*backward(mx.depends(tensors[:count], outputs), cotangents), *cotangents]
+
+    @function.jvp
+    def push(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
+        primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
+        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
+        # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
+        return list(pulled(lambda *cts: watched(lambda *each: backward(primals, each), list(cts)), zeros, known))
+
+    @function.vmap
+    def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
+        def backward_each(rows: Tensors, cotangents: Tensors) -> list[mx.array]:
+            each: list[mx.array] = ops.batched(
+                lambda *row: backward(row[:count], row[count:]), [*rows, *cotangents], [0] * len([*rows, *cotangents])
+            )
+            return each
+
+        outputs = _linked(ops, backward_each, count, to_front(tensors, axes))
+        return outputs, [0] * len(outputs)
+
+    found: Any = function(list(tensors))
+    return list(found)
+
+
+def _reached(x: mx.array) -> mx.array:
+    """Returns a tensor through which nothing may be differentiated: if a gradient reaches it, an error is raised.
+
+    Raises:
+        TracedTensorError: later, when a transform differentiates the result.
+    """
+
+    @mx.custom_function
+    def function(x: mx.array) -> mx.array:
+        return mx.stop_gradient(x)
+
+    @function.vjp
+    def pull(*_: Any) -> mx.array:
+        raise TracedTensorError(CLOSED_OVER)
+
+    @function.jvp
+    def push(*_: Any) -> mx.array:
+        raise TracedTensorError(CLOSED_OVER)
+
+    @function.vmap
+    def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
+        return _reached(x), axis
+
+    found: Any = function(x)
+    return found
+
+
+def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
+    """Returns `fn` reduced to some of its outputs.
+
+    Args:
+        fn: a function of arrays.
+        wanted: the positions of the outputs.
+    """
+
+    def kept(*leaves: mx.array) -> list[mx.array]:
+        outputs = watched(fn, leaves)
+        return [outputs[i] for i in wanted]
+
+    return kept

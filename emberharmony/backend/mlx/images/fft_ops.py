@@ -1,0 +1,46 @@
+"""Discrete Fourier transforms, on MLX."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import both_modes
+from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.shared.images.fft import along, named_by_keras
+
+
+def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:
+    """Returns the op over an MLX transform along one axis.
+
+    Args:
+        native: the function of MLX.
+        real: whether the input must be real.
+        halved: whether the input is one half of a Hermitian spectrum.
+    """
+
+    def transform(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
+        if real:
+            promotion.refuse(x, ("complex",))
+        place, length = along(x.shape, n, axis, norm, halved)
+        x = promotion.floats(x)
+        x = x.astype(mx.float32) if x.dtype.size == 2 else x
+        if not halved or not x.size:
+            return fitting(native(x, length, place, norm))
+        # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
+        result: mx.array = both_modes(lambda x: native(x, length, place, norm))(x)
+        return fitting(result)
+
+    return transform
+
+
+class MLXFftOps:
+    """Holds the ops of `ops/images/fft_ops.py`.
+
+    MLX transforms lazily, and differentiates its own functions; the bodies compute on the host, which has no gradient.
+    """
+
+    fft = staticmethod(_bound(mx.fft.fft))
+    ifft = staticmethod(_bound(mx.fft.ifft))
+    rfft = staticmethod(named_by_keras(_bound(mx.fft.rfft, real=True)))
+    irfft = staticmethod(named_by_keras(_bound(mx.fft.irfft, halved=True)))

@@ -1,0 +1,37 @@
+"""Bitwise ops, on MLX."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.binding import bitwise
+
+
+def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+    """Returns where a shift count is outside the width of the dtype, and the counts with 0 there.
+
+    The processor would take such a count modulo the width.
+    """
+    outside = (x2 < 0) | (x2 >= x1.dtype.size * 8)
+    return outside, mx.where(outside, mx.array(0, x2.dtype), x2)
+
+
+# `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
+def _left(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _outside(x, y)
+    return mx.where(outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
+
+
+def _right(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _outside(x, y)
+    filled = -(x < 0).astype(x.dtype)
+    return mx.where(outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
+
+
+class MLXBitwiseOps:
+    """Holds the ops of `ops/logic/bitwise.py`."""
+
+    bitwise_and = bitwise(mx.bitwise_and)
+    bitwise_or = bitwise(mx.bitwise_or)
+    bitwise_xor = bitwise(mx.bitwise_xor)
+    bitwise_left_shift = staticmethod(_left)
+    bitwise_right_shift = staticmethod(_right)
+    bitwise_not = staticmethod(lambda x: mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x))

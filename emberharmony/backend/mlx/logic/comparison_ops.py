@@ -1,0 +1,37 @@
+"""Comparisons and logic, on MLX."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.binding import ordered, unequal
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.promote import direct
+
+
+class MLXComparisonOps:
+    """Holds the ops of `ops/logic/comparison.py`.
+
+    `unequal` is the body of `not_equal`, without a call of an op between. That of `array_equal` takes 1.3 to 1.8 times
+    as long.
+    """
+
+    equal = direct(mx.equal)
+    not_equal = direct(unequal)
+    less = ordered(mx.less)
+    less_equal = ordered(mx.less_equal)
+    greater = ordered(mx.greater)
+    greater_equal = ordered(mx.greater_equal)
+    logical_and = direct(mx.logical_and)
+    logical_or = direct(mx.logical_or)
+    logical_xor = staticmethod(lambda x1, x2: unequal(x1 != 0, x2 != 0))
+    logical_not = direct(mx.logical_not)
+    isnan = direct(mx.isnan)
+    isinf = direct(mx.isinf)
+    isfinite = direct(mx.isfinite)
+
+    @staticmethod
+    def array_equal(x1: mx.array, x2: mx.array, equal_nan: bool = False) -> mx.array:
+        a, b = promotion.common(x1, x2)
+        if a.shape != b.shape:
+            return mx.array(False)
+        same = mx.logical_or(a == b, mx.logical_and(mx.isnan(a), mx.isnan(b))) if equal_nan else a == b
+        return mx.all(same) if a.size else mx.array(True)

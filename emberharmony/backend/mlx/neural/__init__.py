@@ -1,0 +1,1 @@
+"""MLX's definitions of what layers of neural networks compute."""

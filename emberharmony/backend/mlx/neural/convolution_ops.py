@@ -1,0 +1,396 @@
+"""Convolutions, on MLX: its own kernel where its derivatives of every order are right.
+
+MLX 0.32 differentiates a convolution with strides or dilation by one with dilated inputs, whose own derivative has a
+wrong shape or wrong values. Under vmap over kernels, a convolution with groups gives wrong values. So strides are moved
+into channels first, groups are convolved one by one, and dilated kernels are left to the composite.
+
+Many elements and channels are convolved by one matrix product of all windows. Few are convolved by MLX's kernel alone,
+outside of the transforms of `ops`. A program that calls a transform of MLX itself gets the derivatives of another way.
+
+From 64 pairs of channels on, one matrix product of all windows takes 0.4 to 0.95 times as long as MLX's convolution; it
+copies all windows, so it is left where they have more than 2**24 elements. A transposed convolution with strides is
+such a product for each phase: MLX multiplies the zeros between the elements too, which takes 4 times as long. MLX's
+kernel is a custom function with `stop_gradient` around each argument, without which `mx.jvp` raises.
+"""
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import Function, differentiated_by
+from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
+from emberharmony.backend.mlx.math_ops import is_float
+from emberharmony.backend.mlx.neural.activation_ops import SHORT
+from emberharmony.backend.shared.neural.convolution import (
+    Transposed,
+    Windows,
+    channels_last,
+    check_bias,
+    check_channels,
+    check_depthwise,
+    recent_windows,
+    transposed,
+    windows,
+)
+from emberharmony.core import op_globals
+
+_MANY = 128
+"""From this many pairs of channels on, the composite, one matrix product per kernel element, is faster on a CPU."""
+_SMALL = 2**16
+"""Up to this number of products MLX's kernel is the fastest way on a CPU, because the others are more calls."""
+_PAIRS = 64
+"""From this many pairs of channels on, one matrix product of all windows is faster on a CPU than MLX's kernel."""
+_UNROLLED = 2**24
+"""Up to this number of elements, all windows are copied for one matrix product."""
+_FEW = 16
+"""Up to this many groups it is faster to convolve each by a call of its own than to use the composite."""
+
+
+def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> bool:
+    """Returns whether MLX's kernel convolves such tensors correctly, also under transforms, and faster."""
+    if not is_float(x) or x.dtype == mx.float64 or kernel.ndim > 5 or not x.size or not kernel.size:
+        return False
+    inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
+    if max(plan.dilation) > 1 or groups > _FEW or (inner == 1 and groups > 1):
+        return False
+    return inner * outer < _MANY or not on_cpu()
+
+
+def _are_single(x: mx.array, kernel: mx.array) -> bool:
+    return bool(x.dtype == mx.float32 and kernel.dtype == mx.float32)
+
+
+def _is_small(count: int, size: Sequence[int], places: int) -> bool:
+    """Returns whether MLX's kernel alone is the fastest way for so few products; the arguments are those of `_best`."""
+    return count * places * math.prod(size) <= _SMALL
+
+
+def _best(count: int, size: Sequence[int], places: int, outputs: int, groups: int) -> bool:
+    """Returns whether MLX's kernel alone, or one matrix product, is the fastest way.
+
+    Args:
+        count: the number of samples.
+        size: the shape of the kernel.
+        places: the number of positions of the kernel in one sample.
+        outputs: the number of output channels.
+        groups: the number of groups of channels.
+    """
+    products = math.prod(size)
+    # On a CPU MLX 0.32 adds sequentially.
+    if not 3 <= len(size) <= 5 or not count * places * products or products > SHORT * outputs:
+        return False
+    unrolled = groups == 1 and on_cpu() and count * places * products <= _UNROLLED * outputs
+    # MLX 0.32 has no groups for three spatial axes on a CPU.
+    return unrolled or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
+
+
+def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
+    """Returns a tensor whose spatial axes are divided by the strides, which moves their elements into the channels.
+
+    Args:
+        x: shape (batch, *spatial, channels); each spatial length is a multiple of its stride.
+        strides: one for each spatial axis.
+
+    Returns:
+        A tensor of shape (batch, *(spatial / strides), product of strides * channels).
+    """
+    n = len(strides)
+    apart = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
+    order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
+    short = apart[::2]
+    return x.reshape(x.shape[0], *apart, x.shape[-1]).transpose(order).reshape(x.shape[0], *short, -1)
+
+
+def _unstrided(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
+    """Returns a tensor and a kernel whose convolution with stride 1 equals that of `x` and `kernel` with strides.
+
+    Args:
+        x: the padded input, shape (batch, *spatial, channels).
+        kernel: shape (*size, in, out).
+        plan: the windows.
+
+    Returns:
+        The tensor, shape (batch, *spatial, channels), and the kernel, shape (out, *size, in).
+    """
+    wide = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
+    lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, wide, plan.strides, strict=True)]
+    x = x[:, *(slice(0, length) for length in lengths)]
+    missing = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
+    x = mx.pad(x, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else x
+    more = [(0, k * step - n) for k, step, n in zip(wide, plan.strides, plan.size, strict=True)]
+    # With shape (out, *size, in) the kernel is rearranged like the tensor, with its outputs as the batch.
+    kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *more, (0, 0)])
+    return _into_channels(x, plan.strides), _into_channels(kernel, plan.strides)
+
+
+def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
+    """Returns the convolution of a single group: every output channel depends on all input channels."""
+    if max(plan.strides) == 1:
+        before, after = zip(*plan.padding, strict=True)
+        return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(before, after))
+    padded = mx.pad(x, plan.around()) if plan.padded else x
+    return mx.conv_general(*_unstrided(padded, kernel, plan))
+
+
+def _unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
+    """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
+    x = mx.pad(x, plan.around()) if plan.padded else x
+    rows = mx.concatenate([x[:, *places] for _, places in plan.offsets()], -1)
+    outputs = kernel.shape[-1]
+    product = rows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
+    return product.reshape(len(x), *plan.counts, outputs)
+
+
+Phases = list[tuple[tuple[slice, ...], Windows]]
+
+
+def _phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
+    """Returns the parts of the kernel of a transposed convolution by which it makes elements that are a stride apart.
+
+    Args:
+        lengths: of the spatial axes.
+        size: of the kernel, on no axis shorter than the stride.
+        plan: the geometry, without dilation.
+
+    Returns:
+        For each of the first elements, the slices of the kernel, and the windows of a convolution by this part. The
+        results of all of them have one shape.
+    """
+    most = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
+    found: Phases = []
+    for first in itertools.product(*map(range, plan.strides)):
+        counts = [-(-(k - at) // step) for k, at, step in zip(size, first, plan.strides, strict=True)]
+        ends = [at + (n - 1) * step for n, at, step in zip(counts, first, plan.strides, strict=True)]
+        around = tuple((n - 1, many - 1) for n, many in zip(counts, most, strict=True))
+        key = tuple(slice(end, None, -step) for end, step in zip(ends, plan.strides, strict=True))
+        found.append((key, windows(lengths, counts, 1, around)))
+    return found
+
+
+def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases) -> mx.array:
+    """Returns the transposed convolution of a single group as convolutions without strides, one for each phase.
+
+    Args:
+        x: shape (batch, *spatial, channels).
+        kernel: shape (*size, out, in).
+        plan: the geometry, with as many zeros around the input as the kernel reaches, or fewer.
+        phases: see `_phases`.
+    """
+    n, size = len(plan.strides), kernel.shape[:-2]
+    kernel = mx.swapaxes(kernel, -1, -2)
+    result = mx.stack([_unrolled(x, kernel[key], part) for key, part in phases], n + 1)
+    lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
+    result = mx.unflatten(result, n + 1, plan.strides)
+    result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
+    cuts = zip(plan.excess(size), plan.lengths(x.shape[1:-1], size), strict=True)
+    kept = [slice(before, before + length) for (before, _), length in cuts]
+    return result.reshape(len(x), *lengths, -1)[:, *kept]
+
+
+@functools.lru_cache(maxsize=256)
+def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any) -> Function:
+    """Returns MLX's own convolution of a tensor with channels last and a kernel, without a bias.
+
+    Args:
+        composed: returns the composite of an op, whose derivatives and slices are right.
+        name: the op, "conv", "conv_transpose", or "depthwise_conv" with one kernel for each channel.
+        groups: the number of groups of channels.
+        plan: the geometry.
+        options: the arguments of the op after the kernel.
+    """
+    ones, outputs, turned = (1,) * len(plan.strides), -1 if name == "conv" else -2, isinstance(plan, Transposed)
+    if isinstance(plan, Transposed):
+        pairs, strides, spread = plan.around, ones, plan.strides
+    else:
+        pairs, strides, spread = plan.padding, plan.strides, ones
+    padding = [before for before, _ in pairs], [after for _, after in pairs]
+
+    def native(x: mx.array, kernel: mx.array) -> mx.array:
+        kernel = mx.moveaxis(kernel, outputs, 0)
+        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, turned)
+
+    if groups == 1 and isinstance(plan, Windows):
+        # The derivatives of the composite take three times as many calls.
+        return differentiated_by(native, functools.partial(_unrolled, plan=plan))
+    return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
+
+
+@functools.lru_cache(maxsize=256)
+def _quick_conv(
+    composed: Callable[..., Any],
+    alone: bool,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
+) -> Function | None:
+    """Returns the convolution of tensors with channels last of these shapes, as `_chosen` does."""
+    groups = check_channels(shape, size)
+    plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
+    return _chosen(composed, alone, shape[0], size, groups, plan)
+
+
+@functools.lru_cache(maxsize=256)
+def _quick_depthwise(
+    composed: Callable[..., Any],
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
+) -> Function | None:
+    """Returns MLX's kernel for the depthwise convolution of such tensors; None if another way may be faster."""
+    check_depthwise(shape, size)
+    flat = *size[:-2], 1, size[-2] * size[-1]
+    groups = check_channels(shape, flat)
+    plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
+    if groups == 1 or size[-1] != 1 or not _best(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
+        return None
+    return _alone(composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
+
+
+def _chosen(
+    composed: Callable[..., Any], alone: bool, count: int, size: tuple[int, ...], groups: int, plan: Windows
+) -> Function | None:
+    """Returns the fastest convolution of `count` samples with a kernel of a shape; None if another one may be faster.
+
+    Args:
+        composed: returns the composite of an op.
+        alone: whether MLX's kernel alone may be used, because no transform of `ops` is running.
+        count: the number of samples.
+        size: the shape of the kernel.
+        groups: the number of groups of channels.
+        plan: the windows.
+    """
+    places = math.prod(plan.counts)
+    if not _best(count, size, places, size[-1], groups):
+        return None
+    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
+        return functools.partial(_unrolled, plan=plan)
+    return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation) if alone else None
+
+
+@functools.lru_cache(maxsize=256)
+def _quick_transposed(
+    composed: Callable[..., Any],
+    alone: bool,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    strides: int,
+    padding: str,
+    spread: int,
+) -> Function | None:
+    """Returns the fastest transposed convolution of such tensors; None if the composite may be faster."""
+    groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
+    places = math.prod(shape[1:-1])
+    if groups > 1 or not _best(shape[0], size, places, size[-2], 1):
+        return None
+    plan = transposed(shape[1:-1], size[:-2], strides, padding, None, spread)
+    if not _is_small(shape[0], size, places):
+        suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
+        phases = _phases(shape[1:-1], size[:-2], plan) if suits else []
+        return functools.partial(_interleaved, plan=plan, phases=phases) if suits else None
+    if not alone or min(map(min, plan.around)) < 0:
+        return None
+    return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
+
+
+class MLXConvolutionOps:
+    """Holds the ops of `ops/neural/convolution.py`.
+
+    The bodies make a product for each element of the kernel: they take up to 3.2 times as long, for few elements, and
+    1.2 times for 60,000.
+    """
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    def conv(
+        self,
+        inputs: mx.array,
+        kernel: mx.array,
+        strides: Any = 1,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        bias: mx.array | None = None,
+    ) -> mx.array:
+        alone = op_globals.untransformed
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if usual and data_format is None and bias is None and _are_single(inputs, kernel):
+            quick = _quick_conv(self.composed, alone, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                convolved: mx.array = quick(inputs, kernel)
+                return convolved
+        x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
+        last = channels_last(data_format)
+        x = x if last else mx.moveaxis(x, 1, -1)
+        groups = check_channels(x.shape, w.shape)
+        check_bias(bias, w.shape[-1])
+        plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
+        quick = _chosen(self.composed, alone, len(x), w.shape, groups, plan) if _are_single(x, w) else None
+        if quick is not None:
+            result = quick(x, w)
+            result = result + b[0] if b else result
+            return result if last else mx.moveaxis(result, -1, 1)
+        # The kernel has no bias, which has to be added before half precision is rounded.
+        if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
+            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
+        if groups == 1:
+            result = _convolved(x, w, plan)
+        else:
+            parts = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
+            result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
+        result = result + b[0] if b else result
+        return fitting(result if last else mx.moveaxis(result, -1, 1))
+
+    def depthwise_conv(
+        self,
+        inputs: mx.array,
+        kernel: mx.array,
+        strides: Any = 1,
+        padding: Any = "valid",
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+    ) -> mx.array:
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
+            quick = _quick_depthwise(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                convolved: mx.array = quick(inputs, kernel)
+                return convolved
+        return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
+
+    def conv_transpose(
+        self,
+        inputs: mx.array,
+        kernel: mx.array,
+        strides: Any = 1,
+        padding: Any = "valid",
+        output_padding: Any = None,
+        data_format: str | None = None,
+        dilation_rate: Any = 1,
+        bias: mx.array | None = None,
+    ) -> mx.array:
+        alone = op_globals.untransformed
+        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        usual = usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
+        if usual and _are_single(inputs, kernel):
+            last = channels_last(data_format)
+            x = inputs if last else mx.moveaxis(inputs, 1, -1)
+            check_bias(bias, kernel.shape[-2])
+            quick = _quick_transposed(self.composed, alone, x.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick is not None:
+                result = quick(x, kernel)
+                result = result if bias is None else result + bias
+                return result if last else mx.moveaxis(result, -1, 1)
+        return self.composed("conv_transpose")(
+            inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
+        )

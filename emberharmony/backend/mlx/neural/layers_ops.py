@@ -1,0 +1,55 @@
+"""The maps that layers apply, on MLX: products at once where its sums are short, and of a single row by a long matrix.
+
+Decoding token by token multiplies single rows.
+"""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.algebra.products_ops import LONG
+from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
+from emberharmony.backend.shared.neural.layers import is_linear
+
+_BLOCKS = (64, 32, 16, 8)
+"""How many products are added sequentially, which keeps their digits: the first number that divides the length."""
+_PIECE = 2**17
+"""About how many products are made at a time, so that they stay in the cache."""
+
+
+class MLXLayersOps:
+    """Holds the ops of `ops/neural/layers.py`.
+
+    MLX adds long sums in float32, so the body multiplies wide; where the sums are short, or one row is long, these keep
+    the digits in less time and memory.
+    """
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    def linear(self, x: mx.array, weight: mx.array, bias: mx.array | None = None, transposed: bool = False) -> mx.array:
+        plain = transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
+        if plain and is_linear(x, weight, bias, True):
+            length = weight.shape[1]
+            found: mx.array | None = None
+            if x.size and x.size * weight.size >> 26 < length <= LONG:
+                found = mx.matmul(x, weight.T)
+            elif length > LONG and x.size == length and on_cpu():
+                block = next((n for n in _BLOCKS if length % n == 0), 0)
+                if block:
+                    found = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+            if found is not None:
+                return found if bias is None else found + bias
+        return self.composed("linear")(x, weight, bias, transposed)
+
+
+def _of_a_row(row: mx.array, weight: mx.array, block: int) -> mx.array:
+    """Returns `weight @ row`, whose sums are added in blocks.
+
+    MLX 0.32 adds the products of float32 sequentially on the CPU. A product in float64 would convert the whole weight,
+    in 2 to 3 times the time and up to 9 times the memory.
+    """
+    rows, length = weight.shape
+    step = max(1, _PIECE // length)
+    pieces = [row * weight[start : start + step] for start in range(0, rows, step)]
+    sums = [mx.sum(mx.sum(piece.reshape(-1, length // block, block), -1), -1) for piece in pieces]
+    return sums[0] if len(sums) == 1 else mx.concatenate(sums)

@@ -1,0 +1,76 @@
+"""Quantised matrices on MLX: its own kernels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import DTYPES, promotion
+from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
+from emberharmony.backend.mlx.tracing import is_mapped
+from emberharmony.backend.shared.neural.quantization import check_divisible, check_options, check_packed, check_product
+
+_KINDS = (mx.float32, mx.float16, mx.bfloat16)
+"""The dtypes that the kernels take; the composites compute the others."""
+
+
+class MLXQuantizationOps:
+    """Holds the ops of `ops/neural/quantization.py`.
+
+    MLX has kernels that read the packed integers; the bodies make the values of the whole matrix, in up to 23 times the
+    time, for few elements.
+    """
+
+    composed: Callable[[str], Callable[..., Any]]
+
+    def quantize(self, w: mx.array, *, bits: int = 4, group_size: int = 64) -> tuple[mx.array, mx.array, mx.array]:
+        check_options(group_size, bits)
+        check_divisible(w.shape, group_size)
+        if w.dtype not in _KINDS or w.ndim < 2 or not w.size:
+            found: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
+            return found
+        packed, scales, biases = mx.quantize(mx.stop_gradient(w), group_size, bits)
+        return packed, mx.stop_gradient(scales), mx.stop_gradient(biases)
+
+    def quantized_matmul(
+        self,
+        x: mx.array,
+        w: mx.array,
+        scales: mx.array,
+        biases: mx.array,
+        *,
+        transpose: bool = True,
+        group_size: int = 64,
+        bits: int = 4,
+    ) -> mx.array:
+        check_options(group_size, bits)
+        check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
+        check_product(x.shape, w.shape, transpose, bits)
+        operands = promotion.common(x, scales, biases)
+        kind = operands[0].dtype
+        # The kernel of MLX 0.32 divides by the number of rows, and `vmap` of it is not implemented.
+        if kind not in _KINDS or not (x.size and w.size) or is_mapped():
+            composed = self.composed("quantized_matmul")
+            found: mx.array = composed(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+            return found
+        if kind != mx.float32 and on_cpu():
+            # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.
+            operands = [each.astype(mx.float32) for each in operands]
+        # The gradient by the scales (MLX 0.32) takes no vector.
+        rows = operands[0] if x.ndim > 1 else operands[0][None]
+        result = mx.quantized_matmul(
+            rows, w, operands[1], operands[2], transpose=transpose, group_size=group_size, bits=bits
+        )
+        result = result if x.ndim > 1 else result[0]
+        return result if result.dtype == kind else result.astype(kind)
+
+    def dequantize(
+        self, w: mx.array, scales: mx.array, biases: mx.array, *, bits: int = 4, group_size: int = 64
+    ) -> mx.array:
+        check_options(group_size, bits)
+        check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
+        scales, biases = promotion.common(scales, biases)
+        if scales.dtype in _KINDS and w.ndim > 1 and w.size:
+            return mx.dequantize(w, scales, biases, group_size, bits)
+        found: mx.array = self.composed("dequantize")(w, scales, biases, bits=bits, group_size=group_size)
+        return found

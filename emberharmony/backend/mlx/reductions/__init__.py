@@ -1,0 +1,1 @@
+"""MLX's definitions of reductions, sorting, counting and grouping."""

@@ -1,0 +1,55 @@
+"""Histograms, on MLX."""
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.mlx.derivatives import Arrays, differentiated
+from emberharmony.backend.mlx.dtypes import of_host, promotion
+from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
+from emberharmony.core import op_globals
+from emberharmony.core.options import dense
+
+
+class MLXHistogramsOps:
+    """Holds the ops of `ops/reductions/histograms.py`.
+
+    These stay lazy; the bodies compute on the host, which has no gradient.
+    """
+
+    @staticmethod
+    def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
+        dense("sparse", sparse)
+        host = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
+        if weights is None:
+            return of_host(np.bincount(host, None, minlength))
+        check_weights(weights, x)
+        weights = promotion.floats(weights)
+
+        def counted(weights: mx.array) -> mx.array:
+            wide = weights if weights.itemsize > 2 else weights.astype(mx.float32)
+            return of_host(np.bincount(host, np.asarray(wide), minlength), weights.dtype)
+
+        def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+            return (mx.zeros_like(outputs[0]).at[of_host(host)].add(tangents[0]),)
+
+        result: mx.array = differentiated(counted, moved, hosted=True)(weights)
+        return result
+
+    max: Any
+    min: Any
+
+    def histogram(
+        self, x: mx.array, bins: int = 10, range: tuple[float, float] | None = None
+    ) -> tuple[mx.array, mx.array]:
+        x = promotion.floats(x)
+        low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
+        steps = mx.array(edges(low, high, bins, range), x.dtype)
+        wide = mx.float64 if x.dtype == mx.float64 else mx.float32
+        counts, _ = np.histogram(np.asarray(x.astype(wide)), np.asarray(steps.astype(wide)))
+        if range is None and x.size and not op_globals.untransformed:
+            share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
+            moved = self.min(x) * (1 - share) + self.max(x) * share
+            steps = steps + (moved - mx.stop_gradient(moved))  # adds 0, which carries the derivative of the edges
+        return of_host(counts), steps

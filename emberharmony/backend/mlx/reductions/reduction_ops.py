@@ -1,0 +1,448 @@
+"""Reductions and cumulative ops, on MLX.
+
+On the CPU MLX 0.32 adds float32 sequentially and loses digits (relative error 1e-2 at a million elements). There, a sum
+of more than 64 terms adds in float64: in a large tensor the sums of blocks of up to 16 elements, which lose at most two
+eps, and in a small one the elements. A GPU has no float64, but adds in blocks itself.
+
+The blocks follow each other along one axis, so that no element is copied; blocks of 32 or 64 elements are not faster,
+and lose more digits. `prod` and the cumulative ops use float64, because their errors grow with every factor, and `var`
+subtracts the mean. `logsumexp` of a long axis combines those of 64 terms: its error is then that of one rounding. On
+the CPU MLX sometimes hangs when it reduces an empty array (seen with `any`, `all` and `prod` over all axes), so no code
+calls a reduction of MLX on one. A maximum over rows of 1,024 elements takes 150 µs, and 72 in two steps, the first of
+which compares vectors of 32.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, where_transformed
+from emberharmony.backend.mlx.dtypes import cast, promotion
+from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, on_cpu
+from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
+from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
+from emberharmony.core import op_globals
+from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number, without_axes
+
+FEW = 64
+"""Up to this many elements the native sum is as accurate."""
+_BLOCK, _FILL = 16, 8192
+"""The number of elements of a block, a power of two, and the size of a tensor up to which blocks do not save time."""
+_LANES = 32
+"""The length of the vectors that a maximum over a long row compares."""
+_PLAIN = "({1}.__class__ is int or {1} is None) and ({2} is False or {2} is True)"
+"""When an op over axes takes its options as they are."""
+_COMPLEX = ("complex",)
+_SINGLE = mx.float32
+
+
+def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
+    """Returns a tensor in the dtype of its sum or product.
+
+    If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
+    """
+    if dtype is not None:
+        return cast(x, dtype)
+    if is_float(x) or is_complex(x):
+        return x
+    return x.astype(mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64)
+
+
+def widened(x: mx.array, few: int = FEW) -> mx.array:
+    """Returns a floating tensor in a dtype whose sums lose no digits: float64 on the CPU, else float32 or wider.
+
+    Args:
+        x: a tensor; one that is not floating is returned unchanged.
+        few: up to this many elements float32 is accurate enough on the CPU too.
+    """
+    if not is_float(x) or x.dtype == mx.float64:
+        return x
+    if x.size > few and on_cpu():
+        return x.astype(mx.float64)
+    return x.astype(mx.float32)
+
+
+def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
+    """Returns the result of a native reduction; for an empty tensor the identity, because MLX 0.32 can hang there."""
+    if x.size:
+        return native(x, axes, keepdims)
+    return mx.full(remaining(x.shape, axes, keepdims), mx.array(identity, x.dtype))
+
+
+def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
+    """Returns an accurate sum of float32 over axes: in float32 if it has few terms or a GPU adds it, else in float64.
+
+    The sum of a large tensor first adds blocks along one of the axes. Their size is the largest power of two up to 16
+    that divides the length of an axis. Converting every element to float64 would make the sum take 2 to 5 times as long
+    as the native one (4 million elements, MLX 0.32).
+    """
+    if math.prod([x.shape[a] for a in axes]) > FEW and on_cpu():
+        x = _of_blocks(x, axes).astype(mx.float64)
+    return mx.sum(x, axes, keepdims)
+
+
+def _of_blocks(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+    """Returns a tensor with the same sum over axes: the sums of blocks, if the tensor is large.
+
+    Besides its precision, the sum of adjacent blocks takes half of the time of MLX's sum over the last axis.
+    """
+    if x.size <= _FILL:
+        return x
+    axis = max(axes, key=lambda a: min(x.shape[a] & -x.shape[a], _BLOCK))
+    size = min(x.shape[axis] & -x.shape[axis], _BLOCK)
+    return mx.sum(mx.unflatten(x, axis, (x.shape[axis] // size, size)), axis + 1) if size > 1 else x
+
+
+def largest(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
+    """Returns the maximum over axes, which are kept, as a constant of derivatives."""
+    if x.size > _FILL and axes in (-1, (x.ndim - 1,)) and not x.shape[-1] % _LANES:
+        # Over an axis before the last mx.max (MLX 0.32) compares vectors, and takes a third of the time on a CPU.
+        x = mx.max(mx.unflatten(x, -1, (-1, _LANES)), -2)
+    return mx.stop_gradient(mx.max(x, axes, True))
+
+
+def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
+    """Returns an accurate sum over axes, in float32 or wider; real and imaginary parts are summed separately."""
+    if x.size and is_float(x) and x.dtype != mx.float64:
+        return _in_blocks(x.astype(mx.float32), axes, keepdims)
+    if is_complex(x):
+        return wide_sum(mx.real(x), axes, keepdims) + 1j * wide_sum(mx.imag(x), axes, keepdims).astype(mx.complex64)
+    return reduced(mx.sum, x, axes, keepdims, 0)
+
+
+def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
+    x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
+    return wide_sum(x, axes, keepdims).astype(x.dtype) if axes else x
+
+
+def _count(x: mx.array, axis: int | None) -> int:
+    """Returns how many elements of a float32 tensor a reduction reads for each element of its result, else 0.
+
+    Raises:
+        IndexError: if the axis is out of range.
+    """
+    if x.dtype != _SINGLE or not x.size:
+        return 0
+    count: int = x.size if axis is None else x.shape[axis]
+    return count
+
+
+def _plain_sum(x: mx.array, axis: int | None, keepdims: bool, count: int) -> mx.array:
+    """Returns the sum of a float32 tensor, of `count` terms for each element, in float32 or wider."""
+    if count <= FEW:
+        return mx.sum(x, axis, keepdims)
+    return _in_blocks(x, tuple(range(x.ndim)) if axis is None else (axis % x.ndim,), keepdims)
+
+
+def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx.array:
+    # The shape is read only where the size does not decide, because MLX makes a new tuple of it at each access.
+    if 0 < x.size <= FEW and x.dtype == _SINGLE:
+        return mx.sum(x, axis, keepdims)
+    count = _count(x, axis)
+    if not count:
+        return _sum(x, axis, keepdims)
+    total = _plain_sum(x, axis, keepdims, count)
+    return total if count <= FEW else total.astype(mx.float32)
+
+
+def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
+    count = _count(x, axis)
+    if not count:
+        return _mean(x, axis, keepdims)
+    result = _plain_sum(x, axis, keepdims, count) / count
+    return result if count <= FEW else result.astype(mx.float32)
+
+
+def _mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+    x = promotion.floats(x)
+    axes = nonnegative_axes(axis, x.ndim)
+    count = math.prod(x.shape[a] for a in axes)
+    total = wide_sum(x, axes, keepdims) if axes else x
+    return (total / count).astype(x.dtype)
+
+
+@functools.cache
+def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
+    """Returns a native maximum or minimum over axes, which are kept, with derivatives of every order in both modes.
+
+    All elements that equal the extreme share its derivative equally.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        reached = (primals[0] == outputs[0]).astype(primals[0].dtype)
+        count = mx.maximum(mx.sum(reached, axes, keepdims=True), 1)
+        return (mx.sum(reached * tangents[0], axes, keepdims=True) / count,)
+
+    def plain(x: mx.array) -> mx.array:
+        return native(x, axes, True)
+
+    return where_transformed(plain, differentiated(plain, moved))
+
+
+def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
+    def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        axes = nonnegative_axes(axis, x.ndim)
+        bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
+        if not x.size:
+            if bound is None:
+                nonempty(x.shape, axes)
+            # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
+            return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, remaining(x.shape, axes, keepdims))
+        result = extreme_over(native, axes)(x) if axes else x
+        result = result if keepdims or not axes else mx.squeeze(result, axes)
+        return result if bound is None else pair(result, bound)
+
+    return extreme
+
+
+def _arg(native: Callable[..., mx.array]) -> Any:
+    def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        axes = nonnegative_axes(axis, x.ndim)
+        nonempty(x.shape, axes)
+        if not x.size or x.ndim == 0:
+            return mx.zeros(remaining(x.shape, axes, keepdims), mx.int64)
+        return native(x, axis, keepdims).astype(mx.int64)
+
+    return arg
+
+
+def _products_moved(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
+    """Returns the cumulative products of `x` along an axis, and their tangents.
+
+    A parallel prefix product of log2(length) steps combines products of 1, 2, 4, … factors. It does not divide, so
+    zeros are harmless.
+    """
+    count, step = x.shape[axis], 1
+    while step < count:
+        before, before_moved = (mx.split(part, [count - step], axis)[0] for part in (x, tangent))
+        ones = mx.ones_like(mx.split(x, [step], axis)[0])
+        factor = mx.concatenate([ones, before], axis)
+        factor_moved = mx.concatenate([mx.zeros_like(ones), before_moved], axis)
+        x, tangent, step = x * factor, tangent * factor + x * factor_moved, 2 * step
+    return x, tangent
+
+
+@functools.cache
+def _running_products(axis: int) -> Function:
+    """Returns MLX's cumulative product along an axis, with derivatives of our own.
+
+    `mx.cumprod` (MLX 0.32) has no forward mode, and its second derivatives are NaN where an element is 0.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (_products_moved(primals[0], tangents[0], axis)[1],)
+
+    return differentiated(lambda x: mx.cumprod(x, axis), moved)
+
+
+@functools.cache
+def _product(axes: tuple[int, ...]) -> Function:
+    """Returns MLX's product over axes, which are kept, with derivatives of our own."""
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
+        shape = [primals[0].shape[a] for a in order if a not in axes]
+        x, tangent = (mx.transpose(part, order).reshape(*shape, -1) for part in (primals[0], tangents[0]))
+        return (_products_moved(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
+
+    return differentiated(lambda x: mx.prod(x, axes, True), moved)
+
+
+def _cumulative(native: Callable[..., mx.array]) -> Any:
+    def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
+        x, axis = along(_summable(x, dtype), axis)
+        if not x.size:
+            return x
+        if is_complex(x) and native is mx.cumsum:
+            return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(x.dtype)
+        run = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
+        return run(widened(x)).astype(x.dtype)
+
+    return cumulative
+
+
+def _running(native: Callable[..., mx.array]) -> Any:
+    def running(x: mx.array, axis: int | None = None) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        x, axis = along(x, axis)
+        if not x.size:
+            return x
+        # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.
+        wide = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
+        return native(wide, axis).astype(x.dtype)
+
+    return running
+
+
+@functools.cache
+def _squares(axes: tuple[int, ...]) -> Function:
+    """Returns a function of float32 or float64: the sum of the squares of what remains without the mean, in float64.
+
+    The axes are kept. A GPU has no float64. Derivatives of large tensors are computed in the dtype of the tensor, which
+    takes half of the time; those of small ones by MLX, because a function with own derivatives takes more calls.
+    """
+
+    def plain(x: mx.array) -> mx.array:
+        # Two passes, because the mean of the squares minus the square of the mean would lose digits.
+        wide, count = widened(x, few=0), math.prod(x.shape[a] for a in axes)
+        off = wide - reduced(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
+        return reduced(mx.sum, _of_blocks(mx.square(off), axes), axes, True, 0)
+
+    def slopes(x: mx.array) -> mx.array:
+        return 2 * (x - _mean(x, axes, True))
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (wide_sum(slopes(primals[0]) * tangents[0], axes, True).astype(outputs[0].dtype),)
+
+    def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        return (slopes(primals[0]) * cotangents[0].astype(primals[0].dtype),)
+
+    derived = differentiated(plain, moved, pull)
+    return lambda x: plain(x) if op_globals.untransformed or x.size <= _FILL else derived(x)
+
+
+def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+    x = promotion.floats(x)
+    axes = nonnegative_axes(axis, x.ndim)
+    if is_complex(x):
+        return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
+    count = math.prod(x.shape[a] for a in axes)
+    if axes:
+        squares = _squares(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
+        total = squares if keepdims else mx.squeeze(squares, axes)
+    else:
+        # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
+        total = widened(x - x, few=0)
+    if is_number(correction):
+        return total / mx.array(float(count - correction) if count > correction else math.nan, total.dtype)
+    freedom = count - promotion.common(total, without_axes("correction", correction))[1].astype(total.dtype)
+    return total / mx.where(freedom > 0, freedom, math.nan)
+
+
+def _variance(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+    x = promotion.floats(x)
+    return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
+
+
+def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
+    x = promotion.floats(x)
+    variance = _var(x, axis, keepdims, correction)
+    if op_globals.untransformed:
+        return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
+    # The derivative of the square root is infinite at 0, which would make the gradient NaN.
+    none = variance == 0
+    root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))
+    return root.astype(mx.float32 if is_complex(x) else x.dtype)
+
+
+def _of_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
+    """Returns an op that leaves few elements of float32 to MLX's `var` or `std`, in float64 on the CPU."""
+
+    def quick(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
+        few = 0 < x.size <= _FILL and x.dtype == _SINGLE
+        if not few or (correction and not 0 < correction < _count(x, axis)):
+            return general(x, axis, keepdims, correction)
+        return native(x.astype(mx.float64) if on_cpu() else x, axis, keepdims, correction).astype(_SINGLE)
+
+    return staticmethod(fast(quick, f"{_PLAIN} and {{3}}.__class__ is int and untransformed")(general))
+
+
+def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+    x = promotion.floats(x)
+    promotion.refuse(x, _COMPLEX)
+    axes = nonnegative_axes(axis, x.ndim)
+    if not axes:
+        return x
+    # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
+    top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
+    shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
+    # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
+    wide = x - shift
+    wide = wide.astype(mx.float32) if x.dtype.size == 2 else wide
+    total = wide_sum(exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide), axes, True)
+    # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
+    none = total == 0
+    total = mx.where(none, -mx.inf, mx.log(mx.where(none, 1, total))).astype(x.dtype) + shift
+    return total if keepdims else mx.squeeze(total, axes)
+
+
+@functools.cache
+def _log_of_few(axis: int | None) -> Function:
+    """Returns `mx.logsumexp` along an axis, which is kept, with a derivative of our own.
+
+    That of MLX 0.32 is NaN where all elements are -inf; ours is 0 there.
+    """
+
+    def shares(x: mx.array, y: mx.array) -> mx.array:
+        return mx.where(y == -mx.inf, 0, mx.softmax(x, axis))
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (mx.sum(shares(primals[0], outputs[0]) * tangents[0], axis, True),)
+
+    def pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        return (shares(primals[0], outputs[0]) * cotangents[0],)
+
+    return differentiated(lambda x: mx.logsumexp(x, axis, True), moved, pulled)
+
+
+def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
+    count = _count(x, axis)
+    size = min(count & -count, FEW)
+    if count > FEW and size > 8 and axis is not None and op_globals.untransformed:
+        # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
+        axis %= x.ndim
+        x = mx.logsumexp(mx.unflatten(x, axis, (count // size, size)), axis + 1)
+        return _quick_logsumexp(x, axis, keepdims)
+    if not 0 < count <= FEW:
+        return _logsumexp(x, axis, keepdims)
+    if op_globals.untransformed:
+        return mx.logsumexp(x, axis, keepdims)
+    total = _log_of_few(axis)(x)
+    return total if keepdims else mx.squeeze(total, axis)
+
+
+class MLXReductionOps:
+    """Holds the ops of `ops/reductions/reduction.py`.
+
+    The bodies take up to 28 times as long, for few elements. Functions of ours add in float32 by blocks, to keep the
+    digits that MLX's lose, and reduce no empty tensor, where MLX can hang.
+    """
+
+    sum = staticmethod(fast(_quick_sum, f"{_PLAIN} and {{3}} is None")(_sum))
+    mean = staticmethod(fast(_quick_mean, _PLAIN)(_mean))
+    var = _of_few(mx.var, _variance)
+    std = _of_few(mx.std, _deviation)
+    logsumexp = staticmethod(fast(_quick_logsumexp, _PLAIN)(_logsumexp))
+    max = staticmethod(_extreme(mx.max, where_transformed(mx.maximum, even_maximum)))
+    min = staticmethod(_extreme(mx.min, where_transformed(mx.minimum, even_minimum)))
+    argmax = staticmethod(_arg(mx.argmax))
+    argmin = staticmethod(_arg(mx.argmin))
+    cumsum = staticmethod(_cumulative(mx.cumsum))
+    cumprod = staticmethod(_cumulative(mx.cumprod))
+    cummax = staticmethod(_running(mx.cummax))
+    cummin = staticmethod(_running(mx.cummin))
+
+    @staticmethod
+    def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
+        x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
+        wide = widened(x, few=1)
+        if not axes or not wide.size:
+            return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
+        result = _product(axes)(wide)
+        return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
+
+    @staticmethod
+    def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        axes = nonnegative_axes(axis, x.ndim)
+        return reduced(mx.any, x != 0, axes, keepdims, False) if axes else x != 0
+
+    @staticmethod
+    def all(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        axes = nonnegative_axes(axis, x.ndim)
+        return reduced(mx.all, x != 0, axes, keepdims, True) if axes else x != 0

@@ -1,0 +1,102 @@
+"""Sorting, searching and set ops, on MLX."""
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.mlx.dtypes import of_host, promotion
+from emberharmony.backend.mlx.math_ops import is_float
+from emberharmony.backend.promote import along
+from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.core.errors import ShapeError
+
+_COMPLEX = ("complex",)
+
+
+def _reversed(x: mx.array) -> mx.array:
+    """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
+    return -x if is_float(x) else ~x
+
+
+def _sortable(x: mx.array) -> mx.array:
+    """Returns booleans as integers, because MLX cannot sort booleans on a GPU."""
+    return x.astype(mx.uint8) if x.dtype == mx.bool_ else x
+
+
+def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
+    x, axis = along(x, axis, least=1)
+    if not x.size or x.ndim == 0:
+        return mx.zeros(x.shape, mx.int64)
+    x = _sortable(x)
+    return mx.argsort(_reversed(x) if descending else x, axis).astype(mx.int64)
+
+
+def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
+    x, axis = along(x, axis, least=1)
+    if not x.size or x.ndim == 0:
+        return x
+    values = _sortable(x)
+    ordered = _reversed(mx.sort(_reversed(values), axis)) if descending else mx.sort(values, axis)
+    return ordered.astype(x.dtype)
+
+
+def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
+    if not ordered.size or not values.size:
+        return mx.zeros(values.shape, mx.int64)
+    return mx.searchsorted(ordered, values, side=side).astype(mx.int64)
+
+
+class MLXSortingOps(WithUnique):
+    """Holds the ops of `ops/reductions/sorting.py`.
+
+    The bodies compare each pair of elements, or compute on the host: they take 1.3 to 30 times as long, for few
+    elements.
+    """
+
+    @staticmethod
+    def argsort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        return _argsort(x, axis, descending)
+
+    @staticmethod
+    def sort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        return _sort(x, axis, descending)
+
+    @staticmethod
+    def top_k(x: mx.array, k: int, sorted: bool = True) -> tuple[mx.array, mx.array]:
+        promotion.refuse(x, _COMPLEX)
+        top(x.shape, k)
+        order = mx.stop_gradient(_argsort(x, -1, True))[..., :k]
+        return mx.take_along_axis(x, order, -1), order
+
+    @staticmethod
+    def searchsorted(
+        sorted_sequence: mx.array, values: mx.array, side: str = "left", sorter: mx.array | None = None
+    ) -> mx.array:
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"expected a sorted sequence of shape (n,), got shape {sorted_sequence.shape}")
+        a, b = promotion.common(sorted_sequence, values)
+        promotion.refuse(a, _COMPLEX)
+        if sorter is not None:
+            # MLX does not check indices, so `sorter_of` checks them on the host.
+            a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
+        return _search(a, b, side_of(side))
+
+    @staticmethod
+    def _unique(x: mx.array) -> mx.array:
+        # The shape of the result depends on the values, so find the unique ones on the host.
+        values = _sort(x, None)
+        host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
+        new = np.ones(host.shape, bool)
+        new[1:] = (host[1:] != host[:-1]) & ~((host[1:] != host[1:]) & (host[:-1] != host[:-1]))
+        return mx.take(values, of_host(np.nonzero(new)[0]))
+
+    @staticmethod
+    def isin(x1: mx.array, x2: mx.array, assume_unique: bool = False, *, invert: bool = False) -> mx.array:
+        a, b = promotion.common(x1, x2)
+        if not a.size or not b.size:
+            return mx.full(a.shape, invert)
+        ordered = _sort(b, None)
+        near = mx.minimum(_search(ordered, a, "left"), b.size - 1)
+        found = mx.take(ordered, near) == a
+        return mx.logical_not(found) if invert else found

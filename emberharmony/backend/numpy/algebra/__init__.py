@@ -1,0 +1,1 @@
+"""NumPy's definitions of linear algebra."""

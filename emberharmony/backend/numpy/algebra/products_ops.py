@@ -1,0 +1,70 @@
+"""Products of tensors, on NumPy."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.shared.solver import check_paired
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.algebra import products as shared_products
+else:
+    shared_products = Deferred("emberharmony.backend.shared.algebra.products")
+
+_COSTLY = 10**5
+"""From this number of products on, einsum searches for a good order of contraction."""
+
+
+def _computed(dtype: np.dtype) -> np.dtype:
+    """Returns the dtype in which products are computed: float32 for half precision."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
+
+
+_FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)"
+"""The condition for the functions of NumPy that call the BLAS."""
+
+
+# With `out=...`, the product of two vectors is a 0-d array, not a scalar that would cost 3,000 instructions to convert.
+@fast(np.matmul, _FLOATS, options="out=...")
+def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    shared_products.check_factors(x1.shape, x2.shape)
+    a, b = promotion.common(x1, x2)
+    wide = _computed(a.dtype)
+    return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)
+
+
+class NumpyProductsOps:
+    """Holds the ops of `ops/algebra/products.py`.
+
+    The bodies take up to 23 times as long, for few elements; `einsum` lets NumPy choose the order of the products.
+    """
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    matmul = staticmethod(_matmul)
+
+    @fast(np.dot, _FLOATS)
+    def dot(self, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        return self.composed("dot")(x1, x2)
+
+    @staticmethod
+    def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:
+        check_paired(x1, x2, axis)
+        a, b = promotion.common(x1, x2)
+        wide = _computed(a.dtype)
+        result = np.vecdot(a.astype(wide, copy=False), b.astype(wide, copy=False), axis=axis)  # type: ignore[call-overload]
+        return np.asarray(result).astype(a.dtype, copy=False)
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
+        length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
+        tensors = promotion.common(*operands)
+        wide = _computed(tensors[0].dtype)
+        # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
+        costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
+        result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=costly)
+        return np.asarray(result).astype(tensors[0].dtype, copy=False)

@@ -1,0 +1,1 @@
+"""NumPy's definitions of making, reading, writing and arranging arrays."""

@@ -1,0 +1,111 @@
+"""Creation of tensors, on NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.device_ops import place
+from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.shared.arrays.creation import HostMade, with_number
+from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.device import check_memory, memory_limit
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+
+
+def _float(dtype: np.dtype | None) -> np.dtype:
+    return DTYPES[default_float()] if dtype is None else dtype
+
+
+def _filled(shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
+    # np.full (NumPy 2.4) accepts a value with more axes than the shape, if they have length 1, and drops them.
+    return np.broadcast_to(value, shape).copy() if value.ndim else np.full(shape, value)
+
+
+class NumpyCreationOps(HostMade):
+    """Holds the ops of `ops/arrays/creation.py`.
+
+    The bodies take up to 15 times as long, for few elements. They need two to five calls of ops.
+    """
+
+    @staticmethod
+    def _placed(array: np.ndarray, dtype: Any, device: Any) -> np.ndarray:
+        place(device)
+        return cast(array, dtype)
+
+    @staticmethod
+    def _range(places: range, dtype: Any, device: Any) -> np.ndarray:
+        place(device)
+        return np.arange(places.start, places.stop, places.step, dtype=dtype)
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.zeros(as_shape(shape), _float(dtype))
+
+    @staticmethod
+    def ones(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.ones(as_shape(shape), _float(dtype))
+
+    @staticmethod
+    @with_number
+    def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return _filled(as_shape(shape), promotion.filling(fill_value, dtype))
+
+    @staticmethod
+    def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.empty(as_shape(shape), _float(dtype))
+
+    @staticmethod
+    def zeros_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.zeros(x.shape, x.dtype if dtype is None else dtype)
+
+    @staticmethod
+    def ones_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.ones(x.shape, x.dtype if dtype is None else dtype)
+
+    @staticmethod
+    def empty_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return np.empty(x.shape, x.dtype if dtype is None else dtype)
+
+    @staticmethod
+    @with_number
+    def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        return _filled(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
+
+    @staticmethod
+    def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        rows, columns = as_shape((N, N if M is None else M))
+        return np.eye(rows, columns, held(k, rows, columns), _float(dtype))
+
+    @staticmethod
+    def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
+        place(device)
+        rows, columns = as_shape((N, N if M is None else M))
+        made = _float(dtype)
+        # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
+        check_memory((rows, columns), made.itemsize, memory_limit)
+        return np.tri(rows, columns, held(k, rows, columns), made)
+
+    @staticmethod
+    def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
+        return np.tril(matrices(x), held(k, *x.shape[-2:]))
+
+    @staticmethod
+    def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
+        return np.triu(matrices(x), held(k, *x.shape[-2:]))
+
+    @staticmethod
+    def diag(x: np.ndarray, k: int = 0) -> np.ndarray:
+        if x.ndim not in (1, 2):
+            raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
+        # np.diag of a matrix is a read-only view.
+        return np.diag(x, k) if x.ndim == 1 else np.diag(x, held(k, *x.shape)).copy()

@@ -1,0 +1,181 @@
+"""Reading and writing by index, on NumPy."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.host import host_indices, readable
+from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.numpy.folding import check_axis
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.arrays.indexing import block, checked, class_count, reduction_of, unraveled, vectors
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.core.dispatch import fast
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import dense
+
+UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+_BITS: dict[int, Any] = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+"""By the bytes of an element, the dtype that holds its bits."""
+_MANY_HITS = 512
+"""From this number of elements on, writing the ones of `one_hot` takes less time than comparing all elements."""
+_MANY = 2048
+"""From this number of elements on, `chosen` is faster than `np.where`, unless the processor foresees the branches."""
+
+
+def chosen(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Returns the same as `np.where`, without a branch per element: mispredicted branches make it ten times slower.
+
+    It starts from the bits of `b`, and flips those that differ from `a` where the condition holds.
+    """
+    if condition.size < _MANY or a.itemsize not in _BITS:
+        return np.where(condition, a, b)
+    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
+    other, found = b.view(bits), result.view(bits)
+    np.bitwise_xor(a.view(bits), other, found)
+    np.multiply(found, condition, found)
+    np.bitwise_xor(found, other, found)
+    return result
+
+
+def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
+    """Returns the same for arrays of one dtype, or an array and a number."""
+    if condition.size < _MANY or condition.dtype.char != "?":
+        return np.where(condition, a, b)
+    if b.__class__ is np.ndarray:
+        return chosen(condition, a, b)
+    if b or a.itemsize not in _BITS or math.copysign(1.0, b) < 0.0:
+        return chosen(condition, a, np.asarray(b, a.dtype))
+    # The bits of 0 are 0.
+    bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
+    np.multiply(a.view(bits), condition, result.view(bits))
+    return result
+
+
+def _quick_along(x: np.ndarray, indices: np.ndarray, _axis: int) -> np.ndarray:
+    """Returns the elements of each row of a matrix at indices, without what NumPy does for any number of axes."""
+    return x[np.arange(len(x))[:, None], indices]
+
+
+def _quick_one_hot(x: np.ndarray, num_classes: int, *_usual: Any) -> np.ndarray:
+    count = x.size * num_classes
+    if count > _MANY_HITS and 0 <= x.item(x.argmin()) and x.item(x.argmax()) < num_classes:
+        result = np.zeros(count, np.float32)
+        result[np.arange(0, count, num_classes) + x.reshape(-1)] = 1.0
+        return result.reshape(*x.shape, num_classes)
+    return np.equal(x[..., None], np.arange(num_classes)).astype(np.float32)
+
+
+class NumpyIndexingOps:
+    """Holds the ops of `ops/arrays/indexing.py`.
+
+    The bodies take up to 26 times as long, for few elements. Most of them compute with indices where NumPy takes a
+    view.
+    """
+
+    @staticmethod
+    @fast(where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
+    def where(condition: np.ndarray, x1: Any = None, x2: Any = None) -> np.ndarray:
+        return chosen(condition.astype(bool, copy=False), *promotion.common(x1, x2))
+
+    @staticmethod
+    def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
+        check_axis(axis, x.ndim)
+        where = host_indices(indices)
+        if not x.size and axis is not None:
+            # NumPy 2.4 does not check the indices if the result is empty.
+            checked(where, x.shape[axis])
+        if axis is None or x.flags.c_contiguous:
+            return x.take(where, axis)
+        # `take` would first copy a tensor that is not contiguous as a whole.
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        key: Any = (*(slice(None),) * axis, where)
+        found = x[key]
+        return found if where.ndim else found.copy()
+
+    @staticmethod
+    @fast(
+        _quick_along,
+        "{1}.__class__ is native_type and {1}.dtype.kind == 'i' and {2}.__class__ is int and {2} == -1 and "
+        "{0}.ndim == {1}.ndim == 2 and len({0}) == len({1})",
+    )
+    def take_along_axis(x: np.ndarray, indices: Any, axis: int | None = -1) -> np.ndarray:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        return np.take_along_axis(x, host_indices(indices), axis)
+
+    @staticmethod
+    def get_item(x: np.ndarray, key: Any) -> np.ndarray:
+        if key.__class__ is not int and key.__class__ is not slice:
+            key = readable(key)
+        return x[key]
+
+    @staticmethod
+    def nonzero(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        if x.ndim == 0:
+            raise ShapeError("a tensor without axes has no indices")
+        return x.nonzero()
+
+    @staticmethod
+    def slice(inputs: np.ndarray, start_indices: Sequence[int], shape: Sequence[int]) -> np.ndarray:
+        return inputs[block(inputs.shape, start_indices, shape)]
+
+    @staticmethod
+    def slice_update(inputs: np.ndarray, start_indices: Sequence[int], updates: np.ndarray) -> np.ndarray:
+        result = inputs.copy()
+        result[block(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
+        return result
+
+    @staticmethod
+    def scatter_update(
+        inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
+    ) -> np.ndarray:
+        result, at, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        vectors(at.shape, inputs.shape)
+        # NumPy checks the indices when it uses them.
+        columns = tuple([at[..., axis] for axis in range(at.shape[-1])])
+        how = reduction_of(reduction, UFUNCS)
+        if how is None:
+            result[columns] = values
+            return result
+        if how in ("max", "min"):
+            promotion.refuse(inputs, ("complex",))
+        # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
+        UFUNCS[how].at(result, columns, values)
+        return result
+
+    @staticmethod
+    def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:
+        return matrices(x).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2)
+
+    @staticmethod
+    def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        rows, columns = as_shape((n, n if m is None else m))
+        return np.tril_indices(rows, held(k, rows, columns), columns)
+
+    @staticmethod
+    def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        rows, columns = as_shape((n, n if m is None else m))
+        return np.triu_indices(rows, held(k, rows, columns), columns)
+
+    @staticmethod
+    def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+        return unraveled(host_indices(indices), shape)
+
+    @staticmethod
+    @fast(
+        _quick_one_hot,
+        "{1}.__class__ is int and {1} >= 0 and {2}.__class__ is int and {2} == -1 and {3} is None and {4} is False "
+        "and float32_default and {0}.dtype.kind == 'i'",
+    )
+    def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
+        dense("sparse", sparse)
+        hits = x[..., None] == np.arange(class_count(num_classes))
+        hits = hits if axis in (-1, x.ndim) else np.moveaxis(hits, -1, axis)
+        return hits.astype(DTYPES[default_float()] if dtype is None else dtype)

@@ -1,0 +1,178 @@
+"""Changes of shapes and of the order of elements, on NumPy."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.folding import check_axis
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.arrays.shape import (
+    as_shape,
+    check_copy,
+    check_pad,
+    counted,
+    cuts,
+    expanded,
+    joinable,
+    matrices,
+    pad_indices,
+    pad_pairs,
+    shifts_of,
+    unstacked,
+)
+from emberharmony.backend.shared.device import check_memory, memory_limit
+from emberharmony.core.axes import as_index
+from emberharmony.core.dispatch import fast
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+_LARGE = 2**40
+"""From this number of elements on, NumPy itself checks the shape of a view."""
+
+
+def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
+    if isinstance(axis, (tuple, list)) and not axis:
+        # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
+        shifts_of(shift, ())
+        return x.copy()
+    # np.roll takes 1.5 for 1.
+    shifts = tuple(map(as_index, shift)) if isinstance(shift, (tuple, list)) else as_index(shift)
+    return np.roll(x, shifts, axis)
+
+
+class NumpyShapeOps:
+    """Holds the ops of `ops/arrays/shape.py`.
+
+    NumPy makes views, or copies at once, where the bodies gather: they take 1.3 to 25 times as long, for few elements.
+    """
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    transpose = staticmethod(lambda x, axes=None: x.transpose(axes))
+    swapaxes = staticmethod(lambda x, axis1, axis2: x.swapaxes(axis1, axis2))
+    moveaxis = staticmethod(np.moveaxis)
+    roll = staticmethod(_roll)
+
+    @staticmethod
+    def reshape(x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray:
+        for n in shape if shape.__class__ is tuple or shape.__class__ is list else (shape,):
+            if n.__class__ is int and n < -1:
+                # NumPy 2.4 treats every negative length as -1.
+                raise ShapeError(f"shape {shape} has a negative length")
+        if copy is None:
+            return x.reshape(shape)
+        check_copy(copy)
+        try:
+            return x.reshape(shape, copy=copy)
+        except ValueError as error:
+            if "Unable to avoid" not in str(error):
+                raise
+            raise ArgumentError("this shape needs a copy, which copy=False refuses") from error
+
+    @staticmethod
+    @fast(lambda x: x.swapaxes(-1, -2), "{0}.ndim > 1")
+    def matrix_transpose(x: np.ndarray) -> np.ndarray:
+        return matrices(x).swapaxes(-1, -2)
+
+    @staticmethod
+    def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
+        shape = x.shape
+        if axis.__class__ is int and -x.ndim - 1 <= axis <= x.ndim:
+            place = axis if axis >= 0 else axis + x.ndim + 1
+            return x.reshape((*shape[:place], 1, *shape[place:]))
+        return x.reshape(expanded(shape, axis))
+
+    @staticmethod
+    def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
+        check_axis(axis, x.ndim)
+        return x.squeeze(tuple(axis) if isinstance(axis, list) else axis)
+
+    @staticmethod
+    def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
+        lengths = as_shape(shape)
+        extra = len(lengths) - x.ndim
+        # numpy.broadcast_to (NumPy 2.4) takes 9 µs; a view of zero strides takes 2.
+        if extra >= 0 and x.size and x.flags.c_contiguous:
+            strides = [0] * extra
+            for given, wanted, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
+                if given == wanted:
+                    strides.append(stride)
+                elif given == 1 and wanted > 1:
+                    strides.append(0)
+                else:
+                    return np.broadcast_to(x, lengths)
+            if math.prod(lengths) < _LARGE:
+                view = np.ndarray(lengths, x.dtype, x, 0, strides)
+                view.flags.writeable = False
+                return view
+        return np.broadcast_to(x, lengths)
+
+    @staticmethod
+    def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
+        joined = joinable(xs, promotion)
+        check_axis(axis, joined[0].ndim or 1)
+        return np.concatenate(joined, axis)
+
+    @staticmethod
+    def stack(x: list[np.ndarray], axis: int = 0) -> np.ndarray:
+        return np.stack(joinable(x, promotion), axis)
+
+    @staticmethod
+    def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
+        (axis,) = nonnegative_axes(axis, x.ndim)
+        head = (slice(None),) * axis
+        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+
+    @staticmethod
+    def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:
+        axis = unstacked(num, axis, x.shape)
+        rows = x if axis == 0 else np.moveaxis(x, axis, 0)
+        # The parts of a vector are NumPy scalars, so make them arrays.
+        return tuple(rows) if rows.ndim > 1 else tuple(np.asarray(part) for part in rows)
+
+    @staticmethod
+    def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
+        counts = as_shape(repeats)
+        # np.tile repeats along one axis after the other, and would fill the memory before it fails.
+        check_memory((math.prod(counts), *x.shape), x.itemsize, memory_limit)
+        return np.tile(x, counts)
+
+    @staticmethod
+    def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        check_axis(axis, x.ndim)
+        if repeats.__class__ is int and 0 <= repeats < 2**31:
+            return x.repeat(repeats, axis)
+        counts = host_indices(repeats)
+        # NumPy 2.4 writes outside of the result if its number of elements overflows 64 bits. Floats do not overflow.
+        elements = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
+        check_memory((int(elements),), x.itemsize, memory_limit)
+        # NumPy checks a vector of counts by itself.
+        return x.repeat(counts if counts.ndim == 1 else counted(counts, x.shape[axis]), axis)
+
+    @staticmethod
+    def flip(x: np.ndarray, axis: Any = None) -> np.ndarray:
+        axes = nonnegative_axes(axis, x.ndim)
+        return x[tuple(slice(None, None, -1 if a in axes else 1) for a in range(x.ndim))]
+
+    def pad(self, x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> np.ndarray:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        if mode == "constant":
+            shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+            if constant_values is None:
+                result = np.zeros(shape, x.dtype)
+            else:
+                result = np.empty(shape, x.dtype)
+                result.fill(promotion.filling(constant_values, x.dtype))
+            result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True)])] = x
+            return result
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                x = x.take(pad_indices(x.shape[axis], before, after, mode), axis)
+        return x

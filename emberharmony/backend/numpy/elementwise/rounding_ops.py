@@ -1,0 +1,79 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import DTYPES, promotion
+from emberharmony.backend.promote import direct
+from emberharmony.backend.shared.elementwise.rounding import Decimals, holds_tensor, replacements
+from emberharmony.core.numeric.finfo import FloatInfo
+
+_FURTHEST = 5000
+"""A power of two beyond the exponents of every floating dtype, so larger exponents give the same results."""
+
+
+def _kept(native: np.ufunc) -> Any:
+    """Returns a rounding op that calls `native`, but returns integers and booleans unchanged."""
+    return direct(native, lambda x: x if x.dtype.kind in "biu" else native(x), when=promotion.inexact)
+
+
+def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
+    """Returns the same as `np.round`, which in NumPy 2.4 scales by inexact powers of ten: it changes 1e-23."""
+    scale = np.asarray(10.0 ** abs(decimals), x.dtype)
+    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    result = np.asarray(there(x, scale))
+    np.rint(result, result)
+    return back(result, scale, result)
+
+
+class NumpyRoundingOps(Decimals):
+    """Holds the ops of `ops/elementwise/rounding.py`.
+
+    NumPy's own functions take a 4th to a 49th of the time of the bodies, for few elements; `nan_to_num` takes a third,
+    `ldexp` a 20th.
+    """
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    floor = _kept(np.floor)
+    ceil = _kept(np.ceil)
+    trunc = _kept(np.trunc)
+    copysign = direct(np.copysign)
+    signbit = direct(np.signbit)
+    nextafter = direct(np.nextafter)
+
+    _nearest = staticmethod(np.rint)
+
+    @staticmethod
+    def _scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
+        if decimals < 0 or not x.size or np.abs(x).max() < bound:
+            return _by_scale(x, decimals)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(np.abs(x) < bound, _by_scale(x, decimals), x)
+
+    def _rounded_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
+        if abs(decimals) < 38:
+            return super()._rounded_floats(x, decimals)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return super()._rounded_floats(x, decimals)
+
+    def nan_to_num(self, x: np.ndarray, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> np.ndarray:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
+        if x.dtype.kind != "V":
+            return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+        # np.nan_to_num (NumPy 2.4) returns dtypes that NumPy does not define, such as bfloat16, unchanged.
+        limits = FloatInfo.of(DTYPES.neutral[x.dtype])
+        posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+        return np.nan_to_num(x.astype(np.float32), nan=nan, posinf=posinf, neginf=neginf).astype(x.dtype)
+
+    @staticmethod
+    def ldexp(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        # Clip wider exponents, which the cast to int32 would wrap around.
+        exponent = x2 if x2.dtype.itemsize < 4 else np.clip(x2, None if x2.dtype.kind == "u" else -_FURTHEST, _FURTHEST)
+        return np.ldexp(x, exponent.astype(np.int32)).astype(x.dtype, copy=False)

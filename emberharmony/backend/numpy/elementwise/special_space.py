@@ -1,0 +1,53 @@
+"""The namespaces in which NumPy computes the special functions of `backend.shared`."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.shared.elementwise import special_integrals
+
+
+def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
+    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    places = mask.nonzero()[0]
+    if places.size == mask.size:
+        return np.asarray(function(*arguments))
+    result = np.zeros(mask.shape)
+    if places.size:
+        result[places] = function(*(x[places] for x in arguments))
+    return result
+
+
+@functools.lru_cache(maxsize=64)
+def _column(numbers: tuple[float, ...]) -> np.ndarray:
+    return np.reshape(numbers, (-1, 1))
+
+
+class _Namespace:
+    """The namespace that the shared functions compute with, on vectors of one length."""
+
+    picks = True
+    picked = staticmethod(_picked)
+
+    def __init__(self, digits: special_integrals.Digits) -> None:
+        self.digits = digits
+
+    @staticmethod
+    def entries(table: tuple[float, ...], index: np.ndarray) -> np.ndarray:
+        """Returns the entries of a table at whole numbers in float64."""
+        return np.asarray(table)[index.astype(np.int64)]
+
+    @staticmethod
+    def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+        """Returns numbers along an axis in front of that of `x`."""
+        return _column(numbers)
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        setattr(self, name, function)
+        return function
+
+
+DOUBLE, SINGLE = _Namespace(special_integrals.DOUBLE), _Namespace(special_integrals.SINGLE)

@@ -1,0 +1,325 @@
+"""`ops.compile` on NumPy: a function is recorded once for each kind of arguments, and then only its NumPy calls run.
+
+Cells that the function reads are further inputs, and those that it assigns are further outputs: each call reads and
+assigns them again. So it is with gradients that `ops.backward` adds, and the steps of optimizers are made at the end of
+each call. A call whose arguments no program takes is recorded while it runs, so that the function runs once.
+
+A draw of random numbers is a call that each replay makes again, that is never merged with an equal one, and that is
+made even if nothing uses its result, because it moves its stream on. A program is guarded by the structure of the
+arguments, the shape, dtype and layout of each array (in which order a sum adds depends on it), each other leaf, and the
+default float; a function has at most 64 programs, so a number that changes in each call ends in the function itself. A
+function runs uncompiled where it cannot be recorded: a read of a value, any other random number, a tensor of another
+tape. Where a result has another shape than when it was recorded, or a call raises an error, the function itself runs.
+
+An optimizer's step is a call with gradients from the program, so its numbers, the programs of its rule and the tensors
+over which it writes are those of the uncompiled step, and so are the bits. PyTorch traced the frames of a step in parts
+and compiled them anew for each count, so the step is left out of what it traces (`Backend.uncompiled`).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
+from emberharmony.backend.numpy.flow.replay import ShapeChangedError, guarding, replaying
+from emberharmony.backend.shared.compilation import constant_kind, hashable
+from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_held
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.effects import Effects
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.draws import HostDrawError, NotNowError, Recording, Rewinding, is_without_draws
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
+from emberharmony.transforms.program import Register
+from emberharmony.transforms.recorder import Recorder, UnrecordableError
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+MOST = 64
+"""A function has at most so many programs; calls with further kinds of arguments run it as it is."""
+
+_TRIES = 4
+"""So often a function may read cells that no earlier run has read, as by other threads, before it is given up."""
+
+
+class Compiled:
+    """A function that is recorded once for each structure, shape, dtype and number among its arguments.
+
+    Args:
+        fn: the function.
+        backend: the backend.
+    """
+
+    def __init__(self, fn: Callable[..., Any], backend: Any) -> None:
+        self._fn, self._backend = fn, backend
+        self._made: dict[Any, _Program | None] = {}
+        self._cells: dict[Any, list[Cell]] = {}
+        self._tries: dict[Any, int] = {}
+        self._last: _Program | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the result of the function."""
+        if checking():
+            return self._fn(*args, **kwargs)
+        last = self._last
+        if last is not None and last.flat and not kwargs and last.fits(args):
+            return self._replayed(last, args, [], args, kwargs)
+        leaves, structure = tree_flatten((args, kwargs))
+        try:
+            frame = hashable(structure)
+            fits = last is not None and frame == last.frame and last.fits(leaves)
+        except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
+            return self._fn(*args, **kwargs)
+        if last is not None and fits:
+            held = [cell.value for cell in last.cells]
+            if last.holds(held):
+                return self._replayed(last, leaves, held, args, kwargs)
+        key = (default_float(), frame, *map(_kind, leaves))
+        try:
+            cells = self._cells.get(key)
+        except TypeError:  # a leaf is not hashable
+            return self._fn(*args, **kwargs)
+        if cells is None:
+            cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
+        held = [cell.value for cell in cells]
+        inner = (key, *map(_kind, held))
+        if inner not in self._made:
+            return self._recorded(key, inner, leaves, structure, cells, held, args, kwargs)
+        program = self._made[inner]
+        if program is None:
+            return self._fn(*args, **kwargs)
+        self._last = program
+        return self._replayed(program, leaves, held, args, kwargs)
+
+    def _replayed(
+        self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Returns the result of a program; of the function itself, if the program cannot compute it."""
+        result = program.result
+        if result.effects is not None and (is_without_draws() or cells_of_open_blocks() or not result.effects.fit()):
+            return self._fn(*args, **kwargs)
+        streams = Rewinding() if program.draws else None
+        try:
+            if streams is None:
+                arrays = program(leaves, held)
+            else:
+                with streams:
+                    arrays = program(leaves, held)
+        except ShapeChangedError:
+            self._made[program.key] = None
+            self._last = None
+        except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
+            pass
+        else:
+            held.clear()  # so that an optimizer may write over the arrays of the cells
+            return result.filled(arrays)
+        if streams is not None:
+            streams.rewind()
+        return self._fn(*args, **kwargs)
+
+    def _recorded(
+        self,
+        key: Any,
+        inner: Any,
+        leaves: list[Any],
+        structure: TreeDef,
+        cells: list[Cell],
+        held: list[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Runs the function while its calls are recorded; returns the result."""
+        inside = is_without_draws() or bool(cells_of_open_blocks())
+        if inside or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
+            return self._fn(*args, **kwargs)
+        places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
+        given = [*(leaves[i] for i in places), *held]
+        # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
+        recorder = NumpyRecorder(self._backend, [x.view() for x in given])
+        filled = list(leaves)
+        for register, place in enumerate(places):
+            filled[place] = recorder.tensor(register)
+        traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
+        effects = Effects()
+        draws = Recording(recorder.draw, effects)
+        args_traced, kwargs_traced = tree_unflatten(structure, filled)
+        try:
+            with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
+                before = dict(assigned)
+                returned = self._fn(*args_traced, **kwargs_traced)
+                changed = newly_held(assigned, before)
+            effects.close()
+            if recorder.lost:
+                raise UnrecordableError(recorder.obstacle)
+            known = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
+            result = _Result(recorder, returned, changed, effects, known)
+        except Exception as error:
+            if not _is_of_recorder(error):
+                raise
+            self._tries[key] = self._tries.get(key, 0) + 1
+            if not isinstance(error, NotNowError) or self._tries[key] > _TRIES:
+                self._made[inner] = None
+            draws.rewind()
+            return self._fn(*args, **kwargs)
+        finally:
+            recorder.closed = True
+        fresh = [cell for cell in read if cell not in traced and not isinstance(cell.tensor_and_home()[0], TensorProxy)]
+        if recorder.obstacle or (fresh and self._tries.get(key, 0) == _TRIES):
+            self._made[inner] = None
+        elif fresh:  # their values were constants; the next call has them as inputs
+            self._cells[key] = [*cells, *fresh]
+            self._tries[key] = self._tries.get(key, 0) + 1
+        else:
+            replay = replaying(recorder, len(given), result.outputs)
+            self._made[inner] = self._last = _Program(replay, inner, structure, leaves, places, cells, held, result)
+            self._last.draws = any(call.draws for call in recorder.calls)
+        values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
+        return result.filled([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
+
+    def _is_known(self, leaf: Any) -> bool:
+        """Returns whether a leaf is no traced tensor and no array of a dtype that the backend lacks."""
+        if leaf.__class__ is np.ndarray:
+            return leaf.dtype in self._backend.dtypes.neutral
+        return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_passing)
+
+
+def _is_of_recorder(error: Exception) -> bool:
+    """Returns whether an error means that the function cannot be recorded, and that it may be right otherwise."""
+    if isinstance(error, (UnrecordableError, TracedTensorError, HostDrawError)):
+        return True
+    # Python's own error for an operator or an attribute that traced tensors lack, but arrays have.
+    return isinstance(error, (TypeError, AttributeError)) and re.search("(?i)traced ?tensor", str(error)) is not None
+
+
+class _Result:
+    """What a recorded function returns and assigns, with places for the arrays.
+
+    Args:
+        recorder: the record of its calls.
+        returned: what it returned.
+        changed: the tensor that each cell got.
+        effects: what it did besides.
+        known: the cells that may be in the result as they are.
+
+    Raises:
+        UnrecordableError: if the result has something that each call must make anew.
+
+    Attributes:
+        outputs: the registers or constant arrays in the result, then those for the cells, then those for the effects.
+        effects: what to do at the end; None if nothing.
+    """
+
+    def __init__(
+        self, recorder: Recorder, returned: Any, changed: dict[Cell, Any], effects: Effects, known: set[Cell]
+    ) -> None:
+        self._recorder = recorder
+        leaves, self._structure = tree_flatten(returned)
+        self.outputs: list[Any] = []
+        self._leaves = [self._template(leaf, known) for leaf in leaves]
+        self._cells = list(changed)
+        self._start = len(self.outputs)
+        for tensor in (*changed.values(), *effects.tensors()):
+            self._added(tensor)
+        self.effects = effects if effects.is_any else None
+        alone = not self._cells and self.effects is None
+        self._whole = alone and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
+        self._alone = self._whole and self._structure is LEAF
+        del self._recorder
+
+    def _template(self, leaf: Any, known: set[Cell]) -> Any:
+        if leaf.__class__ is np.ndarray or isinstance(leaf, TensorProxy):
+            return _Place(self._added(leaf))
+        if not isinstance(leaf, Cell):
+            return leaf
+        tensor = leaf.tensor_and_home()[0]
+        if isinstance(tensor, TensorProxy):
+            return _Place(self._added(tensor), leaf.holding(None))
+        if leaf not in known:
+            raise UnrecordableError("it returns a new cell")
+        return leaf
+
+    def _added(self, tensor: Any) -> int:
+        if isinstance(tensor, TensorProxy):
+            if tensor.__class__ is not TracedTensor or tensor.tape is not self._recorder:
+                raise UnrecordableError("it closes over a tensor that is being differentiated")
+            tensor = tensor.key
+        self.outputs.append(tensor)
+        return len(self.outputs) - 1
+
+    def filled(self, arrays: list[Any]) -> Any:
+        """Returns the result with arrays in the places, after the cells have got theirs and the effects were made."""
+        if self._alone:
+            return arrays[0]
+        if self._whole:
+            return tree_unflatten(self._structure, arrays)
+        leaves = [leaf.filled(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
+        end = self._start + len(self._cells)
+        for cell, array in zip(self._cells, arrays[self._start : end], strict=True):
+            cell.value = array
+        if self.effects is not None:
+            self.effects.make(arrays[end:])
+        return tree_unflatten(self._structure, leaves)
+
+
+class _Place:
+    """The place of an array in a result, perhaps inside of a cell like another one."""
+
+    def __init__(self, place: int, cell: Cell | None = None) -> None:
+        self._place, self.cell = place, cell
+
+    def filled(self, arrays: list[Any]) -> Any:
+        """Returns the array, or a new cell that holds it."""
+        array = arrays[self._place]
+        return array if self.cell is None else self.cell.with_tensor(array)
+
+
+class _Program:
+    """The calls of a function for the calls whose arguments differ in the values of their arrays only.
+
+    Attributes:
+        key: its place among the programs of the function.
+        frame: the structure of the arguments in a hashable form.
+        flat: whether the arguments are nothing but arrays, each of which is an input.
+        cells: the cells whose arrays are further inputs.
+        result: makes the result of the function of the arrays.
+        draws: whether it draws random numbers.
+    """
+
+    draws = False
+
+    def __init__(
+        self,
+        replay: Callable[..., list[Any]],
+        key: Any,
+        structure: TreeDef,
+        leaves: list[Any],
+        places: list[int],
+        cells: list[Cell],
+        held: list[Any],
+        result: _Result,
+    ) -> None:
+        self._replay, self._places, self.result = replay, places, result
+        self.key, self.frame, self.cells, self._float = key, hashable(structure), cells, default_float()
+        self._fits, self.holds = guarding(leaves, _kind), guarding(held, _kind)
+        self._whole = len(places) == len(leaves)
+        positional, named = structure.children
+        self.flat = self._whole and not cells and not named.leaves and positional.children == (LEAF,) * len(leaves)
+
+    def fits(self, leaves: Sequence[Any]) -> bool:
+        """Returns whether the program surely takes these leaves of arguments of its structure."""
+        return self._float is default_float() and self._fits(leaves)
+
+    def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
+        """Returns the arrays for the result."""
+        inputs = leaves if self._whole else [leaves[i] for i in self._places]
+        return self._replay([*inputs, *held] if held else inputs)
+
+
+def _kind(leaf: Any) -> Any:
+    """Returns the part of a leaf that a program depends on: an array's shape, dtype and layout, else leaf and class."""
+    if leaf.__class__ is np.ndarray:
+        return leaf.shape, leaf.dtype, None if leaf.flags.c_contiguous else leaf.strides
+    return constant_kind(leaf)

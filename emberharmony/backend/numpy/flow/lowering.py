@@ -1,0 +1,272 @@
+"""The calls of NumPy that ops make, for compiled functions, which repeat these instead of the ops.
+
+An op makes the call that dispatch would make. Where its function is one of the backend, a rule may make the calls of
+NumPy inside of it, for the arguments that the op usually has, to the same bits; it returns None for others.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.arrays.indexing_ops import NumpyIndexingOps
+from emberharmony.backend.numpy.arrays.shape_ops import NumpyShapeOps
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.folding import FEW
+from emberharmony.backend.numpy.math_ops import NumpyMathOps
+from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
+from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
+from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
+from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
+from emberharmony.backend.shared.arrays.shape import expanded
+from emberharmony.backend.shared.neural.layers import is_linear
+from emberharmony.core.dispatch import convert_arguments
+from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
+from emberharmony.core.registry import OpSpec
+from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
+
+Emit = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
+"""Makes a call of a native function, and returns its result."""
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {ufunc: ufunc.reduce for ufunc in (np.add, np.maximum, np.minimum)}
+"""The methods as single objects, because each access of the attribute makes a new one."""
+
+_RESHAPE, _TRANSPOSE, _SWAPAXES = np.ndarray.reshape, np.ndarray.transpose, np.ndarray.swapaxes
+_SQUEEZE, _ASTYPE = np.ndarray.squeeze, np.ndarray.astype
+METHODS = (_RESHAPE, _TRANSPOSE, _SWAPAXES, _SQUEEZE, _ASTYPE, operator.getitem)
+"""The methods of arrays that rules call."""
+
+_BASIC = (int, slice, type(None), type(...))
+"""The classes of keys that choose a view."""
+
+
+def _reduced(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+    """Returns what `fold` does with few elements; None for many."""
+    if x.size > FEW or x.dtype.char not in "fd":
+        return None
+    found: np.ndarray = emit(
+        REDUCTIONS[ufunc], (x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims), {}
+    )
+    return found
+
+
+def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
+    return _reduced(emit, np.add, x, axis, keepdims) if dtype is None else None
+
+
+def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
+    total = _reduced(emit, np.add, x, axis, keepdims)
+    if total is None:
+        return None
+    found: np.ndarray = emit(np.divide, (total, x.size // (total.size or 1)), {})
+    return found
+
+
+def _extreme(ufunc: np.ufunc) -> Any:
+    def extreme(
+        emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None
+    ) -> np.ndarray | None:
+        return _reduced(emit, ufunc, x, axis, keepdims) if initial is None else None
+
+    return extreme
+
+
+def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+    if x.size > FEW:
+        return None
+    top = emit(REDUCTIONS[np.maximum], (x, axis, None, None, True, -np.inf), {})
+    shift = emit(np.where, (emit(np.isfinite, (top,), {}), top, 0), {})
+    powers = emit(np.exp, (emit(np.subtract, (x, shift), {}),), {})
+    total = emit(np.log, (emit(REDUCTIONS[np.add], (powers, axis, None, None, True), {}),), {})
+    total = emit(np.add, (total, shift), {})
+    return total if keepdims else emit(_SQUEEZE, (total, axis), {})
+
+
+def _linear(
+    emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
+) -> np.ndarray | None:
+    kind = x.dtype
+    plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
+    if not plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
+        return None
+    product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
+    found: np.ndarray = product if bias is None else emit(np.add, (product, bias), {})
+    return found
+
+
+def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
+    top = _reduced(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    if top is None:
+        return None
+    powers = emit(np.exp, (emit(np.subtract, (x, top), {}),), {})
+    found: np.ndarray = emit(np.divide, (powers, _reduced(emit, np.add, powers, axis, True)), {})
+    return found
+
+
+def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
+    top = _reduced(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    if top is None:
+        return None
+    shifted = emit(np.subtract, (x, top), {})
+    total = _reduced(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
+    found: np.ndarray = emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
+    return found
+
+
+def _binary(ufunc: np.ufunc) -> Any:
+    def binary(emit: Emit, x1: Any, x2: Any) -> np.ndarray | None:
+        """Calls a ufunc with a number as first operand, which dispatch takes by its slow path."""
+        if x1.__class__ not in (int, float) or x2.__class__ is not np.ndarray or x2.dtype.char not in "fd":
+            return None
+        found: np.ndarray = emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
+        return found
+
+    return binary
+
+
+def _rsqrt(emit: Emit, x: np.ndarray) -> np.ndarray | None:
+    return _binary(np.divide)(emit, 1, emit(np.sqrt, (x,), {})) if x.dtype.char in "fd" else None
+
+
+def _cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    return None if x.dtype.kind == "c" else emit(_ASTYPE, (x, dtype), {"copy": False})
+
+
+def _expand_dims(emit: Emit, x: np.ndarray, axis: Any = 0) -> np.ndarray:
+    found: np.ndarray = emit(_RESHAPE, (x, tuple(expanded(x.shape, axis))), {})
+    return found
+
+
+def _squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:
+    return emit(_SQUEEZE, (x, tuple(axis) if isinstance(axis, list) else axis), {}) if x.ndim else None
+
+
+def _get_item(emit: Emit, x: np.ndarray, key: Any) -> np.ndarray | None:
+    parts = key if key.__class__ is tuple else (key,)
+    return emit(operator.getitem, (x, key), {}) if all(part.__class__ in _BASIC for part in parts) else None
+
+
+def _reshape(emit: Emit, x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray | None:
+    return emit(_RESHAPE, (x, shape), {}) if copy is None else None
+
+
+def _transpose(emit: Emit, x: np.ndarray, axes: Any = None) -> np.ndarray:
+    found: np.ndarray = emit(_TRANSPOSE, (x, axes), {})
+    return found
+
+
+def _swapaxes(emit: Emit, x: np.ndarray, axis1: int, axis2: int) -> np.ndarray:
+    found: np.ndarray = emit(_SWAPAXES, (x, axis1, axis2), {})
+    return found
+
+
+def _matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
+    return _swapaxes(emit, x, -1, -2) if x.ndim > 1 else None
+
+
+_ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
+
+
+@functools.cache
+def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """Returns the rules by the native function, which a backend completes when it is created."""
+    return {
+        NumpyReductionOps.sum: _sum,
+        NumpyReductionOps.mean: _mean,
+        NumpyReductionOps.max: _extreme(np.maximum),
+        NumpyReductionOps.min: _extreme(np.minimum),
+        logsumexp: _logsumexp,
+        NumpyLayersOps.linear: _linear,
+        NumpyShapeOps.reshape: _reshape,
+        NumpyShapeOps.transpose: _transpose,
+        NumpyShapeOps.swapaxes: _swapaxes,
+        NumpyShapeOps.expand_dims: _expand_dims,
+        NumpyShapeOps.squeeze: _squeeze,
+        NumpyIndexingOps.get_item: _get_item,
+        NumpyActivationOps.softmax: _softmax,
+        NumpyActivationOps.log_softmax: _log_softmax,
+        NumpyMathOps.rsqrt: _rsqrt,
+        NumpyTensorOps.cast: _cast,
+        NumpyShapeOps.matrix_transpose: _matrix_transpose,
+        NumpyShapeOps.matrix_transpose.__fast__.native: _matrix_transpose,  # type: ignore[attr-defined]
+        **{getattr(NumpyMathOps, ufunc.__name__): _binary(ufunc) for ufunc in _ARITHMETIC},
+    }
+
+
+class NumpyRecorder(Recorder):
+    """The record of the calls of NumPy that a function makes."""
+
+    __slots__ = ()
+
+    plain = (*PLAIN, np.dtype, np.generic)
+
+    def made(self, spec: OpSpec, values: Sequence[Any]) -> Any:
+        """Runs an op on values, and notes the call of the native function; returns its result.
+
+        Raises:
+            UnrecordableError: if the call cannot be repeated.
+        """
+        function, args, keywords = _direct(self.backend, spec, values)
+        if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
+            raise UnrecordableError(f"{spec.name}() converts a tensor")
+        return self.call_native(function, args, keywords)
+
+    def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
+        rule = lowering_rules().get(getattr(function, "__func__", function))
+        found = None if rule is None else rule(self.call_native, *args, **keywords)
+        return self.note(function, args, keywords, function(*args, **keywords)) if found is None else found
+
+    def _places_in(self, values: Sequence[Any]) -> set[int]:
+        """Returns the registers of the values in lists and tuples."""
+        found = set()
+        for value in values:
+            if value.__class__ is self.tensor_type and id(value) in self._places:
+                found.add(int(self._places[id(value)]))
+            elif value.__class__ is list or value.__class__ is tuple:
+                found |= self._places_in(value)
+        return found
+
+
+def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+    """Returns the native function that runs an op on native tensors, and its arguments.
+
+    Raises:
+        EmberError: if an argument cannot be converted.
+    """
+    probes: dict[str, Callable[..., Any]] = backend.__dict__.setdefault("_probes", {})
+    probe = probes.get(spec.name)
+    if probe is None:
+        probe = probes[spec.name] = _probe(backend, spec)
+    names = parameter_names(spec)
+    count = sum(parameter.keyword_only for parameter in spec.parameters)
+    cut = len(values) - count
+    found = probe(*values[:cut], **{f"p{len(names) - count + i}": value for i, value in enumerate(values[cut:])})
+    if found is not None:
+        native, args, keywords = found
+        named = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
+        return native, args, named
+    positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
+    return backend.implementation(spec), positional, keywords
+
+
+def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
+    """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
+    native = getattr(getattr(backend.implementation(spec), "__fast__", None), "native", backend.implementation(spec))
+    scope: dict[str, Any] = {
+        "native": lambda *args, **keywords: (native, args, keywords),
+        "native_type": backend.tensor_type,
+        "native_backend": backend,
+        "native_dtypes": backend.dtypes,
+        "native_float32": backend.dtypes["float32"],
+        "native_float64": backend.dtypes.get("float64"),
+        "native_tensors": backend.as_tensors,
+        "native_wrap": lambda found: found,
+        "parameter": None,  # a recorded function gets the tensors of parameters
+        **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
+    }
+    exec(compiled_source(*variant_of(spec, backend)), scope)
+    probe: Callable[..., Any] = scope["template"]
+    return probe

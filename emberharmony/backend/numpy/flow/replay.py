@@ -1,0 +1,265 @@
+"""Programs of NumPy calls: a function of Python without branches that repeats them.
+
+Functions of NumPy that can write into an array write into one that no later call reads. They never write into an
+argument, a constant or a result, nor into an array with another layout than NumPy would give the result, because the
+order in which a later sum adds depends on it.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.arrays.indexing_ops import where
+from emberharmony.backend.numpy.flow.lowering import METHODS, REDUCTIONS
+from emberharmony.backend.numpy.flow.programs import Blocks, NumpySource
+from emberharmony.transforms.elementwise_runs import join_runs
+from emberharmony.transforms.program import Program, ProgramCall, ProgramMemory, Register, memory_targets
+from emberharmony.transforms.recorder import Recorder
+
+_FOREIGN = -1
+"""Stands for memory that neither an input nor a call of NumPy owns."""
+
+_WEAK = frozenset((np.add, np.subtract, np.multiply, np.divide))
+"""The ufuncs whose operand may be a number, which is made an array once."""
+
+_KNOWN = frozenset((np.matmul, np.where, where, *REDUCTIONS.values(), *METHODS))
+"""Functions, besides ufuncs, whose results have a shape that the shapes of the operands determine.
+
+They return either a view in all calls with such shapes and layouts, or in none.
+"""
+
+_WIDE = 2**21
+"""Arrays of this many bytes leave the cache before the next call reads them, so runs of calls are made in blocks.
+
+At 1.2 MB both take the same time, and at 4 MB blocks take 0.5 to 0.7 times as long (10 to 30 calls, cache of 2 MB).
+"""
+
+_LARGE = 2**16
+"""Arrays of this many bytes are let go of as soon as nothing needs them."""
+
+
+class ShapeChangedError(Exception):
+    """Raised in a program if the shape of a result depends on values, which have changed."""
+
+
+def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Returns the function of the inputs that makes the recorded calls and returns the outputs.
+
+    Args:
+        recorder: the record of the calls.
+        inputs: the number of inputs.
+        outputs: registers, or arrays that are the same for all inputs, of which the function returns copies.
+    """
+    program, places = recorder.program(inputs, outputs)
+    values = recorder.values
+    program = join_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
+    memory = _Arrays(recorder, program, places)
+    source = _Recorded(program, memory_targets(program, memory), memory)
+    return source.function(source.copied(outputs, places))
+
+
+def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
+    """Returns the function of other leaves that tells whether they surely are of the same kinds.
+
+    Args:
+        leaves: arrays and other objects.
+        kind: returns the kind of a leaf that is no array.
+    """
+    scope: dict[str, Any] = {"ndarray": np.ndarray, "kind": kind}
+    tests = []
+    for i, leaf in enumerate(leaves):
+        if leaf.__class__ is not np.ndarray:
+            scope[f"k{i}"] = kind(leaf)
+            tests.append(f"kind(i{i}) == k{i}")
+            continue
+        scope[f"d{i}"] = leaf.dtype
+        layout = f"i{i}.flags.c_contiguous" if leaf.flags.c_contiguous else f"i{i}.strides == {leaf.strides}"
+        # The exceptions to `is`, equal dtypes that are other objects, only miss this test.
+        tests.append(f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout}")
+    inputs = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
+    test = " and ".join(tests) or "True"
+    exec(f"def fits(leaves):\n if len(leaves) != {len(leaves)}: return False\n {inputs}return {test}\n", scope)
+    found: Callable[[Sequence[Any]], bool] = scope["fits"]
+    return found
+
+
+def _blocks_of(values: Sequence[Any], call: ProgramCall) -> Any:
+    """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
+    value, function = values[call.results[0]], call.function
+    if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
+        return None
+    if value.nbytes < _WIDE or value.dtype.char not in "fd" or len(call.args) != function.nin or call.several:
+        return None
+    for x in (call.results[0], *call.args):
+        if x.__class__ in (int, float):
+            if not math.isfinite(x) or abs(x) > np.finfo(value.dtype).max:
+                return None
+            continue
+        operand = values[x] if x.__class__ is Register else x
+        if operand.__class__ is not np.ndarray or operand.dtype != value.dtype:
+            return None
+        whole = x.__class__ is Register and operand.shape == value.shape and operand.flags.c_contiguous
+        if operand.ndim and not whole:
+            return None
+    return value.shape, value.dtype
+
+
+class _Arrays(ProgramMemory):
+    """The memory of recorded arrays.
+
+    Args:
+        recorder: the record of the calls.
+        program: the calls that are made.
+        places: the register that has the value of each recorded register.
+    """
+
+    def __init__(self, recorder: Recorder, program: Program, places: Sequence[Register]) -> None:
+        super().__init__()
+        self.values, self._inputs, self.wrap = recorder.values, program.inputs, recorder.backend.wrap
+        shared = {result: found for call in recorder.calls for result, found in self._shared(call)}
+        self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
+        self._owners = self._roots(program.calls, shared, places)
+
+    def _shared(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
+        """Yields each result with the operands with which it may share memory, in the record as it was."""
+        for result in call.results:
+            value = self.values[result]
+            # An unknown function may return an operand or a new array, depending on values.
+            yield (
+                result,
+                [x for x in call.operands if not is_known(call) or np.may_share_memory(value, self.values[x])],
+            )
+
+    def _roots(
+        self, calls: Sequence[ProgramCall], shared: dict[Register, list[Register]], places: Sequence[Register]
+    ) -> dict[int, frozenset[int]]:
+        """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
+        roots = {i: frozenset((i,)) for i in range(self._inputs)}
+        for call in calls:
+            for result in call.results:
+                own = is_known(call) and call.function not in METHODS and self.values[result].base is None
+                found = [roots[places[x]] for x in shared[result]]
+                if not found or not is_known(call):
+                    found.append(frozenset((int(result) if own else _FOREIGN,)))
+                roots[result] = frozenset().union(*found)
+        return roots
+
+    def roots(self, register: int) -> frozenset[int]:
+        """Returns the registers that own the memory of a value."""
+        return self._owners[register]
+
+    def layout(self, register: int) -> Any:
+        """Returns the dtype, the shape and the strides of a value."""
+        value = self.values[register]
+        return value.dtype, value.shape, value.strides
+
+    def takes(self, call: ProgramCall) -> bool:
+        """Returns whether NumPy allocates the result of a call, and may instead write it into another array."""
+        function = call.function
+        if not isinstance(function, np.ufunc) or any(value is not ... for _, value in call.keywords):
+            return False
+        return len(call.args) == function.nin and function.nout == 1 and self.values[call.results[0]].ndim > 0
+
+    def overwrites(self, call: ProgramCall) -> bool:
+        """Returns whether a call works element by element."""
+        return call.function.signature is None
+
+    def is_large(self, register: int) -> bool:
+        """Returns whether the memory of a value should be let go of as soon as nothing needs it."""
+        owners = [self.values[root] for root in self.roots(register) if root != _FOREIGN]
+        return any(x.nbytes >= _LARGE for x in owners)
+
+
+class _Recorded(NumpySource):
+    """The source of the function that repeats recorded calls.
+
+    Args:
+        program: the program.
+        targets: by the place of a call the register into whose memory it writes.
+        memory: that of the recorded arrays.
+    """
+
+    def __init__(self, program: Program, targets: Mapping[int, int], memory: _Arrays) -> None:
+        super().__init__(program, targets)
+        self.memory, self.values = memory, memory.values
+        self.scope |= {"Changed": ShapeChangedError, "wrap": memory.wrap}
+        self._arrays: dict[tuple[str, Any], np.ndarray] = {}
+        last: dict[int, int] = {}
+        for i, call in enumerate(program.calls):
+            last.update(dict.fromkeys((*call.operands, *call.results), i))
+        kept = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
+        self._gone: dict[int, list[str]] = {}
+        for x, i in last.items():
+            if x >= program.inputs and x not in kept and memory.is_large(x):
+                self._gone.setdefault(i, []).append(self.names[x])
+
+    def copied(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
+        """Returns the expression of each output.
+
+        Args:
+            outputs: the outputs in the record as it was.
+            places: the register that has the value of each recorded register.
+        """
+        merged = {int(place) for i, place in enumerate(places) if place != i}
+        found: list[str] = []
+        earlier: list[tuple[Register, Register]] = []
+        for given, output in zip(outputs, self.program.outputs, strict=True):
+            if output.__class__ is not Register:
+                found.append(f"{self.name_of(output)}.copy()")
+                continue
+            # What the function computed twice is computed once, but its results must not share memory.
+            both, before = merged & self.memory.roots(output), self.memory.before
+            close = [x for x, y in earlier if both & self.memory.roots(y) and not before[given] & before[x]]
+            if not close:
+                earlier.append((given, output))
+            found.append(self.names[output] + (".copy()" if close else ""))
+        return found
+
+    def lines(self, place: int, call: ProgramCall) -> list[str]:
+        """Returns the statements of a call, and that which lets go of what nothing needs after it."""
+        gone = self._gone.get(place)
+        return [*self._statements(call), *([f"del {', '.join(gone)}"] if gone else [])]
+
+    def _statements(self, call: ProgramCall) -> list[str]:
+        function, wrapped = call.function, call.wrapped
+        keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
+        plain = call._replace(args=self._with_arrays(call), keywords=keywords)
+        if call.results[0] in self.targets:
+            return super().lines(0, plain)
+        if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
+            # An array without axes, and no scalar, which `wrap` would have to convert.
+            if function in REDUCTIONS.values():
+                x, axis, _, _, keepdims, *initial = plain.args
+                options = ("keepdims", keepdims), *(("initial", number) for number in initial)
+                plain = plain._replace(args=(x, axis), keywords=options)
+            plain = plain._replace(keywords=(*plain.keywords, ("out", ...)))
+            wrapped = False
+        elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
+            plain = plain._replace(keywords=(*keywords, ("out", ...)))
+        (line,) = super().lines(0, plain)
+        left, _, right = line.partition(" = ")
+        lines = [f"{left} = wrap({right})" if wrapped else line]
+        if not is_known(call):
+            shapes = [(self.names[result], self.values[result].shape) for result in call.results]
+            lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
+        return lines
+
+    def _with_arrays(self, call: ProgramCall) -> tuple[Any, ...]:
+        """Returns the arguments of a call with an array for a number beside a tensor, which NumPy converts faster."""
+        if call.function not in _WEAK or len(call.args) != 2:
+            return call.args
+        for number, other in (call.args[::-1], call.args):
+            if number.__class__ in (int, float) and other.__class__ is Register:
+                dtype = self.values[other].dtype
+                if dtype.char in "efd" and math.isfinite(number) and abs(number) <= np.finfo(dtype).max:
+                    array = self._arrays.setdefault((repr(float(number)), dtype), np.asarray(number, dtype))
+                    return tuple(array if x is number else x for x in call.args)
+        return call.args
+
+
+def is_known(call: ProgramCall) -> bool:
+    """Returns whether the shapes of the operands of a call determine that of its result."""
+    return isinstance(call.function, (np.ufunc, Blocks)) or call.function in _KNOWN

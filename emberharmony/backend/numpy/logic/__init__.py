@@ -1,0 +1,1 @@
+"""NumPy's definitions of comparisons, truth values and bits."""

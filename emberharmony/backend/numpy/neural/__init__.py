@@ -1,0 +1,1 @@
+"""NumPy's definitions of what layers of neural networks compute."""

@@ -1,0 +1,182 @@
+"""Activations, on NumPy: the steps of the composites, computed in place in one array.
+
+To allocate a large array costs more than to compute with it, because the system provides new memory page by page.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.arrays.indexing_ops import chosen
+from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, erf, mapped
+from emberharmony.backend.numpy.folding import fold
+from emberharmony.core.dispatch import fast
+
+_PLAIN = "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim"
+"""The condition under which dispatch calls the functions below; the composites take half precision and integers.
+
+They also take tensors without axes, for which NumPy returns scalars, which cannot be changed in place.
+"""
+
+_FEW = 4096
+"""Up to this number of elements, a look at the values takes longer than the steps that it saves."""
+_LEAST = -80.0
+"""The exponentials of numbers above are finite, and so are their inverses."""
+_ONE, _HALF, _ROOT, _MOST = (
+    {code: np.asarray(number, code) for code in "fd"} for number in (1.0, 0.5, -(0.5**0.5), -_LEAST)
+)
+"""Numbers as arrays, by the code of their dtype: with few elements, a number of Python takes twice as long."""
+_HIGHEST, _SMALLEST = 32.0, 1e-6
+"""With elements below the first and sums of powers above the second, `softmax` need not subtract the maxima."""
+
+
+def _decay(x: np.ndarray) -> np.ndarray:
+    """Returns `exp(-abs(x))`, which cannot overflow."""
+    result = np.absolute(x)
+    np.negative(result, result)
+    return np.exp(result, result)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    code = x.dtype.char
+    if x.size > _FEW and np.minimum.reduce(x, None) > _LEAST:
+        result = np.negative(x)
+        np.exp(result, result)
+        result += _ONE[code]
+        return np.reciprocal(result, result)
+    # The sigmoid of greater numbers is 1.
+    result = np.minimum(x, _MOST[code])
+    np.exp(result, result)
+    result /= result + _ONE[code]
+    return result
+
+
+def _silu(x: np.ndarray) -> np.ndarray:
+    result = _sigmoid(x)
+    result *= x
+    return result
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    if x.size <= FEW:
+        return np.logaddexp(x, 0.0)
+    result = _decay(x)
+    np.log1p(result, result)
+    result += np.maximum(x, 0.0)
+    return result
+
+
+def _log_sigmoid(x: np.ndarray) -> np.ndarray:
+    result = _decay(x)
+    np.log1p(result, result)
+    return np.subtract(np.minimum(x, 0.0), result, result)
+
+
+def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
+    if not approximate:
+        if x.size <= FEW and x.dtype.char == "f":
+            result = mapped(math.erfc, x * _ROOT["f"])
+            result *= _HALF["f"]
+            result *= x
+            return result
+        result = erf(x * 0.7071067811865476)
+        result += 1.0
+        result *= x
+        result *= 0.5
+        return result
+    result = x * x
+    result *= x
+    result *= 0.044715
+    result += x
+    result *= 0.7978845608028654  # sqrt(2 / pi)
+    np.tanh(result, result)
+    result += 1.0
+    result *= 0.5 * x
+    return result
+
+
+def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
+    below = np.minimum(x, 0.0)
+    np.expm1(below, below)
+    if alpha != 1.0:
+        below *= alpha
+    return chosen(x > 0, x, below)
+
+
+def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
+    # For slopes up to 1, the larger one of both branches is the right one.
+    below = x * np.array(slope, x.dtype)
+    return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
+
+
+def _is_floating(x: np.ndarray) -> bool:
+    """Returns whether the functions below take a tensor; the composites take all others."""
+    return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
+
+
+def _shifted(x: np.ndarray, axis: Any) -> np.ndarray:
+    """Returns `x` less its maximum over axes, as a new array."""
+    return np.subtract(x, fold(np.maximum, x, axis, True))
+
+
+class NumpyActivationOps:
+    """Holds the ops of `ops/neural/activation.py`.
+
+    Each fills one array, where a body makes an array at each step: for few elements the bodies take up to 4.6 times as
+    long, for 100,000 up to 3.9 times.
+    """
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    @fast(_sigmoid, _PLAIN)
+    def sigmoid(self, x: np.ndarray) -> np.ndarray:
+        return self.composed("sigmoid")(x)
+
+    @fast(_silu, _PLAIN)
+    def silu(self, x: np.ndarray) -> np.ndarray:
+        return self.composed("silu")(x)
+
+    @fast(_softplus, _PLAIN)
+    def softplus(self, x: np.ndarray) -> np.ndarray:
+        return self.composed("softplus")(x)
+
+    @fast(_log_sigmoid, _PLAIN)
+    def log_sigmoid(self, x: np.ndarray) -> np.ndarray:
+        return self.composed("log_sigmoid")(x)
+
+    @fast(_gelu, f"{_PLAIN} and {{1}}.__class__ is bool")
+    def gelu(self, x: np.ndarray, approximate: bool = True) -> np.ndarray:
+        return self.composed("gelu")(x, approximate)
+
+    @fast(_elu, _PLAIN)
+    def elu(self, x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
+        return self.composed("elu")(x, alpha)
+
+    @fast(_leaky_relu, f"{_PLAIN} and ({{1}}.__class__ is float or {{1}}.__class__ is int)")
+    def leaky_relu(self, x: np.ndarray, negative_slope: float = 0.2) -> np.ndarray:
+        return self.composed("leaky_relu")(x, negative_slope)
+
+    def softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
+        if not _is_floating(x):
+            return self.composed("softmax")(x, axis)
+        if x.size > _FEW and np.maximum.reduce(x, None) < _HIGHEST:
+            # The maxima of many short rows take longer than all other steps.
+            result = np.exp(x)
+            total = fold(np.add, result, axis, True)
+            if np.minimum.reduce(total, None) > _SMALLEST:
+                result /= total
+                return result
+        result = _shifted(x, axis)
+        np.exp(result, result)
+        result /= fold(np.add, result, axis, True)
+        return result
+
+    def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
+        if not _is_floating(x):
+            return self.composed("log_softmax")(x, axis)
+        result = _shifted(x, axis)
+        total = fold(np.add, np.exp(result), axis, True)
+        result -= np.log(total, total)
+        return result

@@ -1,0 +1,31 @@
+"""The maps that layers apply, on NumPy: one product of all rows, to which the bias is added in place."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from emberharmony.backend.shared.neural.layers import is_linear
+
+
+class NumpyLayersOps:
+    """Holds the ops of `ops/neural/layers.py`.
+
+    The body multiplies a stack of matrices by the weight, which NumPy 2.4 does without BLAS if that is transposed, in
+    20 times the time, and adds the bias in another array.
+    """
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    def linear(
+        self, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
+    ) -> np.ndarray:
+        kind = x.dtype
+        plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
+        if not (plain and is_linear(x, weight, bias, transposed)):
+            return self.composed("linear")(x, weight, bias, transposed)
+        factor = weight.T if transposed else weight
+        # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
+        product = (x if x.ndim == 2 else x.reshape(-1, x.shape[-1])) @ factor
+        if bias is not None:
+            product += bias
+        return product if x.ndim == 2 else product.reshape(*x.shape[:-1], factor.shape[1])

@@ -1,0 +1,92 @@
+"""Normalisations, on NumPy: the steps of the composites, computed in place in one array."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.folding import fold
+from emberharmony.backend.shared.neural.normalization import EPSILON, check_channels
+from emberharmony.core.options import is_number
+
+
+def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
+    """Returns whether all tensors are float32, or all float64, and `x` has elements."""
+    kind = x.dtype
+    return (
+        kind.char in "fd" and x.size > 0 and is_number(epsilon) and all(w is None or w.dtype == kind for w in weights)
+    )
+
+
+def _centred(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns `x` less its mean over axes, the mean and the variance."""
+    count = math.prod(x.shape[a] for a in axes)
+    center = fold(np.add, x, axes, True)
+    center /= count
+    centred = np.subtract(x, center)
+    if axes == (x.ndim - 1,):
+        variance = np.vecdot(centred, centred).reshape(center.shape)  # without a tensor of the squares
+    else:
+        variance = fold(np.add, np.square(centred), axes, True)
+    variance /= count
+    return centred, center, variance
+
+
+class NumpyNormalizationOps:
+    """Holds the ops of `ops/neural/normalization.py`.
+
+    The bodies take 1.2 to 1.6 times as long, for few elements, because they make an array at each step.
+    """
+
+    composed: Callable[[str], Callable[..., Any]]
+
+    def layer_normalization(
+        self,
+        x: np.ndarray,
+        gamma: np.ndarray | None = None,
+        beta: np.ndarray | None = None,
+        axis: Any = -1,
+        epsilon: Any = None,
+        *,
+        rms_scaling: bool = False,
+    ) -> np.ndarray:
+        limit = EPSILON if epsilon is None else epsilon
+        length = x.shape[-1:]
+        suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
+        if not suited or not length or not _is_plain(x, limit, gamma, beta):
+            composed: np.ndarray = self.composed("layer_normalization")(
+                x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
+            )
+            return composed
+        result, _, variance = _centred(x, (x.ndim - 1,))
+        variance += limit
+        result *= np.reciprocal(np.sqrt(variance, variance), variance)
+        if gamma is not None:
+            result *= gamma
+        if beta is not None:
+            result += beta
+        return result
+
+    def batch_normalization_training(
+        self,
+        x: np.ndarray,
+        axis: int,
+        offset: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        epsilon: Any = 1e-3,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        place = check_channels(x.shape, axis, scale, offset)
+        if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
+            made: tuple[np.ndarray, np.ndarray, np.ndarray]
+            made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            return made
+        result, center, variance = _centred(x, [a for a in range(x.ndim) if a != place])
+        factor = variance + epsilon
+        np.reciprocal(np.sqrt(factor, factor), factor)
+        if scale is not None:
+            factor *= scale.reshape(factor.shape)
+        result *= factor
+        if offset is not None:
+            result += offset.reshape(factor.shape)
+        return result, center.reshape(-1), variance.reshape(-1)

@@ -1,0 +1,1 @@
+"""NumPy's definitions of reductions, sorting, counting and grouping."""

@@ -1,0 +1,209 @@
+"""Reductions and cumulative ops, on NumPy, by ufunc methods: `np.sum` and similar functions take twice as long.
+
+`std` of float32 adds in float64, which `np.std` does not, 64 rows at a time, so that they stay in the cache. The square
+of the mean is subtracted from the mean of the squares, because to subtract a column from rows takes half of the time,
+unless less than a millionth of that remains in a row: then the mean is subtracted first.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import cast, promotion
+from emberharmony.backend.numpy.folding import check_axis, fold, long_rows, squares
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.dispatch import fast
+from emberharmony.core.options import without_axes
+
+_ADD, _INT64, _UINT64 = np.add, np.dtype(np.int64), np.dtype(np.uint64)
+_FLOAT32, _FLOAT64, _COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
+
+
+def _axes(axis: Any) -> Any:
+    """Returns axes as a tuple, or None; NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array."""
+    return (axis,) if axis.__class__ is int else None if axis is None else tuple(axis)
+
+
+def _is_float(dtype: np.dtype) -> bool:
+    """Returns whether a dtype is real and floating; bfloat16 has the kind V in NumPy."""
+    return dtype.kind in "fV"
+
+
+def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dtype]:
+    """Returns a tensor and the dtype of its sum or product; as in the array API, a given dtype is cast to first."""
+    if dtype is not None:
+        return cast(x, dtype), dtype
+    kind = x.dtype.kind
+    return x, _UINT64 if kind == "u" else _INT64 if kind in "bi" else x.dtype
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    """Returns half precision as float32, other tensors unchanged."""
+    return x.astype(_FLOAT32) if x.dtype.itemsize == 2 and _is_float(x.dtype) else x
+
+
+def _double(dtype: np.dtype) -> np.dtype:
+    """Returns the dtype in which products and cumulative sums of a dtype are computed."""
+    return _FLOAT64 if _is_float(dtype) else _COMPLEX128 if dtype.kind == "c" else dtype
+
+
+def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
+    if dtype is None and x.dtype.char in "fdFD":
+        return fold(_ADD, x, axis, keepdims)
+    x, wanted = _summable(x, dtype)
+    if wanted.kind in "biu":
+        return np.add.reduce(x, _axes(axis), wanted, None, keepdims)
+    return fold(np.add, widened(x), axis, keepdims).astype(wanted, copy=False)
+
+
+def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+    x = promotion.floats(x)
+    total = fold(np.add, widened(x), axis, keepdims)
+    mean = total / (x.size // (total.size or 1))
+    return mean if mean.dtype is x.dtype else mean.astype(x.dtype)
+
+
+def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarray:
+    """Returns the variance, computed in float64."""
+    rows = long_rows(x, axis)
+    if rows is not None:
+        axes = nonnegative_axes(axis, x.ndim)
+        shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+        return _shared(squares(rows).reshape(shape), rows.shape[1], correction)
+    off = x.astype(_double(x.dtype))
+    total = fold(np.add, off, axis, True)
+    count = x.size // (total.size or 1)
+    off -= total / count
+    powers = off.real**2 + off.imag**2 if off.dtype.kind == "c" else np.multiply(off, off, off)
+    return _shared(fold(np.add, powers, axis, keepdims), count, correction)
+
+
+def _shared(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
+    """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
+    try:
+        freedom = count - correction if count > correction else np.nan
+    except (TypeError, ValueError):  # NumPy reads no truth value from several numbers
+        without_axes("correction", correction)
+        raise
+    return total / freedom
+
+
+def _extreme(ufunc: np.ufunc) -> Any:
+    def extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        if initial is None:
+            return fold(ufunc, x, axis, keepdims)
+        return ufunc.reduce(
+            x,
+            _axes(axis),
+            None,
+            None,
+            keepdims,
+            promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype),
+        )
+
+    return extreme
+
+
+def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+    """Returns `x` and the axis along which to accumulate; without an axis, the flattened `x` and 0."""
+    if axis is None:
+        return x.reshape(-1), 0
+    return x, axis if x.ndim else nonnegative_axes(axis, 0)[0]
+
+
+def _cumulative(ufunc: np.ufunc) -> Any:
+    def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
+        x, axis = _along(x, axis)
+        x, wanted = _summable(x, dtype)
+        return ufunc.accumulate(x, axis, _double(wanted)).astype(wanted, copy=False)
+
+    return cumulative
+
+
+def _running(ufunc: np.ufunc) -> Any:
+    def running(x: np.ndarray, axis: int | None = None) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        return ufunc.accumulate(*_along(x, axis))
+
+    return running
+
+
+def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+    """Returns the logarithm of the sum of exponentials of float32 or float64."""
+    top = np.maximum.reduce(x, axis, None, None, True, -np.inf)
+    # Do not shift by infinities: inf - inf is NaN.
+    shift = np.where(np.isfinite(top), top, 0)
+    total = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
+    return total if keepdims else np.squeeze(total, axis)
+
+
+_ALONG = (
+    "{1}.__class__ is int and ({2} is False or {2} is True) and {0}.ndim "
+    "and ({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+)
+"""When a reduction takes a tensor and one axis as they are."""
+
+
+class NumpyReductionOps:
+    """Holds the ops of `ops/reductions/reduction.py`.
+
+    The bodies take 1.4 to 100 times as long, for few elements; those of accumulations need a pass for each doubling.
+    """
+
+    sum = staticmethod(_sum)
+    mean = staticmethod(_mean)
+    max = staticmethod(_extreme(np.maximum))
+    min = staticmethod(_extreme(np.minimum))
+    cumsum = staticmethod(_cumulative(np.add))
+    cumprod = staticmethod(_cumulative(np.multiply))
+    cummax = staticmethod(_running(np.maximum))
+    cummin = staticmethod(_running(np.minimum))
+
+    @staticmethod
+    def var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:
+        x = promotion.floats(x)
+        return _var(x, axis, keepdims, correction).astype(x.real.dtype)
+
+    @staticmethod
+    def std(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:
+        x = promotion.floats(x)
+        return np.sqrt(_var(x, axis, keepdims, correction)).astype(x.real.dtype)
+
+    @staticmethod
+    def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
+        x, wanted = _summable(x, dtype)
+        axes, wide = _axes(axis), _double(wanted)
+        if wide is _COMPLEX128 and x.size:
+            # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
+            product = np.multiply.reduce(x, axes, wide, None, keepdims, initial=None)
+        else:
+            product = np.multiply.reduce(x, axes, wide, None, keepdims)
+        return product.astype(wanted, copy=False)
+
+    @staticmethod
+    def any(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+        return fold(np.logical_or, x.astype(bool, copy=False), axis, keepdims)
+
+    @staticmethod
+    def all(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+        return fold(np.logical_and, x.astype(bool, copy=False), axis, keepdims)
+
+    @staticmethod
+    def argmax(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        check_axis(axis, x.ndim)
+        return x.argmax(axis, keepdims=keepdims)
+
+    @staticmethod
+    def argmin(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        check_axis(axis, x.ndim)
+        return x.argmin(axis, keepdims=keepdims)
+
+    @staticmethod
+    @fast(logsumexp, _ALONG)
+    def logsumexp(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+        x = promotion.floats(x)
+        promotion.refuse(x, ("complex",))
+        return logsumexp(widened(x), nonnegative_axes(axis, x.ndim), keepdims).astype(x.dtype, copy=False)

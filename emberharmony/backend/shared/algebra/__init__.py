@@ -1,0 +1,1 @@
+"""What backends share of linear algebra."""

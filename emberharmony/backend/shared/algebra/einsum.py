@@ -1,0 +1,113 @@
+"""The body of `einsum`, over matrix products, with the ops of the active backend."""
+
+import math
+from typing import Any
+
+from emberharmony.backend.shared.algebra.products import check_subscripts
+from emberharmony.backend.shared.bodies import common
+from emberharmony.core import op_globals
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _terms(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+    """Returns the index letters of each operand and of the result; letters stand for the axes of an ellipsis too."""
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    spare = [letter for letter in _LETTERS if letter not in subscripts]
+    terms, most = [], 0
+    for term, ndim in zip(left.split(","), ndims, strict=True):
+        hidden = ndim - len(term.replace("...", "")) if "..." in term else 0
+        most = max(most, hidden)
+        terms.append(term.replace("...", "".join(spare[:hidden][::-1])))
+    ellipsis = "".join(spare[:most][::-1])
+    if arrow:
+        return terms, right.replace("...", ellipsis)
+    letters = "".join(left.replace("...", "").split(","))
+    return terms, ellipsis + "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
+
+
+class _Factor:
+    """A tensor with a letter for each axis."""
+
+    def __init__(self, tensor: Any, letters: str) -> None:
+        self.tensor, self.letters = tensor, letters
+
+
+def _diagonals(ops: Any, factor: _Factor) -> _Factor:
+    """Returns the diagonal of axes with the same letter."""
+    tensor, letters = factor.tensor, factor.letters
+    for letter in letters:
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            tensor = ops.diagonal(tensor, 0, first, second)
+            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+    return _Factor(tensor, letters)
+
+
+def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
+    """Returns the factor without axes of length 1 that broadcast against longer ones."""
+    shape = tuple(factor.tensor.shape)
+    kept = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
+    if len(kept) == len(shape):
+        return factor
+    tensor = ops.reshape(factor.tensor, tuple(shape[i] for i in kept))
+    return _Factor(tensor, "".join(factor.letters[i] for i in kept))
+
+
+def _summed(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
+    """Returns the sum over the letters that nothing else needs."""
+    axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed)
+    if not axes:
+        return factor
+    dtype = factor.tensor.dtype
+    tensor = ops.sum(factor.tensor, axes, False, dtype)
+    return _Factor(tensor, "".join(letter for letter in factor.letters if letter in needed))
+
+
+def _product(ops: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
+    """Returns the product of two factors, summed over the letters that nothing else needs."""
+    a, b = _summed(ops, a, needed | set(b.letters)), _summed(ops, b, needed | set(a.letters))
+    both = [letter for letter in a.letters if letter in b.letters]
+    batch, inner = [x for x in both if x in needed], [x for x in both if x not in needed]
+    rows = [letter for letter in a.letters if letter not in both]
+    last = [letter for letter in b.letters if letter not in both]
+
+    def matrices(factor: _Factor, second: list[str], third: list[str]) -> Any:
+        order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *third))
+        shape = (
+            *(lengths[letter] for letter in batch),
+            math.prod(lengths[letter] for letter in second),
+            math.prod(lengths[letter] for letter in third),
+        )
+        return ops.reshape(ops.transpose(factor.tensor, order), shape)
+
+    letters = "".join((*batch, *rows, *last))
+    left, right = matrices(a, rows, inner), matrices(b, inner, last)
+    product = ops.matmul(left, right) if inner else ops.multiply(left, right)
+    return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
+
+
+def einsum(subscripts: str, *operands: Any) -> Any:
+    """Returns the sum of products, of two operands after the other as matrices."""
+    check_subscripts(subscripts, *(tuple(x.shape) for x in operands))
+    ops = op_globals.active()
+    tensors = common(*operands)
+    dtype = ops.backend.dtype_of(tensors[0])
+    boolean = dtype.kind == "bool"
+    if boolean or (dtype.is_floating and dtype.bits == 16):
+        tensors = [ops.cast(x, "int32" if boolean else "float32") for x in tensors]
+    terms, output = _terms(subscripts, [len(x.shape) for x in tensors])
+    factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
+    lengths: dict[str, int] = {}
+    for factor in factors:
+        for letter, length in zip(factor.letters, factor.tensor.shape, strict=True):
+            lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
+    factors = [_without_ones(ops, factor, lengths) for factor in factors]
+    current = factors[0]
+    for i, factor in enumerate(factors[1:], 2):
+        needed = set(output).union(*(later.letters for later in factors[i:]))
+        current = _product(ops, current, factor, needed, lengths)
+    current = _summed(ops, current, set(output))
+    result = ops.transpose(current.tensor, tuple(current.letters.index(letter) for letter in output))
+    return ops.not_equal(result, 0) if boolean else ops.cast(result, dtype)

@@ -1,0 +1,245 @@
+"""Linear algebra on host arrays by NumPy's LAPACK, with the signs and errors that `ops/solver.py` documents.
+
+The NumPy backend uses these functions directly, the MLX backend on memory that it shares with NumPy. They take float32,
+float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
+"""
+
+import math
+
+import numpy as np
+
+from emberharmony.backend.shared.arrays.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
+from emberharmony.core.errors import LinAlgError
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+
+NEARLY = 0.999
+"""Components of at least this fraction of the largest one count as equal to it, and the first of them fixes the sign.
+
+So rounding errors do not change which component that is.
+"""
+
+
+def _adjoint(x: np.ndarray) -> np.ndarray:
+    swapped = x.mT
+    return np.conj(swapped) if x.dtype.kind == "c" else swapped
+
+
+def are_clear(sums: list[float]) -> bool:
+    """Returns whether the sign of each unit vector is that of its largest plus its smallest component, given here.
+
+    No component is above 1. So if the sum exceeds 1 - NEARLY in magnitude, no component of the other sign is nearly as
+    large as the largest one.
+    """
+    return min(map(abs, sums)) > 1 - NEARLY
+
+
+def _phases(columns: np.ndarray) -> np.ndarray:
+    """Returns, for each unit vector, the factor of magnitude 1 that makes its largest component positive."""
+    if not columns.size:
+        return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
+    if columns.ndim == 2 and columns.dtype.kind != "c":  # the calls below take 2 µs more
+        sums = np.maximum.reduce(columns) + np.minimum.reduce(columns)
+        if are_clear(sums.tolist()):
+            return np.sign(sums)[None]
+    sizes = np.abs(columns)
+    first = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
+    if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
+        chosen = columns[first, np.arange(columns.shape[-1])]
+    else:
+        chosen = np.take_along_axis(columns, first, -2)
+    return np.conj(_signs(chosen)) if columns.dtype.kind == "c" else np.copysign(1, chosen, dtype=columns.dtype)
+
+
+def _signs(x: np.ndarray) -> np.ndarray:
+    """Returns `x / abs(x)`, but 1 for zero and NaN."""
+    signs = np.sign(x)
+    return np.where(np.abs(signs) > 0, signs, 1).astype(x.dtype, copy=False)
+
+
+def _finite(x: np.ndarray) -> np.ndarray:
+    """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
+
+    It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
+    time for few elements. If it is not, it may have overflowed, so the elements are checked. `flat.dot` would warn.
+
+    Raises:
+        LinAlgError: if a matrix has infinities or NaN.
+    """
+    flat = x.ravel("K")
+    if not math.isfinite(np.vdot(flat, flat).real) and not np.isfinite(x).all():
+        raise not_finite(x.shape)
+    return x
+
+
+def _finite_below(x: np.ndarray) -> np.ndarray:
+    """Returns a tensor of square matrices, checked to have finite lower triangles.
+
+    Raises:
+        LinAlgError: if a lower triangle has infinities or NaN.
+        ShapeError: if the matrices are not square.
+    """
+    if not np.isfinite(square(x)).all():
+        _finite(np.tril(x))
+    return x
+
+
+def det(x: np.ndarray) -> np.ndarray:
+    """Returns determinants."""
+    return np.linalg.det(square(x))
+
+
+def slogdet(x: np.ndarray) -> SlogdetResult:
+    """Returns the signs and logarithms of the magnitudes of determinants; the sign is NaN if the logarithm is."""
+    sign, logarithm = np.linalg.slogdet(square(x))
+    return SlogdetResult(np.where(np.isnan(logarithm), logarithm, sign).astype(x.dtype), logarithm)
+
+
+def adjugate(x: np.ndarray) -> np.ndarray:
+    """Returns the transposed matrices of cofactors: determinant times inverse, but defined for singular matrices too.
+
+    For a matrix that is not finite it is NaN.
+    """
+    finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
+    u, s, vh = np.linalg.svd(np.where(finite, x, 0))
+    # For each singular value, multiply the others: nothing is divided by a singular value, so one may be 0.
+    others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
+    factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    result = factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+    return np.where(finite, result, np.nan).astype(x.dtype, copy=False)
+
+
+def inv(x: np.ndarray) -> np.ndarray:
+    """Returns inverses."""
+    return np.linalg.inv(square(x))
+
+
+def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Returns the solutions of linear equations."""
+    check_sides(a, b)
+    return np.linalg.solve(a, b)
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, lower: bool = False) -> np.ndarray:
+    """Returns the solutions of triangular linear equations."""
+    check_sides(a, b)
+    return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
+
+
+def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
+    """Returns triangular factors of positive-definite matrices.
+
+    Raises:
+        LinAlgError: if a matrix is not positive-definite.
+        ShapeError: if the matrices are not square.
+    """
+    factor = np.linalg.cholesky(square(x))
+    # LAPACK reports no error for matrices with NaN.
+    if not np.isfinite(factor).all():
+        raise LinAlgError("the matrix is not positive-definite")
+    return _adjoint(factor) if upper else factor
+
+
+def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
+    """Returns orthonormal columns and upper triangular factors with non-negative diagonals."""
+    check_qr_mode(mode)
+    q, r = np.linalg.qr(matrices(x), "complete" if mode == "complete" else "reduced")
+    signs = _signs(np.diagonal(r, 0, -2, -1))
+    k = signs.shape[-1]
+    q[..., :k] *= signs[..., None, :]
+    r[..., :k, :] *= np.conj(signs)[..., None]
+    return QRResult(q, np.triu(r))  # a negative sign makes -0.0 of the zeros below the diagonal
+
+
+def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
+    """Returns singular value decompositions."""
+    u, s, vh = np.linalg.svd(_finite(matrices(x)), full_matrices)
+    fix_signs(u, vh, full_matrices)
+    return SVDResult(u, s, vh)
+
+
+def fix_signs(u: np.ndarray, vh: np.ndarray, full_matrices: bool) -> None:
+    """Writes singular vectors over themselves, with the phases that make the largest component of each in U positive.
+
+    Args:
+        u, vh: the matrices of a singular value decomposition.
+        full_matrices: whether they have more vectors than there are singular values.
+    """
+    if full_matrices:
+        k = min(u.shape[-1], vh.shape[-2])
+        u, vh = u[..., :k], vh[..., :k, :]
+    phases = _phases(u)
+    u *= phases
+    vh *= _adjoint(phases)
+
+
+def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:
+    """Returns singular value decompositions, or only the singular values."""
+    return svd(x, full_matrices) if compute_uv else svdvals(x)
+
+
+def svdvals(x: np.ndarray) -> np.ndarray:
+    """Returns singular values."""
+    return np.linalg.svdvals(_finite(matrices(x)))
+
+
+def eigh(x: np.ndarray) -> EigResult:
+    """Returns eigenvalues and eigenvectors of Hermitian matrices."""
+    values, vectors = np.linalg.eigh(_finite_below(x))
+    return EigResult(values, vectors * _phases(vectors))
+
+
+def eigvalsh(x: np.ndarray) -> np.ndarray:
+    """Returns eigenvalues of Hermitian matrices."""
+    return np.linalg.eigvalsh(_finite_below(x))
+
+
+def eig(x: np.ndarray) -> EigResult:
+    """Returns eigenvalues and eigenvectors, always complex."""
+    # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
+    values, vectors = np.linalg.eig(_finite(square(x)))
+    kind = np.result_type(x.dtype, np.complex64)
+    vectors = vectors.astype(kind, copy=False)
+    return EigResult(values.astype(kind, copy=False), vectors * _phases(vectors))
+
+
+def eigvals(x: np.ndarray) -> np.ndarray:
+    """Returns eigenvalues, always complex."""
+    return np.linalg.eigvals(_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
+
+
+def lu_factor(x: np.ndarray) -> LUResult:
+    """Returns triangular factors by partial pivoting, and for each step the row that was swapped with the current one.
+
+    NumPy has no LU decomposition.
+    """
+    lu = matrices(x).copy()
+    k = min(lu.shape[-2:])
+    pivots = np.zeros((*lu.shape[:-2], k), np.int64)
+    for j in range(k):
+        pivots[..., j] = j + np.abs(lu[..., j:, j]).argmax(-1)
+        place = pivots[..., j, None, None]
+        row = np.take_along_axis(lu, place, -2)
+        np.put_along_axis(lu, place, lu[..., j : j + 1, :].copy(), -2)
+        lu[..., j : j + 1, :] = row
+        pivot = row[..., j : j + 1]
+        # If the pivot is 0, the column below it is 0 too, so it may be divided by 1.
+        lu[..., j + 1 :, j : j + 1] /= np.where(pivot == 0, 1, pivot)
+        lu[..., j + 1 :, j + 1 :] -= lu[..., j + 1 :, j : j + 1] * row[..., j + 1 :]
+    return LUResult(lu, pivots)
+
+
+def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """Returns, for each row of the factors, which row of the matrix it is, by the swaps that `lu_factor` returns.
+
+    Args:
+        pivots: from `lu_factor`, (..., k).
+        rows: the number of rows of the matrix.
+    """
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for j in range(pivots.shape[-1]):
+        place = pivots[..., j : j + 1]
+        moved = np.take_along_axis(order, place, -1)
+        np.put_along_axis(order, place, order[..., j : j + 1].copy(), -1)
+        order[..., j : j + 1] = moved
+    return order

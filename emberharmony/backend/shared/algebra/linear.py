@@ -1,0 +1,60 @@
+"""The bodies of linear algebra and of Fourier transforms: by LAPACK and pocketfft on the host, through NumPy."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.shared.bodies import common, on_host, placed
+from emberharmony.backend.shared.images.fft import along
+from emberharmony.core import op_globals
+from emberharmony.core.dtypes import DType, as_dtype
+
+
+def solved(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
+    """Returns what a function of `lapack` makes of tensors, as tensors.
+
+    Args:
+        function: of host arrays of one dtype and of options, returns an array or a tuple of arrays.
+        operands: the tensors.
+        options: what follows them.
+    """
+    tensors = common(*operands, inexact=True)
+    dtype = op_globals.active().backend.dtype_of(tensors[0])
+    return _returned(function(*(_wide(x, dtype) for x in tensors), *options), dtype)
+
+
+def _wide(x: Any, dtype: DType) -> np.ndarray:
+    """Returns a tensor as a host array; half precision becomes float32."""
+    host = on_host(x)
+    return host.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host
+
+
+def _returned(result: Any, dtype: DType) -> Any:
+    """Returns a host result as tensors; results of single precision take the precision of the operands."""
+    if isinstance(result, tuple):
+        return type(result)(*(_returned(each, dtype) for each in result))
+    array = np.asarray(result)
+    narrowed = array.dtype == np.float32 and dtype.is_floating
+    return placed(array, dtype if narrowed else as_dtype(array.dtype.name))
+
+
+def transformed(
+    name: str, x: Any, n: int | None, axis: int, norm: str, *, refused: tuple[str, ...] = (), halved: bool = False
+) -> Any:
+    """Returns a transform along one axis.
+
+    Args:
+        name: of the function of `numpy.fft`.
+        x: the tensor.
+        n, axis, norm: the options of the op.
+        refused: the kinds of dtypes that it does not take.
+        halved: whether the input is the non-negative half of the spectrum of a real signal.
+    """
+    (x,) = common(x, inexact=True, refused=refused)
+    place, length = along(tuple(x.shape), n, axis, norm, halved)
+    host = _wide(x, op_globals.active().backend.dtype_of(x))
+    if halved and not host.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
+        host = np.zeros((*host.shape[:place], 1, *host.shape[place + 1 :]), host.dtype)
+    found = getattr(np.fft, name)(host, length, place, norm)
+    return placed(found, as_dtype(found.dtype.name))

@@ -1,0 +1,175 @@
+"""The differentials of decompositions of matrices, for libraries that lack them.
+
+A differential maps primals, outputs and tangents to the tangents of the outputs. Factors that are unique only up to
+phases have the phases that `lapack` chooses, and the differentials keep them. The differentials are right where the
+factors are unique: singular values and eigenvalues are distinct, and matrices have full rank.
+
+Source: M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008); for complex factors Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD" (2019).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony.backend.shared.algebra.lapack import NEARLY
+from emberharmony.core.errors import UnsupportedOpError
+
+Tensors = Sequence[Any]
+
+
+class Differentials:
+    """The differentials, computed by one library.
+
+    Args:
+        xp: its namespace, with NumPy's function names.
+        is_complex: returns whether a tensor is complex.
+        constant: returns a tensor as a constant, through which no gradient flows.
+        same: returns where differences of values are zero, and on the diagonal.
+        over: called as `over(x, r)`, returns `x @ inv(triu(r))`.
+        within: called as `within(factor, x)`, returns `inv(factor) @ x @ adjoint(inv(factor))`, with a lower factor.
+        similar: called as `similar(vectors, x)`, returns `inv(vectors) @ x @ vectors`.
+    """
+
+    def __init__(
+        self,
+        xp: Any,
+        is_complex: Callable[[Any], bool],
+        constant: Callable[[Any], Any],
+        same: Callable[[Any], Any],
+        over: Callable[[Any, Any], Any],
+        within: Callable[[Any, Any], Any],
+        similar: Callable[[Any, Any], Any],
+    ) -> None:
+        self._xp, self._is_complex, self._constant, self._same = xp, is_complex, constant, same
+        self._over, self._within, self._similar = over, within, similar
+
+    def adjoint(self, x: Any) -> Any:
+        """Returns the conjugate transpose of matrices."""
+        turned = self._xp.swapaxes(x, -1, -2)
+        return self._xp.conj(turned) if self._is_complex(x) else turned
+
+    def hermitian(self, x: Any) -> Any:
+        """Returns the Hermitian part of matrices."""
+        return (x + self.adjoint(x)) / 2
+
+    def diagonal(self, x: Any) -> Any:
+        """Returns the diagonals of matrices."""
+        return self._xp.diagonal(x, 0, -2, -1)
+
+    def as_matrix(self, diagonal: Any) -> Any:
+        """Returns the matrices that have these diagonals."""
+        return diagonal[..., None] * self._xp.eye(diagonal.shape[-1], dtype=diagonal.dtype)
+
+    def real(self, x: Any) -> Any:
+        """Returns the real part."""
+        return self._xp.real(x) if self._is_complex(x) else x
+
+    def imaginary(self, x: Any) -> Any:
+        """Returns the imaginary part of complex numbers times i, as complex numbers."""
+        return x - self._xp.real(x)
+
+    def first_largest(self, columns: Any) -> Any:
+        """Returns the row of the first of the nearly largest components of each column."""
+        sizes = self._xp.abs(columns)
+        nearly = sizes >= NEARLY * self._xp.max(sizes, -2, keepdims=True)
+        return self._constant(self._xp.argmax(nearly.astype(self._xp.uint8), -2, keepdims=True))
+
+    def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
+        """Returns the tangent of the lower factor."""
+        (factor,) = outputs
+        inner = self._within(factor, self.hermitian(tangents[0]))
+        return (factor @ (self._xp.tril(inner, -1) + self.as_matrix(self.diagonal(inner) / 2)),)
+
+    def qr(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
+        """Returns the tangents of Q and R.
+
+        Raises:
+            UnsupportedOpError: if Q has more columns than the rank.
+        """
+        q, r = outputs
+        k = min(r.shape[-2:])
+        if q.shape[-1] > k:
+            raise UnsupportedOpError(
+                "the additional columns of Q in mode 'complete' are arbitrary and have no derivative; use mode "
+                "'reduced'"
+            )
+        square = r[..., :k]
+        scaled = self._over(tangents[0][..., :k], r)
+        inner = self.adjoint(q) @ scaled
+        lower = self._xp.tril(inner, -1)
+        turn = lower - self.adjoint(lower)
+        if self._is_complex(inner):
+            # The diagonal of R must stay real.
+            turn = turn + self.as_matrix(self.imaginary(self.diagonal(inner)))
+        grown = self._xp.triu(inner - turn)
+        beside = self.adjoint(q) @ tangents[0][..., k:] - turn @ r[..., k:] if r.shape[-1] > k else r[..., k:]
+        return scaled - q @ grown, self._xp.concatenate([grown @ square, beside], -1)
+
+    def svd(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
+        """Returns the tangents of U, the singular values and Vh."""
+        u_full, s, vh_full = outputs
+        k = s.shape[-1]
+        u, v, tangent = u_full[..., :k], self.adjoint(vh_full[..., :k, :]), tangents[0]
+        scale, gaps = s[..., None, :].astype(u.dtype), self._gaps(s * s).astype(u.dtype)
+        inner = self.adjoint(u) @ tangent @ v
+        left, right = inner * scale, self.adjoint(inner) * scale
+        turn = gaps * (left + self.adjoint(left))
+        if self._is_complex(u):
+            turn = turn + self.as_matrix(self.imaginary(self.diagonal(inner)) / s)
+        u_moved, v_moved = u @ turn, v @ (gaps * (right + self.adjoint(right)))
+        if u.shape[-2] > k:
+            u_moved = u_moved + (tangent @ v - u @ inner) / scale
+        if v.shape[-2] > k:
+            v_moved = v_moved + (self.adjoint(tangent) @ u - v @ self.adjoint(inner)) / scale
+        if self._is_complex(u):
+            angle = self._turned_back(u, u_moved)
+            u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
+        # Columns beyond the singular values are arbitrary, and are treated as constant.
+        moved = self._padded(v_moved, self.adjoint(vh_full))
+        return self._padded(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(moved)
+
+    def singular_values(self, factors: Tensors, tangent: Any) -> Any:
+        """Returns the tangent of the singular values; `factors` are those of the decomposition."""
+        u, _, vh = factors
+        return self.real(self.diagonal(self.adjoint(u) @ tangent @ self.adjoint(vh)))
+
+    def eigh(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
+        """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
+        values, vectors = outputs
+        inner = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
+        moved = vectors @ (self._gaps(values).astype(inner.dtype) * inner)
+        if self._is_complex(vectors):
+            moved = moved + self._turned_back(vectors, moved) * vectors
+        return self.real(self.diagonal(inner)), moved
+
+    def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
+        """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""
+        values, vectors = outputs
+        inner = self._similar(vectors, tangents[0].astype(vectors.dtype))
+        moved = vectors @ (self._gaps(values) * inner)
+        along = self._xp.real(self._xp.sum(self._xp.conj(vectors) * moved, -2, keepdims=True))
+        return self.diagonal(inner), moved + (self._turned_back(vectors, moved) - along) * vectors
+
+    def _gaps(self, values: Any) -> Any:
+        """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal: infinity would give NaN."""
+        gaps = values[..., None, :] - values[..., :, None]
+        same = self._same(gaps)
+        zeros, ones = self._xp.zeros_like(gaps), self._xp.ones_like(gaps)
+        return self._xp.where(same, zeros, 1 / self._xp.where(same, ones, gaps))
+
+    def _turned_back(self, columns: Any, moved: Any) -> Any:
+        """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
+
+        Args:
+            columns: the vectors, shape (..., n, k).
+            moved: their tangents before the rotation.
+        """
+        first = self.first_largest(columns)
+        largest = self._xp.real(self._xp.take_along_axis(columns, first, -2))
+        return -self.imaginary(self._xp.take_along_axis(moved, first, -2)) / largest
+
+    def _padded(self, columns: Any, like: Any) -> Any:
+        """Returns columns followed by zero columns, as many as `like` has in all."""
+        extra = like.shape[-1] - columns.shape[-1]
+        zeros = self._xp.zeros((*like.shape[:-1], extra), like.dtype) if extra else None
+        return columns if zeros is None else self._xp.concatenate([columns, zeros], -1)

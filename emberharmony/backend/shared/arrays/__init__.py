@@ -1,0 +1,1 @@
+"""What backends share of making, reading, writing and arranging arrays."""

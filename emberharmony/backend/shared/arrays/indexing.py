@@ -1,0 +1,390 @@
+"""Checks of indices and of the keys of `get_item`, made on the host before a tensor library uses them."""
+
+import math
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.host import host_indices, plain
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
+from emberharmony.core.axes import as_index
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    IndexOutOfBoundsError,
+    RangeError,
+    ShapeError,
+    brief,
+)
+
+_FAR = 2**31
+"""The magnitude from which a number does not fit the 32 bits of MLX's indices."""
+_LONG = 2**30
+"""From this length on, the sum of a length and a step may not fit 32 bits."""
+MaskAxes = Callable[[Any], int | None]
+
+
+def is_plain(key: Any, shape: Any) -> bool:
+    """Returns whether a key consists only of forward slices, None, and integers within bounds."""
+    axes, ndim = 0, len(shape)
+    for part in key if key.__class__ is tuple else (key,):
+        if part.__class__ is slice:
+            if not (_is_near(part.start) and _is_near(part.stop) and _is_near(part.step)):
+                return False
+            if part.step is not None and (part.step <= 0 or (axes < ndim and shape[axes] >= _LONG)):
+                return False
+        elif part is None:
+            continue
+        elif part.__class__ is not int or axes >= ndim or not -shape[axes] <= part < shape[axes]:
+            return False
+        axes += 1
+    return axes <= ndim
+
+
+def _is_near(number: Any) -> bool:
+    return number is None or (number.__class__ is int and -_FAR < number < _FAR)
+
+
+def within(part: slice, length: int) -> slice:
+    """Returns an equivalent slice of an axis of this length, whose numbers do not exceed the length.
+
+    Raises:
+        RangeError: if the slice has a step and the axis is so long that their sum may not fit 32 bits.
+    """
+    if length >= _LONG and part.step not in (None, 1):
+        raise RangeError(f"an axis of length {length} takes slices of step 1 only: the backend counts in 32 bits")
+    start, stop, step = part.indices(length)
+    if start < 0:
+        # The slice goes backwards from before the first element, so it is empty.
+        return slice(0, 0)
+    most = max(length, 1)
+    return slice(start, None if stop < 0 else stop, max(min(step, most), -most))
+
+
+def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
+    """Yields the parts of a key, each with the first axis it reads and whether it is a mask; host parts are checked.
+
+    Integers are yielded as indices from 0 up; lists, tuples and NumPy arrays as arrays of booleans, or of int64 from 0
+    up; None, Ellipsis, slices and the backend's own tensors unchanged. Values of the backend's tensors are not read.
+
+    Args:
+        key: the expression in the brackets.
+        shape: of the tensor that is read.
+        mask_axes: returns the number of axes of a mask of the backend, -1 for its other tensors, None for others.
+
+    Raises:
+        ArgumentError: if a slice has step 0, or the key has two ellipses.
+        ArgumentTypeError: if a part is not an index.
+        AxisError: if there are more indices than axes.
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the shape of a mask does not fit the axes that it reads.
+    """
+    parts = [_host(part, mask_axes) for part in (key if isinstance(key, tuple) else (key,))]
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise ArgumentError("a key has at most one ellipsis")
+    masks = [_is_mask(part, mask_axes) for part in parts]
+    widths = [_width(part, mask) for part, mask in zip(parts, masks, strict=True)]
+    if sum(widths) > len(shape):
+        raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
+    axis = 0
+    for part, mask, width in zip(parts, masks, widths, strict=True):
+        if mask:
+            read = tuple(shape[axis : axis + width])
+            if tuple(part.shape) != read:
+                raise ShapeError(f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read} it reads")
+        elif isinstance(part, np.ndarray):
+            part = checked(part, shape[axis])
+        elif type(part) is int:
+            part = single(part, shape[axis])
+        yield part, axis, mask
+        axis += len(shape) - sum(widths) if part is Ellipsis else width
+
+
+def _host(part: Any, mask_axes: MaskAxes) -> Any:
+    if part is None or part is Ellipsis or isinstance(part, (bool, int)) or mask_axes(part) is not None:
+        return part
+    if isinstance(part, slice):
+        if part.step == 0:
+            raise ArgumentError("the step of a slice must not be 0")
+        for end in (part.start, part.stop, part.step):
+            if end is not None and not hasattr(end, "__index__"):
+                raise ArgumentTypeError(f"a slice consists of integers or None, not {brief(end)}")
+        return part
+    if isinstance(part, (list, tuple, range, np.ndarray, np.generic)):
+        array = plain(part)
+        return array if array.dtype == bool else host_indices(part)
+    try:
+        return as_index(part)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{brief(part)} is not an index: indices are integers, slices, masks, Ellipsis or None"
+        ) from error
+
+
+def _is_mask(part: Any, mask_axes: MaskAxes) -> bool:
+    if isinstance(part, np.ndarray):
+        return part.dtype == bool
+    axes = mask_axes(part)
+    return axes is not None and axes >= 0
+
+
+def _width(part: Any, mask: bool) -> int:
+    """Returns how many axes a part of a key reads."""
+    if mask:
+        return int(part.ndim)
+    return 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1
+
+
+def checked(indices: np.ndarray, length: int) -> np.ndarray:
+    """Returns int64 indices from 0 to length - 1 for indices from -length to length - 1.
+
+    Raises:
+        IndexOutOfBoundsError: if one is out of bounds; the message names the first.
+    """
+    # Read as unsigned, negative indices are the largest numbers, so one maximum checks both bounds.
+    if indices.size and int(np.maximum.reduce(indices.view(np.uint64), None)) < length:
+        return indices
+    outside = (indices < -length) | (indices >= length)
+    if outside.any():
+        place = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        where = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
+        raise IndexOutOfBoundsError(
+            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{where}"
+        )
+    return np.where(indices < 0, indices + length, indices)
+
+
+def single(index: int, length: int) -> int:
+    """Returns an index from 0 to length - 1 for one from -length to length - 1.
+
+    Raises:
+        IndexOutOfBoundsError: if it is out of bounds.
+    """
+    if not -length <= index < length:
+        raise IndexOutOfBoundsError(f"index {index} is out of bounds for an axis of length {length}")
+    return index % length
+
+
+def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
+    """Returns the slices of a block within a tensor.
+
+    Args:
+        shape: of the tensor.
+        start: the first index of the block along each axis.
+        lengths: the shape of the block.
+
+    Raises:
+        IndexOutOfBoundsError: if the block exceeds the tensor.
+        ShapeError: if the numbers of axes differ.
+    """
+    if len(start) != len(shape) or len(lengths) != len(shape):
+        raise ShapeError(
+            f"expected {len(shape)} start indices and lengths for shape {tuple(shape)}, got start {start} and shape "
+            f"{tuple(lengths)}"
+        )
+    slices = []
+    for at, n, whole in zip(start, lengths, shape, strict=True):
+        first = at if at.__class__ is int else as_index(at)
+        last = first + (n if n.__class__ is int else as_index(n))
+        if not 0 <= first <= last <= whole:
+            raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
+        slices.append(slice(first, last))
+    return tuple(slices)
+
+
+def class_count(num_classes: int) -> int:
+    """Returns the number of classes, checked.
+
+    Raises:
+        ArgumentTypeError: if it is not an integer.
+        ArgumentError: if it is negative.
+        OutOfMemoryError: if no memory holds so many.
+    """
+    try:
+        num_classes = as_index(num_classes)
+    except TypeError as error:
+        raise ArgumentTypeError(f"num_classes is an integer, not {num_classes!r:.60}") from error
+    if num_classes < 0:
+        raise ArgumentError(f"the number of classes is at least 0, not {num_classes}")
+    if num_classes > ADDRESSABLE:
+        check_memory((num_classes,), 1)
+    return num_classes
+
+
+def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
+    """Checks that indices can name positions in a tensor: one index for each of its first k axes.
+
+    Args:
+        indices: the shape of the indices, (..., k).
+        shape: of the tensor.
+
+    Raises:
+        ShapeError: if the indices have no last axis, or its length k is 0 or larger than the number of axes.
+    """
+    if not indices or not 0 < indices[-1] <= len(shape):
+        raise ShapeError(
+            f"indices of shape {tuple(indices)} do not name positions in shape {tuple(shape)}: their last axis must "
+            f"have a length from 1 to {len(shape)}"
+        )
+
+
+def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Returns indices of shape (..., k) as k arrays, one for each of the first k axes, checked against their lengths.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if k is 0 or larger than the number of axes.
+    """
+    host = host_indices(indices)
+    vectors(host.shape, shape)
+    return tuple(checked(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
+
+
+def reduction_of(reduction: str | None, known: Container[str]) -> str | None:
+    """Returns the name of a reduction, checked.
+
+    Raises:
+        ArgumentError: if it is not None and unknown.
+    """
+    if reduction is not None and reduction not in known:
+        raise ArgumentError(f"the reduction {reduction!r} is unknown; use None, 'add', 'mul', 'max' or 'min'")
+    return reduction
+
+
+def inside(length: int, count: int) -> None:
+    """Checks that an axis has elements if any are read from it.
+
+    Args:
+        length: of the axis.
+        count: the number of indices.
+
+    Raises:
+        IndexOutOfBoundsError: if there are indices, but the axis is empty.
+    """
+    if length == 0 and count:
+        raise IndexOutOfBoundsError("an axis of length 0 has no elements to index")
+
+
+def places_of(shape: Sequence[int]) -> np.ndarray:
+    """Returns the places of the elements of a tensor in the flattened one."""
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def selected(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
+    """Returns the places in a flattened tensor that a key selects, whose parts are on the host.
+
+    Raises:
+        EmberError: if the key does not fit the shape.
+    """
+    parts = tuple(part for part, _, _ in parts_of(key, shape, lambda part: None))
+    return np.asarray(places_of(shape)[parts])
+
+
+def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
+    """Returns the places in a flattened tensor of indices along an axis that differ for the other axes.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the indices have another number of axes.
+    """
+    where = checked(host_indices(indices), shape[axis])
+    inside(shape[axis], where.size)
+    if where.ndim != len(shape):
+        raise ShapeError(f"indices of shape {where.shape} need as many axes as shape {tuple(shape)}")
+    return np.take_along_axis(places_of(shape), where, axis)
+
+
+def replaced(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
+    """Returns the places of a tensor with a block replaced, in the flattened tensor with the flattened block behind it.
+
+    Raises:
+        EmberError: as `block` does.
+    """
+    places = places_of(shape)
+    places[block(tuple(shape), start, tuple(lengths))] = places.size + places_of(lengths)
+    return places
+
+
+def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
+    """Returns the places of a diagonal in a flattened tensor."""
+    return places_of(matrices(x).shape).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
+
+
+def triangle(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
+    rows, columns = as_shape((n, n if m is None else m))
+    first, second = (np.tril_indices if lower else np.triu_indices)(rows, held(k, rows, columns), columns)
+    return first, second
+
+
+class Scattered:
+    """The places in which updates are written, as rows of the elements that one vector of indices names.
+
+    Attributes:
+        shape: that of the indices without their last axis.
+        rest: the axes of a row.
+        count: the number of rows of the tensor.
+        size: the number of its elements.
+        places: the row of each update.
+        order: the updates in the order of their rows.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the indices do not name positions in the shape.
+    """
+
+    def __init__(self, indices: Any, shape: tuple[int, ...]) -> None:
+        known = columns(indices, shape)
+        lengths, self.rest = shape[: len(known)], shape[len(known) :]
+        self.shape, self.count, self.size = known[0].shape, math.prod(lengths), math.prod(shape)
+        self.places = (
+            np.asarray(np.ravel_multi_index(known, lengths)).reshape(-1) if self.size else known[0].reshape(-1)
+        )
+        self.order = np.argsort(self.places, kind="stable")
+
+    def last(self) -> np.ndarray:
+        """Returns where each row stands among the old rows and the updates behind them: the last update of each."""
+        source = np.arange(self.count)
+        source[self.places[self.order]] = self.count + self.order
+        return source
+
+    def replaced(self, at: np.ndarray) -> np.ndarray:
+        """Returns the same for one new row at each of these places."""
+        source = np.arange(self.count)
+        source[at] = self.count + np.arange(len(at))
+        return source
+
+    def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
+        at, step, count = self.places[self.order], 1, len(self.order)
+        while step < count and (at[step:] == at[:-step]).any():
+            same = np.concatenate([np.zeros(step, bool), at[step:] == at[:-step]])
+            yield np.maximum(np.arange(count) - step, 0), same
+            step *= 2
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the last updates of all places in that order, and these places."""
+        at = self.places[self.order]
+        last = np.flatnonzero(np.concatenate([at[1:] != at[:-1], np.ones(1, bool)]))
+        return last, at[last]
+
+
+def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Returns positions in a flattened tensor of this shape as one array of indices per axis.
+
+    Raises:
+        IndexOutOfBoundsError: if a position is negative or too large.
+    """
+    shape = as_shape(shape)
+    # np.unravel_index (NumPy 2.4) does not accept arrays of positions for the shape ().
+    if not shape and not indices.any():
+        return ()
+    try:
+        return tuple(map(np.asarray, np.unravel_index(indices, shape or (1,))))
+    except ValueError as error:
+        raise IndexOutOfBoundsError(
+            f"a position is out of bounds for shape {shape}, which has {math.prod(shape)} elements: {error}"
+        ) from error

@@ -1,0 +1,446 @@
+"""Special functions for libraries that lack accurate ones: the gamma function and its relatives, Bessel functions.
+
+All functions compute in float64. The parameter `xp` is a namespace with NumPy's function names and these:
+`xp.entries(table, index)` returns elements of a sequence of numbers, and `xp.picked(mask, function, *arguments)`
+returns `function(*arguments)`, of which only the elements where the mask is true are used. `xp.picks` is true if it
+computes no others. `special_normal` has the functions of the normal distribution, and `special_integrals` the
+incomplete gamma and beta functions.
+
+Source: the Chebyshev series were computed with 60 digits. DLMF 5.11 has the asymptotic series of the logarithm of the
+gamma function and of its derivative, DLMF 25.11.5 the formula of Euler and Maclaurin for the zeta function. The
+beta function uses the approximation of C. Lanczos, SIAM J. Numer. Anal. B 1 (1964) 86-96, with the coefficients of
+Boost (`lanczos13m53`).
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+from emberharmony.backend.shared.elementwise.elementary import (
+    I0_FAR,
+    I0_NEAR,
+    at_least,
+    at_most,
+    chebyshev,
+    masked,
+    polynomial,
+)
+
+# The Chebyshev coefficients on [1, 3] of gammaln(x) / ((x - 1) (x - 2)), and of digamma(x) / (x - root).
+_LOG_GAMMA = (
+    *(3.1630451661790255e-18, -1.2204107319639856e-17, 4.714169006756272e-17, -1.8232177141662118e-16),
+    *(7.060670507214892e-16, -2.7382420786652826e-15, 1.0635701227757898e-14, -4.137949206814042e-14),
+    *(1.6128460030283787e-13, -6.298868140791711e-13, 2.465348198355661e-12, -9.672485299656325e-12),
+    *(3.8050196458110534e-11, -1.501312977072867e-10, 5.943541905817546e-10, -2.361999702184645e-09),
+    *(9.428100823624284e-09, -3.782637660291326e-08, 1.5268677399071546e-07, -6.208535880776316e-07),
+    *(2.5474336873408417e-06, -1.05728743735943e-05, 4.454470184975607e-05, -0.00019153855341365593),
+    *(0.0008478989895953857, -0.003922461463025264, 0.01951044826068884, -0.11119580321752523),
+    *(0.8829780509100285,),
+)
+_DIGAMMA = (
+    *(-2.047164716811876e-17, 7.640126526131413e-17, -2.8513362471718133e-16, 1.0641344625722717e-15),
+    *(-3.971411389284323e-15, 1.482155285389004e-14, -5.53150434659318e-14, 2.0644004026236004e-13),
+    *(-7.704533926086572e-13, 2.8754217843517632e-12, -1.0731515178725395e-11, 4.005228073341035e-11),
+    *(-1.4948718863979587e-10, 5.579524084715322e-10, -2.082649195692377e-09, 7.774554697983642e-09),
+    *(-2.9026750711369042e-08, 1.083979923064392e-07, -4.0495026233355134e-07, 1.5136717505341737e-06),
+    *(-5.6631596935365925e-06, 2.1218853925722328e-05, -7.969172661686522e-05, 0.00030046127392236794),
+    *(-0.0011401796377915106, 0.004374961886424303, -0.01712297234345182, 0.06960086856205178),
+    *(-0.30691795316595705, 1.7016282004549188),
+)
+# The Chebyshev coefficients of exp(-x) i1(x) / x up to 8, and of exp(-x) sqrt(x) i1(x) beyond.
+_I1_NEAR = (
+    *(2.7779141127610464e-18, -2.111421214358166e-17, 1.5536319577362005e-16, -1.1055969477353862e-15),
+    *(7.600684294735408e-15, -5.042185504727912e-14, 3.223793365945575e-13, -1.9839743977649436e-12),
+    *(1.1736186298890901e-11, -6.663489723502027e-11, 3.625590281552117e-10, -1.8872497517228294e-09),
+    *(9.381537386495773e-09, -4.445059128796328e-08, 2.0032947535521353e-07, -8.568720264695455e-07),
+    *(3.4702513081376785e-06, -1.3273163656039436e-05, 4.781565107550054e-05, -0.00016176081582589674),
+    *(0.0005122859561685758, -0.0015135724506312532, 0.004156422944312888, -0.010564084894626197),
+    *(0.024726449030626516, -0.05294598120809499, 0.1026436586898471, -0.17641651835783406),
+    *(0.25258718644363365,),
+)
+_I1_FAR = (
+    *(7.517296310842105e-18, 4.414348323071708e-18, -4.6503053684893586e-17, -3.209525921993424e-17),
+    *(2.96262899764595e-16, 3.3082023109209285e-16, -1.8803547755107825e-15, -3.8144030724370075e-15),
+    *(1.0420276984128802e-14, 4.272440016711951e-14, -2.1015418427726643e-14, -4.0835511110921974e-13),
+    *(-7.198551776245908e-13, 2.0356285441470896e-12, 1.4125807436613782e-11, 3.2526035830154884e-11),
+    *(-1.8974958123505413e-11, -5.589743462196584e-10, -3.835380385964237e-09, -2.6314688468895196e-08),
+    *(-2.512236237870209e-07, -3.882564808877691e-06, -0.00011058893876262371, -0.009761097491361469),
+    *(0.7785762350182801,),
+)
+# The positive root of digamma, as the sum of two numbers.
+_ROOT, _ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
+_ASYMPTOTIC = 10.0
+_BERNOULLI = (
+    *(1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510),
+    *(43867 / 798, -174611 / 330, 854513 / 138, -236364091 / 2730),
+)
+# Lanczos's rational function of 1 / z, and its parameter.
+_LANCZOS_TOP = (
+    *(56906521.913471564, 103794043.11634454, 86363131.28813859, 43338889.324676138),
+    *(14605578.087685068, 3481712.1549806459, 601859.61716810988, 75999.293040145426),
+    *(6955.9996025153761, 449.94455690631681, 19.519927882476175, 0.50984166556566762),
+    *(0.0060618423462489065,),
+)
+_LANCZOS_BELOW = (
+    *(39916800.0, 120543840.0, 150917976.0, 105258076.0, 45995730.0, 13339535.0),
+    *(2637558.0, 357423.0, 32670.0, 1925.0, 66.0, 1.0),
+)
+_LANCZOS = 6.0246800407767296
+_STIRLING = [b / ((2 * k) * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:8], 1)][::-1]
+DIGAMMA_FAR = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)][::-1]
+_SINE = [(-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in reversed(range(12))]
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_DIRECT = 10
+"""How many terms of the zeta function are added up before the formula of Euler and Maclaurin."""
+_EXACT = 171
+"""How many factorials float64 holds."""
+# Each factorial n! as `_FACTORIALS[n] * _SCALES[n] ** (n + 1)`; the scale is the largest power of two for which the
+# factor is at least 1.
+_EXPONENTS = tuple(int(math.log2(math.factorial(n)) / (n + 1)) for n in range(_EXACT))
+_SCALES = tuple(2.0**e for e in _EXPONENTS)
+_FACTORIALS = tuple(math.ldexp(float(math.factorial(n)), -e * (n + 1)) for n, e in enumerate(_EXPONENTS))
+
+
+def stirling(x: Any, terms: int = len(_STIRLING)) -> Any:
+    """Returns `gammaln(x)` less its leading terms `(x - 1/2) log(x) - x + log(2 pi) / 2`, for x >= 8."""
+    inverse = 1.0 / x
+    return polynomial(inverse * inverse, _STIRLING[-terms:]) * inverse
+
+
+def sine_over(r: Any) -> Any:
+    """Returns `sin(pi r) / (pi r)` for `r` from -1/2 to 1/2, by its power series."""
+    return polynomial(r * r, _SINE)
+
+
+def from_nearest(xp: Any, x: Any) -> Any:
+    """Returns the distance from the nearest integer, which is exact."""
+    return x - xp.floor(x + 0.5)
+
+
+def _steps(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Returns how many steps of 1 move `x`, from 0 to 10, to [1, 3], and the distance of the moved one from 1."""
+    steps = xp.floor(x) - 2.0
+    return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
+
+
+def _product(xp: Any, x: Any, steps: Any) -> Any:
+    """Returns `gamma(x) / gamma(moved)`."""
+    product = xp.where(x < 1.0, 1.0 / x, 1.0)
+    for k in range(1, 9):
+        product = xp.where(steps >= k, product * (x - k), product)
+    return product
+
+
+def _sum(xp: Any, x: Any, steps: Any) -> Any:
+    """Returns `digamma(x) - digamma(moved)`."""
+    total = xp.where(x < 1.0, -1.0 / x, 0.0)
+    for k in range(1, 9):
+        use = steps >= k
+        total = total + xp.where(use, 1.0 / xp.where(use, x - k, 1.0), 0.0)
+    return total
+
+
+def _core(from_one: Any, terms: int = len(_LOG_GAMMA)) -> Any:
+    """Returns `gammaln` on [1, 3], with full relative precision near its roots."""
+    from_two = from_one - 1.0
+    return from_one * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
+
+
+def gamma_next(xp: Any, a: Any, terms: int) -> Any:
+    """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
+    steps, from_one = _steps(xp, a)
+    from_one = xp.where(a < 1.0, a, from_one)
+    product = xp.where(a < 1.0, 1.0, a)
+    for k in range(1, 9):
+        product = xp.where(steps >= k, product * (a - k), product)
+    return product * xp.exp(_core(from_one, terms))
+
+
+def log_gamma_next(a: Any) -> Any:
+    """Returns `gammaln(1 + a)` for `a` from 0 to 2, with full relative precision near 0."""
+    return _core(a)
+
+
+def log_gamma(xp: Any, x: Any) -> Any:
+    """Returns `gammaln(x)` for x > 0."""
+    near = x < _ASYMPTOTIC
+    inner = xp.picked(near, partial(_log_gamma_near, xp), masked(xp, near, x, 1.0))
+    return xp.where(near, inner, xp.picked(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+
+
+def _log_gamma_near(xp: Any, x: Any) -> Any:
+    steps, from_one = _steps(xp, x)
+    # The product would overflow for tiny numbers.
+    tiny = x < 1.0
+    logarithm = xp.log(xp.where(tiny, x, _product(xp, xp.where(tiny, 1.0, x), steps)))
+    return _core(from_one) + xp.where(tiny, -logarithm, logarithm)
+
+
+def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
+    """Returns `gammaln(x)` for x >= 8, by so many terms of Stirling's series."""
+    return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
+
+
+def _reflected(xp: Any, x: Any, right: Any) -> Any:
+    """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
+    r = from_nearest(xp, masked(xp, x <= 0.0, x, -0.5))
+    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
+
+
+def gammaln(xp: Any, x: Any) -> Any:
+    """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
+    right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
+    result = xp.where(x > 0.0, right, xp.picked(x <= 0.0, partial(_reflected, xp), x, right))
+    return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
+
+
+def digamma(xp: Any, x: Any) -> Any:
+    """Returns the derivative of `gammaln`; below 0 by reflection."""
+    right = x > 0.0
+    y = xp.where(right, x, 1.0 - x)
+    near = y < _ASYMPTOTIC
+    inner = xp.picked(near, partial(_digamma_near, xp), masked(xp, near, y, 1.0))
+    positive = xp.where(near, inner, xp.picked(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
+    # 1 / x tells the two zeros apart.
+    return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
+
+
+def _digamma_near(xp: Any, x: Any) -> Any:
+    steps, from_one = _steps(xp, x)
+    from_root = (from_one - (_ROOT - 1.0)) - _ROOT_REST
+    return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
+
+
+def digamma_far(xp: Any, x: Any) -> Any:
+    """Returns `digamma(x)` for x >= 8, by its asymptotic series."""
+    inverse = 1.0 / x
+    square = inverse * inverse
+    return xp.log(x) - 0.5 * inverse - polynomial(square, DIGAMMA_FAR) * square
+
+
+def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
+    """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
+    r = from_nearest(xp, masked(xp, x < 0.0, x, 0.5))
+    across = 0.5 - xp.abs(r)
+    cotangent = across * sine_over(across) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
+    return positive - math.pi * cotangent
+
+
+def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
+    """Returns the sum of `((q + rest + k) / scale) ** -s` over k = 0, 1, ..., for s > 1 and q > 0.
+
+    The `rest` is far smaller than `q`. Each rounding error of `q + k` would be multiplied by `s`, so each is removed.
+    """
+    total = 0.0 * q
+    for k in range(_DIRECT + 1):
+        at = q + float(k)
+        part = at - q
+        error = (q - (at - part)) + (k - part) + rest
+        slope = error / at
+        power = xp.power(at / scale, -s) * (1.0 - s * slope)
+        if k < _DIRECT:
+            total = total + power
+    integral = xp.power(at / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
+    # Where `s` is larger, the power is 0.
+    order = at_most(xp, s, 2000.0)
+    factor, corrections = order / at, 0.5 + 0.0 * at
+    for j, b in enumerate(_BERNOULLI, 1):
+        corrections = corrections + (b / math.factorial(2 * j)) * factor
+        factor = factor * ((order + (2.0 * j - 1.0)) / at) * ((order + 2.0 * j) / at)
+    return total + (integral + power * corrections)
+
+
+def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
+    """Returns the sum of `((q + k) / scale) ** -s` over k = 0, 1, ...; where q < 0, `s` must be an integer.
+
+    Where q < 0, the terms are those of all numbers that differ from `q` by an integer, less those below `q`.
+    """
+    left = q <= 0.0
+    y = xp.where(left, 1.0 - q, q)
+    rest = xp.where(left, (1.0 - y) - q, 0.0)
+    above = _hurwitz(xp, s, y, rest, scale)
+    scale = scale + 0.0 * above
+    below = xp.picked(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), above, scale)
+    return xp.where(left, below, above)
+
+
+def _zeta_left(xp: Any, s: Any, q: Any, above: Any, scale: Any) -> Any:
+    """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
+    r = from_nearest(xp, q)
+    sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
+    nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
+    others = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
+    others = others + sign * _hurwitz(xp, s, 1.0 - r, (1.0 - (1.0 - r)) - r, scale)
+    return xp.where(r == 0.0, math.inf, nearest + (others - sign * above))
+
+
+def zeta(xp: Any, s: Any, q: Any) -> Any:
+    """Returns the zeta function of Hurwitz."""
+    ends = (xp.abs(q) == math.inf) | (s == math.inf)
+    usual = (s > 1.0) & ~ends
+    result = _zeta(xp, masked(xp, usual, s, 2.0), masked(xp, usual, q, 1.0))
+    result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
+    limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
+    result = xp.where(ends, limit, result)
+    # At its poles the function is infinite whatever `s`.
+    poles = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
+    result = xp.where(poles, math.inf, xp.where(s < 1.0, math.nan, result))
+    return xp.where(xp.isnan(s) | xp.isnan(q), math.nan, result)
+
+
+def polygamma(xp: Any, n: Any, x: Any) -> Any:
+    """Returns the derivative of order `n` of `digamma`; NaN unless `n` is a whole number of at least 0."""
+    whole = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
+    order = masked(xp, whole & (n > 0.0), n, 1.0)
+    usual = (xp.abs(x) < math.inf) & (x != 0.0)
+    exact = order < _EXACT
+    index = at_most(xp, order, _EXACT - 1.0)
+    # Beyond, Stirling's formula, with the power of two next to the base as the scale.
+    large = at_least(xp, order, _EXACT - 1.0)
+    base = large / math.e
+    scale = xp.power(2.0 + 0.0 * large, xp.floor(xp.log(base) / math.log(2.0)))
+    factor = xp.sqrt(2.0 * math.pi * large) * xp.power(base / scale, large) * xp.exp(stirling(large)) / scale
+    scale = xp.where(exact, xp.entries(_SCALES, index), scale)
+    factor = xp.where(exact, xp.entries(_FACTORIALS, index), factor)
+    # Neither the factor nor the sum may overflow, or vanish, before their product does.
+    beyond = usual & (x > scale)
+    factor = factor * xp.where(beyond, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
+    scale = scale * xp.where(beyond, 2.0, 1.0)
+    size = factor * _zeta(xp, order + 1.0, masked(xp, usual, x, 1.0), scale)
+    size = xp.where(usual, size, xp.where(x == math.inf, 0.0, math.inf))
+    even = order - 2.0 * xp.floor(order / 2.0) == 0.0
+    # At 0 the sign is that of x ** -(n + 1).
+    result = xp.where(even, -1.0, 1.0) * size
+    result = xp.where((x == 0.0) & even, -1.0 / x, result)
+    plain = n == 0.0
+    result = xp.where(plain, xp.picked(plain, partial(digamma, xp), x), result)
+    result = xp.where(whole, result, math.nan)
+    return xp.where(xp.isnan(x), x, result)
+
+
+def _scaled_bessel(xp: Any, y: Any, near: Any, far: Any) -> tuple[Any, Any]:
+    """Returns a Chebyshev series in `y` up to 8, and one in `1 / y`, over the square root, beyond."""
+    away = at_least(xp, y, 8.0)
+    inner = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near)
+    return inner, chebyshev(32.0 / away - 2.0, far) / xp.sqrt(away)
+
+
+def i0e(xp: Any, x: Any) -> Any:
+    """Returns `exp(-abs(x)) * i0(x)`."""
+    y = xp.abs(x)
+    near, far = _scaled_bessel(xp, y, I0_NEAR, I0_FAR)
+    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, near, far))
+
+
+def i1e(xp: Any, x: Any) -> Any:
+    """Returns `exp(-abs(x)) * i1(x)`."""
+    y = xp.abs(x)
+    near, far = _scaled_bessel(xp, y, _I1_NEAR, _I1_FAR)
+    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, x * near, xp.where(x < 0.0, -far, far)))
+
+
+def i1(xp: Any, x: Any) -> Any:
+    """Returns the modified Bessel function of the first kind and order 1."""
+    size = masked(xp, xp.abs(x) < math.inf, x, 0.0)
+    # exp(x) may overflow where the result does not.
+    root = xp.exp(0.5 * xp.abs(size))
+    return xp.where(xp.abs(x) < math.inf, i1e(xp, size) * root * root, x)
+
+
+def _lanczos(z: Any) -> Any:
+    """Returns `gamma(z) / t**(z - 1/2)` with `t = z + g - 1/2`, but for a constant factor to the power of z, z >= 1."""
+    v = 1.0 / z
+    return polynomial(v, _LANCZOS_TOP) / polynomial(v, _LANCZOS_BELOW)
+
+
+def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns factors of `beta(a, b)` for a, b > 0: it is `first * power(second, p) * exp(exponent) / p`.
+
+    Returns:
+        The first factor, the second one, p, which is the smaller argument, and the exponent.
+    """
+    p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
+    total = p + q
+    # The approximation at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
+    scaled = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(total + 1.0)) * (1.0 + p / q)
+    base, whole = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
+    return scaled * xp.sqrt(base / math.e), base / whole, p, (q + 0.5) * xp.log1p(-p / whole)
+
+
+def positive_beta(xp: Any, a: Any, b: Any) -> Any:
+    """Returns `beta(a, b)` for a, b > 0."""
+    first, second, p, exponent = _beta_factors(xp, a, b)
+    value = first * xp.power(second, p) * xp.exp(exponent) / p
+    return xp.where(a == 1.0, 1.0 / b, xp.where(b == 1.0, 1.0 / a, value))
+
+
+def positive_betaln(xp: Any, a: Any, b: Any) -> Any:
+    """Returns `betaln(a, b)` for a, b > 0."""
+    first, second, p, exponent = _beta_factors(xp, a, b)
+    value = xp.log(first) - xp.log(p) + (p * xp.log(second) + exponent)
+    # Exact at the root (1, 1), where the negative logarithm would be -0.
+    return xp.where((a == 1.0) | (b == 1.0), 0.0 - xp.log(a * b), value)
+
+
+def _sign_of_gamma(xp: Any, x: Any) -> Any:
+    """Returns the sign of the gamma function: below 0 it changes at each integer."""
+    cell = xp.floor(x)
+    return xp.where((x < 0.0) & (cell != 2.0 * xp.floor(cell / 2.0)), -1.0, 1.0)
+
+
+def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
+    """Returns `beta(a, b)`, or the logarithm of its absolute value."""
+    right = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
+    # A pole of one gamma function in the numerator is cancelled by one in the denominator if the other is an integer:
+    # then the reflected arguments have the same value, up to the sign.
+    low, high = xp.where(a < b, a, b), xp.where(a < b, b, a)
+    pole = (low <= 0.0) & (low == xp.floor(low))
+    finite = pole & (high == xp.floor(high)) & (high > 0.0) & (low + high <= 0.0) & (low > -math.inf)
+    p = xp.where(right, low, xp.where(finite, 1.0 - low - high, 1.0))
+    value = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
+    if not logarithm:
+        value = xp.where(right | (high == 2.0 * xp.floor(high / 2.0)), value, -value)
+    return xp.where(right | finite, value, xp.picked(~(right | finite), partial(_beta_left, xp, logarithm), low, high))
+
+
+def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
+    """Returns `_beta` where an argument is not positive, infinite or NaN."""
+    infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
+    usual = ~infinite & (low > -math.inf) & (high < math.inf)
+    a, b = masked(xp, usual, low, 0.5), masked(xp, usual, high, 0.5)
+    result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
+    end = (high == math.inf) & (low > 0.0) & (low < math.inf)
+    # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
+    grown = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
+    if logarithm:
+        others = xp.where(infinite | grown, math.inf, xp.where(end, -math.inf, math.nan))
+    else:
+        result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
+        others = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
+        others = xp.where(grown, math.inf * _sign_of_gamma(xp, low), others)
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(usual, result, others))
+
+
+def beta(xp: Any, a: Any, b: Any) -> Any:
+    """Returns the beta function."""
+    return _beta(xp, a, b, False)
+
+
+def betaln(xp: Any, a: Any, b: Any) -> Any:
+    """Returns the logarithm of the absolute value of the beta function."""
+    return _beta(xp, a, b, True)
+
+
+def _scaled_logarithm(xp: Any, x: Any, y: Any, logarithm: Any) -> Any:
+    return xp.where((x == 0.0) & ~xp.isnan(y), 0.0, x * logarithm(y))
+
+
+def xlogy(xp: Any, x: Any, y: Any) -> Any:
+    """Returns `x * log(y)`, and 0 where `x` is 0."""
+    return _scaled_logarithm(xp, x, y, xp.log)
+
+
+def xlog1py(xp: Any, x: Any, y: Any) -> Any:
+    """Returns `x * log1p(y)`, and 0 where `x` is 0."""
+    return _scaled_logarithm(xp, x, y, xp.log1p)

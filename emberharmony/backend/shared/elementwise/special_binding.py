@@ -1,0 +1,129 @@
+"""The parts of the special functions that are the same on libraries that bind `special` function by function."""
+
+import functools
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.promote import Promotion
+from emberharmony.backend.shared.elementwise import (
+    special,
+    special_bessel,
+    special_exponential,
+    special_integrals,
+    special_modified,
+    special_normal,
+    special_quantiles,
+)
+from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, INNER
+from emberharmony.backend.shared.elementwise.special_duals import partial_of
+from emberharmony.core.options import constant
+
+_FUNCTIONS = ("abs", "cos", "exp", "expm1", "floor", "isnan", "log", "log1p", "sin", "sqrt", "sum", "where")
+"""What the shared functions call of a library that has NumPy's names, besides `power`."""
+
+_SMOOTH = ("exp", "full_like", "log", "log1p", "sign", "where")
+"""What the derivatives call of it, besides the special functions."""
+
+
+def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns the function of all elements: to pick those where the mask is true would read the mask."""
+    return function(*arguments)
+
+
+def namespace(
+    library: Any,
+    column: Callable[..., Any],
+    entries: Callable[..., Any],
+    digits: special_integrals.Digits,
+    **others: Any,
+) -> types.SimpleNamespace:
+    """Returns a namespace that the shared functions compute with; unless others say so, it picks nothing.
+
+    Args:
+        library: has functions with NumPy's names.
+        column: called as `column(numbers, x)`, returns numbers along an axis in front of those of `x`.
+        entries: called as `entries(table, index)`, returns the entries of a table at whole numbers that are floats.
+        digits: how many digits the integrals have.
+        others: attributes that replace those of the library, or these.
+    """
+    own = {"column": column, "digits": digits, "entries": entries, "picked": unpicked, "picks": False} | others
+    power = {} if "power" in own else {"power": library.power}
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
+
+
+def definitions(op: Callable[[str], Callable[..., Any]]) -> Any:
+    """Returns a class with the ops of `special.py` and `transcendental.py` in `ops/elementwise`, each made by its name.
+
+    Args:
+        op: returns the function of an op.
+    """
+    return type("SpecialOps", (), {name: staticmethod(op(name)) for name in DERIVATIVES if name not in INNER})
+
+
+def smooth_namespace(
+    ops: type, library: Any, inner: Callable[[str], Callable[..., Any]], **others: Any
+) -> types.SimpleNamespace:
+    """Returns a namespace that the derivatives compute with.
+
+    Args:
+        ops: has the special functions, all of which can be differentiated.
+        library: has functions with NumPy's names that can be differentiated.
+        inner: returns a function of `INNER` by its name.
+        others: functions that replace those of the library, and `i0`.
+    """
+    functions = {name: getattr(library, name) for name in _SMOOTH if name not in others}
+    own = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
+    return types.SimpleNamespace(**own, **functions, **others)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """Returns the shared function of an op, called with a namespace and tensors."""
+    if name in INNER:
+        base, places = INNER[name]
+        return functools.reduce(partial_of, places, function(base))
+    modules = (
+        special,
+        special_integrals,
+        special_normal,
+        special_exponential,
+        special_bessel,
+        special_quantiles,
+        special_modified,
+    )
+    found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
+    return found
+
+
+def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:
+    """Returns the arguments of an op as tensors of one real floating dtype.
+
+    Raises:
+        UnsupportedOpError: if an argument that has no derivative is being differentiated.
+        DTypeError: if one is complex.
+    """
+    for given, derivative in zip(arguments, DERIVATIVES[name], strict=False):
+        if isinstance(derivative, str):
+            constant(derivative, given)
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    return tensors
+
+
+def partials(name: str, derived: Callable[[], Any], full_like: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Returns the partial derivatives of an op, as functions of the arguments and the result.
+
+    Args:
+        name: of the op.
+        derived: returns the namespace that the derivatives compute with; it may not exist yet.
+        full_like: called as `full_like(x, number)`. The derivative by an argument that has none is NaN, because the
+            library's own transforms are not recognized and would otherwise get a wrong number.
+    """
+
+    def of(derivative: Any) -> Callable[..., Any]:
+        if isinstance(derivative, str):
+            return lambda *known: full_like(known[-1], math.nan)
+        return lambda *known: derivative(derived(), *known)
+
+    return [of(derivative) for derivative in DERIVATIVES[name]]

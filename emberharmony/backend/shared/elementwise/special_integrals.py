@@ -1,0 +1,362 @@
+"""The incomplete gamma and beta functions, for libraries that lack accurate ones.
+
+Each is a positive factor times the integral of a positive function over a half line. A quadrature computes the integral
+with the same few nodes for all arguments, so nothing cancels and no loop depends on the values. For the gamma
+functions, whose integrand is entire, it is that of Gauss on the range where the integrand is not negligible. For the
+beta function it is a double exponential one, because the integrand has singularities close to the range. The variable
+of each integral is a logarithm.
+
+All functions compute in float64; `xp` is as in `special`, and has two more members. `xp.column(numbers, x)` returns
+numbers along an axis in front of those of `x`. `xp.digits` tells the precision of the results: `DOUBLE`, or `SINGLE` if
+they become float32, for which fewer nodes and terms suffice.
+
+Source: H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ. RIMS 9 (1974) 721-741.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from emberharmony.backend.shared.elementwise.elementary import polynomial
+from emberharmony.backend.shared.elementwise.special import gamma_next, log_gamma_next, positive_beta, stirling
+
+# The nodes below 1/2 and the weights of Gauss's quadrature from 0 to 1, computed with 50 digits.
+_NODES_28 = (
+    *(0.001778751213022775, 0.009348417314563623, 0.022870359685530903, 0.04218348680393396, 0.06705373871280247),
+    *(0.09717931454141042, 0.1321945609931841, 0.17167445298056752, 0.21513976409429914, 0.2620628875224409),
+    *(0.31187424195546065, 0.363969186182411, 0.41771535893330963, 0.47246035505798284),
+)
+_WEIGHTS_28 = (
+    *(0.0045621412965472586, 0.01056605629638563, 0.01645071389115219, 0.022136467379502114, 0.027553672837858374),
+    *(0.0326364619834998, 0.03732310711728439, 0.041556708614450606, 0.04528587219651642, 0.04846532899896496),
+    *(0.05105648378903038, 0.05302788296142321, 0.05435559612914707, 0.0550235065082376),
+)
+_NODES_14 = (
+    *(0.006858095651593831, 0.03578255816821324, 0.0863993424651175, 0.15635354759415726, 0.24237568182092295),
+    *(0.3404438155360551, 0.44597252564632817),
+)
+_WEIGHTS_14 = (
+    *(0.01755973016587593, 0.040079043579880104, 0.06075928534395159, 0.07860158357909677, 0.09276919873896891),
+    *(0.1025992318606478, 0.1076319267315789),
+)
+_AT_ONCE = 2**16
+"""How many values of the integrand are computed at once."""
+_ODD = tuple(1.0 / (2 * k + 3) for k in reversed(range(14)))
+_FACTORIAL = tuple(1.0 / math.factorial(k + 2) for k in reversed(range(11)))
+Rule = tuple[tuple[float, ...], tuple[float, ...]]
+"""The nodes and the weights of a quadrature."""
+
+
+def _gauss(nodes: tuple[float, ...], weights: tuple[float, ...]) -> Rule:
+    """Returns a quadrature on the interval from 0 to 1, whose nodes lie symmetrically."""
+    return nodes + tuple(1.0 - node for node in nodes), weights * 2
+
+
+def _half_line(step: float, first: int, last: int) -> Rule:
+    """Returns the nodes `exp(t - exp(-t))` for t at equal distances, and the derivatives by t, times the distance."""
+    places = [step * k for k in range(first, last)]
+    nodes = tuple(math.exp(t - math.exp(-t)) for t in places)
+    return nodes, tuple(step * (1.0 + math.exp(-t)) * node for t, node in zip(places, nodes, strict=True))
+
+
+class Digits(NamedTuple):
+    """How much is computed for a precision."""
+
+    depth: float
+    """The logarithm of the largest value of an integrand over the smallest one that counts."""
+    gauss: Rule
+    half_line: Rule
+    near: int
+    """The number of terms of the power series of the incomplete gamma functions."""
+    gamma: int
+    """The number of terms of the series for the gamma function."""
+    moderate: float
+    """The size of the parameters up to which the exponent of an integrand is computed directly."""
+    exponential: tuple[float, int]
+    """The bound and the number of terms of the series of `exp(s) - 1 - s`."""
+    logarithm: tuple[float, int]
+    """The bound and the number of terms of the series of `u - log1p(u)`."""
+    coarse: tuple[float, int]
+    """The same in an integrand, which needs fewer digits where it is small."""
+
+
+DOUBLE = Digits(
+    depth=36.5,
+    gauss=_gauss(_NODES_28, _WEIGHTS_28),
+    half_line=_half_line(0.11, -33, 38),
+    near=31,
+    gamma=29,
+    moderate=60.0,
+    exponential=(0.25, 11),
+    logarithm=(0.5, 14),
+    coarse=(0.25, 8),
+)
+SINGLE = Digits(
+    depth=20.0,
+    gauss=_gauss(_NODES_14, _WEIGHTS_14),
+    half_line=_half_line(0.19, -16, 19),
+    near=23,
+    gamma=17,
+    moderate=1e6,
+    exponential=(1e-3, 3),
+    logarithm=(0.05, 3),
+    coarse=(1e-3, 2),
+)
+
+
+def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -> Any:
+    """Returns the integral of `exp(exponent(s))` by a quadrature whose nodes are multiples of `width`."""
+    total, size = 0.0 * width, math.prod(width.shape)
+    if not size:
+        return total
+    count = min(len(rule[0]), max(1, _AT_ONCE // size))
+    for start in range(0, len(rule[0]), count):
+        nodes, weights = (xp.column(numbers[start : start + count], width) for numbers in rule)
+        total = total + xp.sum(weights * xp.exp(exponent(nodes * width)), 0)
+    return total * width
+
+
+def log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
+    """Returns `u - log1p(u)`, with full relative precision up to the bound, for which the terms of a series suffice.
+
+    Args:
+        xp: the namespace.
+        u: the argument.
+        more: `u + 1`, where it is known with more digits than `u` has.
+        bound: where the series ends.
+        terms: the number of its terms.
+    """
+    small = xp.abs(u) < bound
+    v = xp.where(small, u, 0.0)
+    r = v / (2.0 + v)
+    square = r * r
+    series = polynomial(square, _ODD[-terms:])
+    logarithm = xp.log1p(xp.where(small, 0.0, u)) if more is None else xp.log(xp.where(small, 1.0, more))
+    return xp.where(small, r * (v - 2.0 * square * series), u - logarithm)
+
+
+def _expm1_less(xp: Any, z: Any) -> Any:
+    """Returns `exp(z) - 1 - z`, with fewer digits where the integrand is small."""
+    bound, terms = xp.digits.exponential
+    small = xp.abs(z) < bound
+    v = xp.where(small, z, 0.0)
+    return xp.where(small, v * v * polynomial(v, _FACTORIAL[-terms:]), xp.expm1(z) - z)
+
+
+def _small_density(xp: Any, a: Any, x: Any) -> Any:
+    # Divide by gamma(1 + a), which does not overflow.
+    return a * xp.power(x, a) * xp.exp(-x) / gamma_next(xp, a, xp.digits.gamma)
+
+
+def _large_density(xp: Any, a: Any, x: Any) -> Any:
+    distance = log1p_less(xp, (x - a) / a, x / a, *xp.digits.logarithm)
+    return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(-stirling(a)) * xp.exp(-a * distance)
+
+
+def gamma_density(xp: Any, a: Any, x: Any) -> Any:
+    """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
+    large = a >= 10.0
+    small = xp.picked(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
+    return xp.where(large, xp.picked(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
+
+
+def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function for x <= 1, or x < a < 6, by power series."""
+    term = total = 1.0 / a
+    for k in range(1, xp.digits.near):
+        term = term * (x / (a + k))
+        total = total + term
+    lower = density * total
+    if upper is False:
+        return lower
+    far = 1.0 - lower
+    flat = (a < 1.0) & (lower > 0.5)
+    near = xp.picked(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
+    whole = xp.where(flat, near, far)
+    return whole if upper is True else xp.where(upper, whole, lower)
+
+
+def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
+    """Returns the upper function for a, x <= 1: of the lower one, 1 is taken out of a series with alternating signs."""
+    fall, rest = 1.0 + 0.0 * x, 0.0 * x
+    for k in range(1, xp.digits.near):
+        fall = fall * (x * (-1.0 / k))
+        rest = rest + fall / (a + k)
+    exponent = a * xp.log(x) - log_gamma_next(a)
+    return -xp.expm1(exponent) - a * xp.exp(exponent) * rest
+
+
+def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function for x > 1, x >= a or a >= 6, from the smaller one of the two.
+
+    The density is `x**a * exp(-x) / gamma(a)`. The variable of the integral is `x * exp(z)`, where z > 0 for the upper
+    function, and z < 0 for the lower one.
+    """
+    right = x >= a
+    distance, depth = xp.abs(x - a), xp.digits.depth
+    # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
+    # u = exp(z) - 1, the range ends at the root of a quadratic equation.
+    leading = xp.where(right, distance * (4.0 / 3.0) + a, a)
+    half = xp.where(right, depth * (2.0 / 3.0), depth / 2.0) - distance
+    end = 2.0 * depth / (xp.sqrt(half * half + 2.0 * depth * leading) - half)
+    end = xp.where(right, xp.log1p(end), -end)
+    moderate = xp.where(right, x, a) < xp.digits.moderate
+    integral = _either(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
+    part = density * xp.abs(integral)
+    if upper is True or upper is False:
+        return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
+    return xp.where((right & upper) | (~right & ~upper), part, 1.0 - part)
+
+
+def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function of positive, finite numbers: the upper one where a mask is true."""
+    close = (x <= 1.0) | ((x < a) & (a < 6.0))
+    near = _gamma_near(xp, upper, a, xp.where(close, x, 0.5), density)
+    return xp.where(close, near, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
+
+
+def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
+    """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
+    if not xp.picks:
+        return careful(xp, *arguments)
+    if mask.all():
+        return quick(xp, *arguments)
+    found = xp.picked(mask, partial(quick, xp), *arguments)
+    return xp.where(mask, found, xp.picked(~mask, partial(careful, xp), *arguments))
+
+
+def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
+    return _integral(xp, xp.digits.gauss, end, lambda z: a * z - x * xp.expm1(z))
+
+
+def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
+    fall = a - x
+    return _integral(xp, xp.digits.gauss, end, lambda z: fall * z - x * _expm1_less(xp, z))
+
+
+def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
+    usual = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
+    # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
+    density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
+    near = xp.picked(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
+    far = xp.picked(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
+    zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
+    ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
+    unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
+    ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
+    return xp.where(usual, xp.where(close, near, far), ends)
+
+
+def gammainc(xp: Any, a: Any, x: Any) -> Any:
+    """Returns the lower regularized incomplete gamma function."""
+    return _gamma(xp, a, x, False)
+
+
+def gammaincc(xp: Any, a: Any, x: Any) -> Any:
+    """Returns the upper regularized incomplete gamma function."""
+    return _gamma(xp, a, x, True)
+
+
+def _small_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    return xp.power(x, a) * (xp.exp(b * xp.log1p(-x)) / positive_beta(xp, a, b))
+
+
+def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    total = a + b
+    distance = x * b - (1.0 - x) * a
+    power = -a * log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
+    power = power - b * log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
+    corrections = stirling(total) - stirling(a) - stirling(b)
+    return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(power)
+
+
+def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Returns `x**a * (1 - x)**b / beta(a, b)` for a, b > 0 and x between 0 and 1."""
+    large = (a >= 10.0) & (b >= 10.0)
+    a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
+    a1, b1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0)
+    small = xp.picked(~large, partial(_small_beta_density, xp), a0, b0, x)
+    return xp.where(large, xp.picked(large, partial(_large_beta_density, xp), a1, b1, x), small)
+
+
+def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+    b = b - 1.0
+    return _integral(xp, xp.digits.half_line, width, lambda s: b * xp.log1p(ratio * -xp.expm1(-s)) - a * s)
+
+
+def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+    b = b - 1.0
+    slope = a - b * ratio
+
+    def exponent(s: Any) -> Any:
+        curved = ratio * _expm1_less(xp, -s) + log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        return -slope * s - b * curved
+
+    return _integral(xp, xp.digits.half_line, width, exponent)
+
+
+def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
+    """Returns the regularized incomplete beta function, where x + y = 1, x < a / (a + b - 1).
+
+    The integral is over `s`, the logarithm of `x` over the variable of integration.
+    """
+    # Below 1, raise `a` by 1, for otherwise the integral would have two scales.
+    raised = a < 1.0
+    a1 = xp.where(raised, a + 1.0, a)
+    ratio = x / y
+    slope = a1 - (b - 1.0) * ratio
+    curved = b > 1.0
+    bend = xp.where(curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
+    width = 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend))
+    moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
+    whole = density / y * _either(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
+    return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
+
+
+def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
+    """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1; see `beta_sides`."""
+    left, part = beta_sides(xp, p, q, z, 1.0 - z, density)
+    return xp.where(left, part, 1.0 - part)
+
+
+def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tuple[Any, Any]:
+    """Returns the regularized incomplete beta function, or the rest of it to 1, whichever is computed.
+
+    Args:
+        xp: the namespace.
+        p: the first parameter.
+        q: the second one.
+        z: the argument, from 0 to 1.
+        rest: `1 - z`, which may be known with more digits.
+        density: `z**p * (1 - z)**q / beta(p, q)`.
+
+    Returns:
+        Whether it is the function itself, and the part.
+    """
+    # Compute the smaller part, except where its integrand would have two scales that are far apart.
+    odds = z / rest
+    left = odds * q <= p
+    apart = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
+    left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
+    left = (left & ~apart) | (~left & left_after_all)
+    first, second = xp.where(left, p, q), xp.where(left, q, p)
+    x, y = xp.where(left, z, rest), xp.where(left, rest, z)
+    return left, _beta_lower(xp, first, second, x, y, density)
+
+
+def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    """Returns the regularized incomplete beta function."""
+    usual = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
+    result = xp.picked(
+        usual,
+        lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
+        *(xp.where(usual, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
+    )
+    low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
+    ends = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
+    unknown = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
+    unknown = unknown | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
+    ends = xp.where(unknown | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, ends)
+    return xp.where(usual, result, ends)

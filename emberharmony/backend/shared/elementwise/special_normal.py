@@ -1,0 +1,104 @@
+"""The normal distribution and the scaled error function, for libraries that lack accurate ones; see `special`.
+
+Source: the quantile is M. J. Wichura's, Algorithm AS 241, Applied Statistics 37 (1988) 477-484.
+"""
+
+import math
+from typing import Any
+
+from emberharmony.backend.shared.elementwise.elementary import (
+    SMALL,
+    at_least,
+    at_most,
+    central,
+    masked,
+    polynomial,
+    scaled_tail,
+)
+
+# Numerators and denominators of the quantile, for probabilities near 1/2, small and tiny ones.
+_QUANTILE_NEAR_TOP = (
+    *(2509.0809287301227, 33430.57558358813, 67265.7709270087, 45921.95393154987),
+    *(13731.69376550946, 1971.5909503065513, 133.14166789178438, 3.3871328727963665),
+)
+_QUANTILE_NEAR_BELOW = (
+    *(5226.495278852854, 28729.085735721943, 39307.89580009271, 21213.794301586597),
+    *(5394.196021424751, 687.1870074920579, 42.31333070160091, 1.0),
+)
+_QUANTILE_FAR_TOP = (
+    *(0.0007745450142783414, 0.022723844989269184, 0.2417807251774506, 1.2704582524523684),
+    *(3.6478483247632045, 5.769497221460691, 4.630337846156546, 1.4234371107496835),
+)
+_QUANTILE_FAR_BELOW = (
+    *(1.0507500716444169e-09, 0.0005475938084995345, 0.015198666563616457, 0.14810397642748008),
+    *(0.6897673349851, 1.6763848301838038, 2.053191626637759, 1.0),
+)
+_QUANTILE_END_TOP = (
+    *(2.0103343992922881e-07, 2.7115555687434876e-05, 0.0012426609473880784, 0.026532189526576124),
+    *(0.29656057182850487, 1.7848265399172913, 5.463784911164114, 6.657904643501103),
+)
+_QUANTILE_END_BELOW = (
+    *(2.0442631033899397e-15, 1.421511758316446e-07, 1.8463183175100548e-05, 0.0007868691311456133),
+    *(0.014875361290850615, 0.1369298809227358, 0.599832206555888, 1.0),
+)
+_ROOT_HALF = math.sqrt(0.5)
+
+
+def erfcx(xp: Any, x: Any) -> Any:
+    """Returns `exp(x * x) * erfc(x)`."""
+    y = xp.abs(x)
+    tail = scaled_tail(xp, at_least(xp, y, SMALL))
+    # Beyond, the result is infinite.
+    size = at_most(xp, y, 27.0)
+    head = xp.floor(size * 16.0) / 16.0
+    power = xp.exp(head * head) * xp.exp((size - head) * (size + head))
+    inner = power * (1.0 - central(masked(xp, y <= SMALL, x, 0.0)))
+    outer = xp.where(x < 0.0, 2.0 * power - tail, tail)
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, outer))
+
+
+def _normal_tail(xp: Any, y: Any) -> Any:
+    """Returns the probability of more than `y` >= 0.67."""
+    size = at_most(xp, y, 40.0)
+    head = xp.floor(size * 16.0) / 16.0
+    power = xp.exp(-0.5 * head * head) * xp.exp(-0.5 * (size - head) * (size + head))
+    return 0.5 * scaled_tail(xp, size * _ROOT_HALF) * power
+
+
+def ndtr(xp: Any, x: Any) -> Any:
+    """Returns the distribution function of the standard normal distribution."""
+    near = xp.abs(x) * _ROOT_HALF <= SMALL
+    tail = _normal_tail(xp, masked(xp, ~near, xp.abs(x), 1.0))
+    inner = 0.5 + 0.5 * central(masked(xp, near, x, 0.0) * _ROOT_HALF)
+    return xp.where(xp.isnan(x), x, xp.where(near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
+
+
+def log_ndtr(xp: Any, x: Any) -> Any:
+    """Returns the logarithm of `ndtr`."""
+    near = xp.abs(x) * _ROOT_HALF <= SMALL
+    below = masked(xp, ~near & (x < 0.0), -x, 1.0)
+    left = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
+    right = xp.log1p(-_normal_tail(xp, masked(xp, ~near & (x > 0.0), x, 1.0)))
+    inner = xp.log(0.5 + 0.5 * central(masked(xp, near, x, 0.0) * _ROOT_HALF))
+    result = xp.where(near, inner, xp.where(x < 0.0, left, right))
+    return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
+
+
+def ndtri(xp: Any, p: Any) -> Any:
+    """Returns the inverse of `ndtr`."""
+    q = p - 0.5
+    near = xp.abs(q) <= 0.425
+    inside = (p > 0.0) & (p < 1.0)
+    middle = masked(xp, near, q, 0.0)
+    r = 0.180625 - middle * middle
+    inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
+    r = xp.sqrt(-xp.log(masked(xp, inside & ~near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
+    far, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
+    outer = xp.where(
+        r <= 5.0,
+        polynomial(far, _QUANTILE_FAR_TOP) / polynomial(far, _QUANTILE_FAR_BELOW),
+        polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
+    )
+    result = xp.where(near, inner, xp.where(q < 0.0, -outer, outer))
+    ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
+    return xp.where(inside, result, ends)

@@ -1,0 +1,217 @@
+"""Student's distribution, and the inverses of distribution functions; see `special`.
+
+In the logarithm of the argument of an incomplete gamma function, in the logit of that of a beta function, and in the
+inverse hyperbolic sine of Student's, the densities are logarithmically concave. So are both tails, and Halley's steps
+for the logarithm of the smaller tail go to the solution from any start. A fixed number of them follows a formula.
+
+Source: the starts are those of E. B. Wilson, M. M. Hilferty, Proc. Nat. Acad. Sci. 17 (1931) 684-688, for the gamma
+distribution, of M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964), 26.5.22, for the beta
+distribution, and of D. L. Wallace, Ann. Math. Statist. 30 (1959) 1121-1130, for Student's.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, masked
+from emberharmony.backend.shared.elementwise.special import log_gamma, positive_beta, positive_betaln
+from emberharmony.backend.shared.elementwise.special_integrals import (
+    beta_density,
+    beta_sides,
+    gamma_density,
+    gamma_tail,
+)
+from emberharmony.backend.shared.elementwise.special_normal import ndtr, ndtri
+
+_STEPS = 5
+
+
+def _step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: Any) -> Any:
+    """Returns Halley's step towards the place where a tail has the wanted size.
+
+    Args:
+        xp: the namespace.
+        low: whether it is the lower tail.
+        tail: its present size.
+        wanted: the wanted one.
+        density: the derivative of the distribution function.
+        bend: the derivative of the logarithm of the density.
+    """
+    tiny = (tail < 1e-300) | (density < 1e-300)
+    tail, density = xp.where(tiny, 1.0, tail), xp.where(tiny, 1.0, density)
+    error, rate = xp.log(xp.where(tiny, 1.0, wanted) / tail), density / tail
+    curvature = error * (xp.where(low, bend, -bend) - rate) / (2.0 * rate)
+    step = error / rate / at_least(xp, 1.0 + curvature, 0.3)
+    # Where the tail is 0 in float64, go on towards the middle.
+    return xp.where(low, 1.0, -1.0) * xp.where(tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
+
+
+def _repeated(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
+    """Returns a number after all steps, by a loop of the namespace if it has one, which is compiled once."""
+    loop = getattr(xp, "loop", None)
+    if loop is not None:
+        return loop(_STEPS, step, x)
+    for _ in range(_STEPS):
+        x = step(x)
+    return x
+
+
+def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Returns the tail of Student's distribution beyond `size * sqrt(n)`, the part from 0 to there, and the density.
+
+    The density is that of the inverse hyperbolic sine of `size`.
+    """
+    half, far = 0.5 * n, size > 1.0
+    large = masked(xp, far, size, 1.0)
+    root = xp.where(far, 1.0 / large, size)
+    square = root * root
+    below, above = square / (1.0 + square), 1.0 / (1.0 + square)
+    x, y = xp.where(far, below, above), xp.where(far, above, below)
+    logarithm = xp.where(far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
+    density = xp.exp(half * logarithm) / positive_beta(xp, half, 0.5 + 0.0 * half)
+    left, part = beta_sides(xp, half, 0.5 + 0.0 * half, x, y, density * xp.sqrt(y))
+    return 0.5 * xp.where(left, part, 1.0 - part), 0.5 * xp.where(left, 1.0 - part, part), density
+
+
+def stdtr(xp: Any, df: Any, t: Any) -> Any:
+    """Returns the distribution function of Student's distribution."""
+    usual = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
+    n = masked(xp, usual, df, 1.0)
+    tail, _, _ = _student(xp, n, xp.abs(masked(xp, usual, t, 0.0)) / xp.sqrt(n))
+    result = xp.where(t <= 0.0, tail, 1.0 - tail)
+    ends = xp.where(t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan)))
+    return xp.where(usual, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
+
+
+def stdtrit(xp: Any, df: Any, p: Any) -> Any:
+    """Returns the quantile of Student's distribution."""
+    usual = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
+    n, inside = masked(xp, usual, df, 1.0), masked(xp, usual, p, 0.25)
+    wanted = xp.where(inside < 0.5, inside, 1.0 - inside)
+    middle = xp.where(inside < 0.5, 0.5 - inside, inside - 0.5)
+    central, upper = wanted > 0.25, wanted > 1.0
+    scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, wanted)
+    power = scale * scale / (2.0 * n)
+    v = power + xp.log1p(xp.sqrt(-xp.expm1(-2.0 * power)))
+
+    def step(v: Any) -> Any:
+        v = at_most(xp, v, 709.0)
+        growth = xp.exp(v)
+        size = 0.5 * (growth - 1.0 / growth)
+        tail, part, density = _student(xp, n, size)
+        bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
+        outer = _step(xp, upper, tail, wanted, density, bend)
+        error = (middle - part) / xp.where(central, density, 1.0)
+        inner = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
+        return at_least(xp, v + xp.where(central, inner, outer), 0.0)
+
+    v = _repeated(xp, step, v)
+    beyond = v > 709.0
+    growth = xp.exp(at_most(xp, v, 709.0))
+    size = at_least(xp, 0.5 * (growth - 1.0 / growth), 1e-300)
+    tail, part, density = _student(xp, n, size)
+    # A last step, relative to the result, of which `v` has lost digits.
+    density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
+    change = xp.where(central, middle - part, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    result = xp.where(beyond, math.inf, size * (1.0 + change) * xp.sqrt(n))
+    result = xp.where(middle == 0.0, 0.0, result)
+    result = xp.where(inside < 0.5, -result, result)
+    known = (df > 0.0) & (df < math.inf)
+    ends = xp.where(known & (p == 0.0), -math.inf, xp.where(known & (p == 1.0), math.inf, math.nan))
+    return xp.where(usual, result, xp.where(df == math.inf, ndtri(xp, p), ends))
+
+
+def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
+    """Returns the inverse of the lower regularized incomplete gamma function."""
+    usual = (a > 0.0) & (a < math.inf) & (y > 0.0) & (y < 1.0)
+    n, p = masked(xp, usual, a, 1.0), masked(xp, usual, y, 0.25)
+    q = 1.0 - p
+    low = p <= 0.5
+    wanted = xp.where(low, p, q)
+    # From the first term of the power series, from the first of the asymptotic one, or for large `a`.
+    small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
+    depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
+    outer = xp.log(depth + (n - 1.0) * xp.log(depth))
+    base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
+    large = (n > 0.5) & (base > 0.2)
+    rough = xp.where(low | (outer < small) | xp.isnan(outer), small, outer)
+    u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), rough)
+    u = xp.where(large & (u < small), small, u)
+
+    def step(u: Any) -> Any:
+        x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
+        density = gamma_density(xp, n, x)
+        return u + _step(xp, low, gamma_tail(xp, ~low, n, x, density), wanted, density, n - x)
+
+    u = _repeated(xp, step, u)
+    # Below, the first term of the series is the function.
+    far = u < -690.0
+    x = xp.exp(at_least(xp, u, -700.0))
+    density = gamma_density(xp, n, x)
+    tail = gamma_tail(xp, ~low, n, x, density)
+    change = xp.where(low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    result = xp.where(far, xp.exp(at_most(xp, small, 0.0)), x * (1.0 + change))
+    known = a >= 0.0
+    ends = xp.where(known & (y == 0.0), 0.0, xp.where(known & (y == 1.0), math.inf, math.nan))
+    return xp.where(usual, result, ends)
+
+
+def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns the argument `x` whose logit is `u`, both parts of the beta distribution there, and the density by u."""
+    small = xp.exp(-xp.abs(u))
+    less, more = small / (1.0 + small), 1.0 / (1.0 + small)
+    x, y = xp.where(u < 0.0, less, more), xp.where(u < 0.0, more, less)
+    large = (a >= 10.0) & (b >= 10.0)
+    near = -xp.log1p(small)
+    exponent = xp.where(u < 0.0, a * (near + u) + b * near, a * near + b * (near - u))
+    plain = xp.exp(exponent) / positive_beta(xp, a, b)
+    density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), plain)
+    left, part = beta_sides(xp, a, b, x, y, density)
+    return x, xp.where(left, part, 1.0 - part), xp.where(left, 1.0 - part, part), density
+
+
+def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
+    """Returns the inverse of the regularized incomplete beta function."""
+    usual = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
+    m, n, p = masked(xp, usual, a, 1.0), masked(xp, usual, b, 1.0), masked(xp, usual, y, 0.25)
+    q = 1.0 - p
+    low = p <= 0.5
+    wanted = xp.where(low, p, q)
+    # Either a normal quantile, or the first terms of the power series at both ends.
+    large = (m >= 1.0) & (n >= 1.0)
+    first, second = xp.where(large, 2.0 * m - 1.0, 1.0), xp.where(large, 2.0 * n - 1.0, 1.0)
+    z = -ndtri(xp, p)
+    third, mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / first + 1.0 / second)
+    w = z * xp.sqrt(at_least(xp, mean + third, 0.0)) / mean
+    w = w - (1.0 / second - 1.0 / first) * (third + 5.0 / 6.0 - 2.0 / (3.0 * mean))
+    log_a, log_b = xp.log(m / (m + n)), xp.log(n / (m + n))
+    at_zero, at_one = xp.exp(m * log_a) / m, xp.exp(n * log_b) / n
+    whole = at_zero + at_one
+    left = at_most(xp, xp.log(m * whole * p) / m, -1e-9)
+    right = at_most(xp, xp.log(n * whole * q) / n, -1e-9)
+    ends = xp.where(p * whole < at_zero, left - xp.log(-xp.expm1(left)), xp.log(-xp.expm1(right)) - right)
+    u = xp.where(large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
+    # Each of the first terms is a bound if the other parameter is at least 1.
+    whole = positive_betaln(xp, m, n)
+    left = at_most(xp, (xp.log(p * m) + whole) / m, -1e-9)
+    right = at_most(xp, (xp.log(q * n) + whole) / n, -1e-9)
+    bound = left - xp.log(-xp.expm1(left))
+    u = xp.where(large & (u < bound), bound, u)
+    bound = xp.log(-xp.expm1(right)) - right
+    u = xp.where(large & (u > bound), bound, u)
+
+    def step(u: Any) -> Any:
+        u = at_most(xp, at_least(xp, u, -700.0), 700.0)
+        x, below, above, density = _beta_parts(xp, m, n, u)
+        return u + _step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
+
+    u = _repeated(xp, step, u)
+    far = low & (u < -690.0)
+    u = at_most(xp, at_least(xp, u, -700.0), 700.0)
+    x, below, above, density = _beta_parts(xp, m, n, u)
+    change = xp.where(low, wanted - below, above - wanted) / xp.where(density > 0.0, density, 1.0)
+    # Close to 0, the first term of the series is the function.
+    result = xp.where(far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
+    known = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
+    zero, one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
+    return xp.where(usual, result, xp.where(known & zero, 0.0, xp.where(known & one, 1.0, math.nan)))

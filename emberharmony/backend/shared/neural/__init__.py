@@ -1,0 +1,1 @@
+"""What backends share of what layers of neural networks compute."""

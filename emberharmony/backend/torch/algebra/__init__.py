@@ -1,0 +1,1 @@
+"""PyTorch's definitions of linear algebra."""

@@ -1,0 +1,1 @@
+"""PyTorch's definitions of making, reading, writing and arranging arrays."""

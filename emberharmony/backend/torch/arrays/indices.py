@@ -1,0 +1,161 @@
+"""Conversion of indices, and reading and writing by index, on PyTorch."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.shared.arrays.indexing import checked, inside
+from emberharmony.backend.torch.derivatives import multiplied
+from emberharmony.backend.torch.dtypes import DTYPES, through_int64
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.state.handlers import passing
+
+REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+_FURTHEST = torch.iinfo(torch.int64).max
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+NARROW = {torch.bool: torch.uint8, torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Returns a function that also supports wide unsigned dtypes, by viewing them as signed ones.
+
+    Args:
+        native: a function that only moves elements, and has no kernels for wide unsigned dtypes (PyTorch 2.13).
+    """
+
+    def called(x: torch.Tensor, *args: Any) -> torch.Tensor:
+        signed = SIGNED.get(x.dtype)
+        return native(x, *args) if signed is None else native(x.view(signed), *args).view(x.dtype)
+
+    return called
+
+
+flip = through_signed(torch.flip)
+index_select = through_signed(torch.index_select)
+
+
+def integers(indices: Any, device: torch.device) -> torch.Tensor:
+    """Returns indices as an int64 tensor.
+
+    PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64. An index that
+    int64 cannot hold becomes its largest number, which is out of bounds too; the cast would wrap it around.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+    """
+    if not isinstance(indices, torch.Tensor):
+        return torch.from_numpy(np.array(host_indices(indices))).to(device)
+    if indices.dtype is torch.int64:
+        return indices
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
+        raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
+    found = indices.to(torch.int64)
+    return found if indices.dtype is not torch.uint64 else torch.where(found < 0, _FURTHEST, found)
+
+
+def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
+    """Returns indices as an int64 tensor in which those of the valid range -length to length - 1 are not negative.
+
+    Indices on the host (numbers, lists, arrays) are checked. Those in a tensor are not, since reading them may wait for
+    the accelerator.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+        IndexOutOfBoundsError: if an index on the host is out of bounds.
+    """
+    if not isinstance(indices, torch.Tensor):
+        if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
+            return torch.tensor(indices, dtype=torch.int64, device=x.device)
+        return torch.from_numpy(np.array(checked(host_indices(indices), length))).to(x.device)
+    return _from_zero(integers(indices, x.device), length)
+
+
+def _from_zero(indices: torch.Tensor, length: int) -> torch.Tensor:
+    return torch.where(indices < 0, indices + length, indices)
+
+
+def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
+    """Returns the slices of `x` at indices along an axis; in the result the shape of `indices` replaces that axis."""
+    if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
+        return torch.select_copy(x, axis, indices)
+    if isinstance(indices, torch.Tensor):
+        where = integers(indices, x.device)
+        inside(x.shape[axis], where.numel())
+        if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
+            # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
+            return x[(slice(None),) * axis + (where,)]
+    else:
+        where = indices_like(indices, x.shape[axis], x)
+    flat = where if where.ndim == 1 else where.reshape(-1)
+    try:
+        # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
+        found = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
+    except (IndexError, RuntimeError) as error:
+        if passing(error):
+            raise
+        # index_select rejects negative indices. Wrap them only now, since most calls have none.
+        try:
+            found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
+        except IndexError:
+            checked(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
+            raise
+    return found if flat is where else found.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
+
+
+def mask_axes(part: Any) -> int | None:
+    """Returns the number of axes of a boolean mask, -1 for any other tensor, None for everything else."""
+    if not isinstance(part, torch.Tensor):
+        return None
+    return part.ndim if part.dtype is torch.bool else -1
+
+
+def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], values: torch.Tensor) -> torch.Tensor:
+    """Returns the values to write at indices, where equal indices all get the last of their values.
+
+    Only that last value gets a gradient. PyTorch itself would write any of the values, and give each of them a
+    gradient.
+
+    Args:
+        columns: the indices of each of the first axes.
+        lengths: the lengths of these axes.
+        values: shape (*shape of the indices, *shape of a slice).
+    """
+    at = torch.zeros_like(columns[0])
+    for column, length in zip(columns, lengths, strict=False):
+        # Clamp an index out of bounds here; the write that follows raises for it.
+        at = at * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
+    shape, places = at.shape, torch.arange(at.numel(), device=at.device)
+    flat, rest = at.reshape(-1), values.shape[at.ndim :]
+    last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=at.device)
+    last = last.scatter_reduce(0, flat, places, "amax").gather(0, flat)
+    chosen = values.reshape(-1, *rest).index_select(0, last)
+    kept = (last == places).reshape(-1, *(1 for _ in rest))
+    return torch.where(kept, chosen, chosen.detach()).reshape(*shape, *rest)
+
+
+def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
+    """Returns rows, each combined with all updates whose index is that row.
+
+    Args:
+        rows: shape (rows, ...).
+        at: the index of each update, shape (updates,).
+        updates: shape (updates, ...).
+        reduction: a key of `REDUCE`.
+    """
+
+    def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+        if reduction == "add":
+            return rows.index_add(0, at, updates)
+        if reduction == "mul":
+            return multiplied(rows, at, updates)
+        places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+        return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
+
+    # Half precision is combined in float32, to keep its digits, and booleans as numbers.
+    wide = NARROW.get(rows.dtype, rows.dtype)
+    combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide), updates.to(wide))
+    return combined.to(rows.dtype)

@@ -1,0 +1,164 @@
+"""Writing by any key, and along an axis, on PyTorch.
+
+PyTorch itself writes at index tensors on the CPU, and checks them. The composite does the rest: other keys and devices,
+traced and mapped tensors, values of which only the last at equal indices gets a gradient, and every call that PyTorch
+refuses, for example because an index is negative.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared.arrays.indexing import is_plain
+from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combined, held
+from emberharmony.backend.torch.arrays.indices import SIGNED, reduced
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.dispatch import fast
+from emberharmony.core.state.handlers import passing
+
+_REDUCTIONS = {"multiply": "mul", "min": "min", "max": "max"}
+
+_TENSORS = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {HAS_VALUES}"
+"""When tensors are written at a tensor of indices; the kernels raise for other dtypes than that of `x`."""
+
+
+def _quick_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
+    """Returns `x` written at indices along its first axis; the kernel checks them, and the shapes."""
+    if mode == "add":
+        return x.index_add(0, key, value)
+    if mode != "set" or value.requires_grad:
+        raise NotImplementedError
+    return x.index_put((key,), value)
+
+
+def _quick_along(x: torch.Tensor, indices: torch.Tensor, values: torch.Tensor, axis: int, mode: str) -> torch.Tensor:
+    """Returns `x` written along an axis, if no shape has to be broadcast.
+
+    The kernel checks that no axis of `indices` is longer than that of `values`, or of `x` except along the axis.
+    """
+    count = indices.numel()
+    if not count or count != values.numel() or count * x.shape[axis] != x.numel() * indices.shape[axis]:
+        raise NotImplementedError
+    if mode == "set" and not values.requires_grad:
+        return x.scatter(axis, indices, values)
+    if mode != "add" or x.dtype is torch.bool:
+        raise NotImplementedError
+    return x.scatter_add(axis, indices, values)
+
+
+class TorchWritingOps:
+    """Holds the ops of `ops/arrays/writing.py`.
+
+    PyTorch writes at index tensors by one kernel; the bodies find the place of each element, in 2.5 to 21 times the
+    time.
+    """
+
+    bound: Any
+    composed: Any
+
+    @fast(
+        _quick_item, f"{_TENSORS} and {{1}}.dtype is int64_of_torch and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()"
+    )
+    def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
+        if not is_plain(key, x.shape):
+            result = _by_tensors(self, x, key, value, mode)
+            return self.composed("set_item")(x, key, value, mode) if result is None else result
+        old, new = checked_pair(self, promotion, x, key, value, mode)
+        result = x.clone()
+        result[key] = new if mode == "set" else combined(self, mode, old, new)
+        return result
+
+    @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
+    def put_along_axis(
+        self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
+    ) -> torch.Tensor:
+        result = _along(self, x, indices, values, axis, mode) if axis is not None else None
+        return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
+
+
+def _is_direct(tensors: Sequence[Any]) -> bool:
+    """Returns whether PyTorch may write these tensors itself: on the CPU, and if nothing traces or maps them."""
+    return not torch.compiler.is_compiling() and all(
+        x.is_cpu and not torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors
+    )
+
+
+def _is_whole(part: Any) -> bool:
+    """Returns whether a part of a key selects a whole axis."""
+    return part.__class__ is slice and part.start is None and part.stop is None and part.step is None
+
+
+def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) -> torch.Tensor | None:
+    """Returns `x` written by index tensors and whole axes, or by a mask; None if the composite must write it."""
+    parts = key if key.__class__ is tuple else (key,)
+    columns = [part for part in parts if isinstance(part, torch.Tensor)]
+    if not columns or mode not in MODES or x.dtype in SIGNED or len(parts) > x.ndim or not _is_direct((x, *columns)):
+        return None
+    masks = any(column.dtype is torch.bool for column in columns)
+    if not masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
+        return None
+    new = held(backend, promotion, value, x)
+    if not _is_direct((new,)) or (mode == "set" and new.requires_grad and not masks):
+        return None
+    try:
+        if masks:
+            return _masked(x, key, new) if mode == "set" and key is columns[0] else None
+        if len(columns) < len(parts) and not all(isinstance(part, torch.Tensor) or _is_whole(part) for part in parts):
+            return None
+        if mode == "set":
+            result = x.clone()
+            result[key] = new
+            return result
+        return _combined(x, parts, columns, new, mode)
+    except (IndexError, RuntimeError) as error:
+        if passing(error):
+            raise
+        # The composite wraps negative indices, and raises the typed error.
+        return None
+
+
+def _masked(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Tensor | None:
+    rest = x.ndim - mask.ndim
+    if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new.ndim > rest:
+        return None
+    result = torch.where(mask.reshape(*mask.shape, *(1,) * rest), new, x)
+    return result if result.shape == x.shape else None
+
+
+def _combined(
+    x: torch.Tensor, parts: Sequence[Any], columns: Sequence[torch.Tensor], new: torch.Tensor, mode: str
+) -> torch.Tensor | None:
+    """Returns `x` combined with values, all of those at equal indices."""
+    if x.dtype is torch.bool:
+        return None
+    if len(parts) > 1 or columns[0].ndim > 1 or not x.numel():
+        # Here `index_put` takes no None for a whole axis.
+        whole = len(columns) == len(parts)
+        return x.index_put(tuple(columns), new, True) if whole and mode == "add" else None
+    if mode in ("min", "max"):
+        promotion.refuse(x, ("complex",))
+    at = columns[0]
+    updates = new.expand(len(at), *x.shape[1:])
+    return x.index_add(0, at, updates) if mode == "add" else reduced(x, at, updates, _REDUCTIONS[mode])
+
+
+def _along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:
+    """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
+    if not isinstance(indices, torch.Tensor) or indices.dtype is not torch.int64 or not -x.ndim <= axis < x.ndim:
+        return None
+    axis %= x.ndim
+    whole = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if tuple(indices.shape) != whole or mode not in ("set", "add") or not _is_direct((x, indices)):
+        return None
+    new = held(backend, promotion, values, x)
+    if x.dtype in SIGNED or x.dtype is torch.bool or not _is_direct((new,)) or (mode == "set" and new.requires_grad):
+        return None
+    try:
+        updates = new.expand(whole)
+        return x.scatter(axis, indices, updates) if mode == "set" else x.scatter_add(axis, indices, updates)
+    except (IndexError, RuntimeError) as error:
+        if passing(error):
+            raise
+        return None

@@ -1,0 +1,151 @@
+"""Elementary and special functions, on PyTorch."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from emberharmony.backend.promote import direct
+
+Unary = Callable[[torch.Tensor], torch.Tensor]
+Binary = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+_REAL = "{0}.dtype.is_floating_point"
+
+
+def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Returns a float function that computes half precision in float32: PyTorch's kernel loses digits near zero."""
+
+    def full(x: torch.Tensor) -> torch.Tensor:
+        return native(x) if x.dtype.itemsize > 2 else native(x.float()).to(x.dtype)
+
+    return direct(native, full, when="{0}.dtype is native_float32")
+
+
+def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Returns a float function that uses `mended` for complex tensors: PyTorch has some special values wrong."""
+    return direct(native, lambda x: mended(x) if x.dtype.is_complex else native(x), when=_REAL)
+
+
+def _expm1(x: torch.Tensor) -> torch.Tensor:
+    near, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
+    real = torch.where(finite, near.real + 0.0, above.real - 1)
+    return torch.complex(real, torch.where(finite, near.imag, above.imag))
+
+
+def _log1p(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isinf(x), torch.log(x), torch.log1p(x))
+
+
+def _arccos(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch does not always keep the sign of a zero imaginary part where `x` is 0.
+    angle = torch.arccos(x)
+    return torch.complex(angle.real, torch.where(x == 0, -x.imag, angle.imag))
+
+
+class _LogOfSum(torch.autograd.Function):
+    """Computes `torch.logaddexp` or `torch.logaddexp2`, with derivatives that are right in every order.
+
+    The second derivatives of PyTorch itself are NaN where one term is far larger than the other.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(native: Binary, power: Unary, x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        """Returns the logarithm."""
+        return native(x1, x2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Binary, Unary, torch.Tensor, torch.Tensor], output: torch.Tensor) -> None:
+        """Saves the two terms and the result."""
+        _, ctx.power, x1, x2 = inputs
+        ctx.save_for_backward(x1, x2, output)
+        ctx.save_for_forward(x1, x2, output)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
+        """Returns the gradients: the cotangent times each term's share of the sum."""
+        *terms, y = ctx.saved_tensors
+        return None, None, *((cotangent * _share(ctx.power, x, y)).sum_to_size(x.shape) for x in terms)
+
+    @staticmethod
+    def jvp(ctx: Any, _native: None, _power: None, *tangents: torch.Tensor | None) -> torch.Tensor:
+        """Returns the tangent."""
+        *terms, y = ctx.saved_tensors
+        pairs = zip(tangents, terms, strict=True)
+        return sum((t * _share(ctx.power, x, y) for t, x in pairs if t is not None), torch.zeros_like(y))
+
+
+def _share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
+    finite = y.isfinite()
+    return torch.where(finite, power(torch.where(finite, x - y, 0)), (x == y).to(y.dtype))
+
+
+def _summed(native: Binary, power: Unary) -> Binary:
+    def logarithm(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_compiling():
+            # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
+            return native(x1, x2)
+        result: torch.Tensor = _LogOfSum.apply(native, power, x1, x2)  # type: ignore[no-untyped-call]
+        return result
+
+    return logarithm
+
+
+def _i0(x: torch.Tensor) -> torch.Tensor:
+    # torch.special.i0 multiplies exp(|x|) by a small factor. It gives infinity where exp overflows but the product does
+    # not, and NaN where `x` is infinite.
+    size, infinite = x.abs(), x.isinf()
+    far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
+    near = torch.where(infinite, size, torch.special.i0(torch.where(far, 0, x)))
+    away = torch.where(far, size, 80)
+    scaled, root = torch.special.i0e(away.detach()), torch.exp(away.detach() / 2)
+    # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
+    growth = torch.special.i1e(away.detach()) / scaled * (away - away.detach())
+    return torch.where(far, scaled * root * root * torch.exp(growth), near)
+
+
+def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    # For two equal numbers the result must be exactly x + 1, but PyTorch's can be a tenth of eps less. The correction
+    # is detached, because the derivatives are right.
+    result = torch.logaddexp2(x1, x2)
+    alike = (x1 == x2) & x1.isfinite()
+    return result + torch.where(alike, x1 + 1 - result, 0.0).detach()
+
+
+class TorchElementaryOps:
+    """Holds the ops of `ops/elementwise/elementary.py`.
+
+    The bodies take up to 210 times as long (erfinv 1,500 times), for few elements. Functions of ours beside a kernel
+    correct it for complex numbers and at infinities, or give the gradient there.
+    """
+
+    exp = direct(torch.exp)
+    expm1 = _in_complex(torch.expm1, _expm1)
+    exp2 = direct(torch.exp2)
+    log = direct(torch.log)
+    log1p = _in_complex(torch.log1p, _log1p)
+    log2 = direct(torch.log2)
+    log10 = direct(torch.log10)
+    logaddexp = direct(_summed(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
+    logaddexp2 = staticmethod(_summed(_logaddexp2, torch.exp2))
+    sin = direct(torch.sin)
+    cos = direct(torch.cos)
+    tan = direct(torch.tan)
+    arcsin = direct(torch.arcsin)
+    arccos = _in_complex(torch.arccos, _arccos)
+    arctan = direct(torch.arctan)
+    arctan2 = direct(torch.arctan2, weak=False)
+    sinh = direct(torch.sinh)
+    cosh = direct(torch.cosh)
+    tanh = direct(torch.tanh)
+    arcsinh = direct(torch.arcsinh)
+    arccosh = direct(torch.arccosh)
+    arctanh = direct(torch.arctanh)
+    erf = _in_float32(torch.erf)
+    erfc = direct(torch.erfc)
+    erfinv = direct(torch.erfinv)
+    i0 = direct(_i0)

@@ -1,0 +1,274 @@
+"""Functions compiled by `torch.compile`: as a whole if possible, else in parts, else not at all.
+
+`torch.compile` keeps what it compiles by the code object of the outermost function. Once it has 8 versions of it, it
+runs this code uncompiled, for every function that has it, and with `fullgraph=True` it raises an error only after the
+function has run, so that a second try draws other random numbers. All objects that are no functions, such as modules,
+share one code object of PyTorch's, and all closures of one `def` share theirs. So each gets a function of its own
+around it: one with a new code object for an object, and one code object for all functions of a `def` until PyTorch has
+used up its versions.
+"""
+
+import functools
+import inspect
+import itertools
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+
+import torch
+
+from emberharmony.backend.torch.flow.guards import changing
+from emberharmony.backend.torch.random_ops import STREAM
+from emberharmony.backend.torch.tracing import is_watched
+from emberharmony.core import op_globals, selection
+from emberharmony.core.registry import OPS
+from emberharmony.core.trees.nodes import OF_CLASSES
+
+for _function in OF_CLASSES:
+    # torch.compiler.assume_constant_result does the same, but it imports torch._dynamo, which takes seconds.
+    vars(_function)["_dynamo_marked_constant"] = True
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WHOLE, _IN_PARTS, _NOT = range(3)
+_LOCK = threading.Lock()
+
+
+class _State:
+    """Counts the running calls of functions that are compiled in parts.
+
+    While there are any, transforms run uncompiled. Otherwise torch.compile could compile only the function inside a
+    transform, and would treat its traced tensors as plain ones.
+    """
+
+    in_parts = 0
+
+
+def whole(transform: F) -> F:
+    """Returns a transform that torch.compile traces completely, with all functions that it calls, or not at all."""
+
+    @functools.wraps(transform)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _State.in_parts:
+            return torch._dynamo.disable(transform)(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return transform(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+class _Entries:
+    """What guarded ops read while a function is compiled as a whole: the ops in a tuple, as attributes named by kind.
+
+    torch.compile compiles a function again when a dict gets another key, but not when a class gets another attribute.
+    """
+
+
+class _Whole(threading.local):
+    """The kind of the ops with which this thread calls a function that is compiled as a whole, else None."""
+
+    kind: str | None = None
+
+
+class _Composite:
+    """What the ops in the body of a composite read in its place, while `autocast` is traced; None elsewhere."""
+
+    def __init__(self) -> None:
+        self.entry: Any = None  # torch.compile would compile again once the attribute of a class became one of its own
+
+
+_WHOLE_CALL, _COMPOSITE = _Whole(), _Composite()
+
+
+def _whole_kind() -> str | None:
+    return _WHOLE_CALL.kind
+
+
+vars(_whole_kind)["_dynamo_marked_constant"] = True
+
+
+def _override() -> Any:
+    """Returns what guarded ops read: a tuple that begins with the ops of the innermost override, or None.
+
+    torch.compile cannot trace how an override is found, so it takes the ops of the call. This is right if a function is
+    compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one backend and for
+    one kind of ops. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
+    """
+    if is_whole():
+        return _COMPOSITE.entry or getattr(_Entries, _whole_kind())  # type: ignore[arg-type]
+    return selection.override_entry()
+
+
+def is_whole() -> bool:
+    """Returns whether torch.compile is tracing a function as a whole, for `ops.compile` and while ops are guarded."""
+    return torch.compiler.is_compiling() and _whole_kind() is not None
+
+
+def plainly(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Calls a function while ops are those of a backend; torch.compile can trace it, unlike a block."""
+    before, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _COMPOSITE.entry = before
+
+
+def _traceable(bound: Any) -> str:
+    """Lets torch.compile trace ops while an override is alive, and returns their kind."""
+    kind = f"{bound.backend.prefix}{bound.variant}"
+    if kind not in vars(_Entries):
+        for name in list(OPS):
+            getattr(bound, name)  # because torch.compile cannot trace the first call of an op
+        setattr(_Entries, kind, (bound,))
+        op_globals.publish(override=_override)
+    return kind
+
+
+_COUNT = itertools.count()
+_CODES: "weakref.WeakKeyDictionary[CodeType, dict[str, CodeType]]" = weakref.WeakKeyDictionary()
+"""By the code of functions and the kind of ops, the code of their entries.
+
+So functions of one `def` share what is compiled.
+"""
+
+
+def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[..., Any]:
+    """Returns a function that calls `fn`, with this code or a new one.
+
+    torch.compile keeps what it compiles by the code object. After 8 versions it runs this code uncompiled, whoever
+    calls it, and with `fullgraph=True` it raises an error for that when the function has already run. All objects that
+    are called, such as modules, would have the code of one function of PyTorch, and functions of one `def` have theirs.
+    """
+    if inspect.isgeneratorfunction(fn):
+        return fn  # Dynamo would run it to its end
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    # The name is new too, because PyTorch notes by names which numbers change between calls.
+    entry.__code__ = code or entry.__code__.replace(co_name=f"compiled_{next(_COUNT)}")
+    return entry
+
+
+def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None = None) -> Callable[..., Any]:
+    """Returns an entry whose code functions of one `def` share for a kind of ops.
+
+    The code is not `spent`, which has all its versions.
+    """
+    if not isinstance(fn, FunctionType):
+        return _entry(fn)
+    codes = _CODES.setdefault(fn.__code__, {})
+    code = codes.get(variant)
+    entry = _entry(fn, None if code is spent else code)
+    codes[variant] = entry.__code__
+    return entry
+
+
+def _compiled(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an entry compiled as a whole, which looks in each call only at what can change."""
+    compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options={"guard_filter_fn": changing})
+    return compiled
+
+
+def _is_compilers(error: Exception, way: int) -> bool:
+    """Returns whether an error says that Dynamo cannot compile a function in this way, so that nothing has run yet."""
+    if isinstance(error, (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit)):
+        return True  # the bug may be in the function itself; running it eagerly gives the readable error
+    if isinstance(error, AssertionError):  # of Dynamo, or of the function, some of whose parts may have run already
+        compiler = torch._dynamo.convert_frame.__file__
+        found = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+        return way == _WHOLE or compiler in found
+    # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
+    return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
+
+
+class Compiled:
+    """A function that is compiled as far as possible; the first calls find out how far.
+
+    Args:
+        fn: the function.
+        bound: the ops of the backend.
+        in_transform: returns whether a transform of `torch.func` is running; `torch.compile` cannot run inside one.
+
+    Once it has been compiled as a whole, calls do without the frames that look for another way.
+    """
+
+    def __init__(self, fn: Callable[..., Any], bound: Any, in_transform: Callable[[], bool]) -> None:
+        self._fn, self._bound, self._in_transform = fn, bound, in_transform
+        entry = _shared_entry(fn, bound.variant)
+        self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
+        self._whole, self._parts = _compiled(entry), torch.compile(_entry(fn))
+        self._way, self._is_whole = _WHOLE, False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the result of the function."""
+        if self._is_whole and not (selection.is_overridden() or self._in_transform() or is_watched()):
+            STREAM.get()  # as below
+            try:
+                return self._whole(*args, **kwargs)
+            except Exception as error:
+                if not _is_compilers(error, _WHOLE):
+                    raise
+        if self._in_transform():
+            return self._fn(*args, **kwargs)
+        if is_watched():
+            # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
+            # such a call raises TracedTensorError.
+            with torch._dynamo.config.patch(trace_numpy=False):
+                return self._called(*args, **kwargs)
+        return self._called(*args, **kwargs)
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
+        # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
+        for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
+            try:
+                result = self._run(way, *args, **kwargs)
+            except Exception as error:
+                if not _is_compilers(error, way):
+                    raise
+                continue
+            self._way, self._is_whole = way, way == _WHOLE
+            return result
+        result = self._fn(*args, **kwargs)
+        self._way, self._is_whole = _NOT, False
+        return result
+
+    def _run(self, way: int, *args: Any, **kwargs: Any) -> Any:
+        if way == _WHOLE:
+            return self._run_whole(*args, **kwargs)
+        with _LOCK:
+            _State.in_parts += 1
+        try:
+            # Ops that read values compute with NumPy. torch.compile would translate parts of that into PyTorch ops, and
+            # fails for unsigned numbers between two parts (PyTorch 2.13).
+            with torch._dynamo.config.patch(trace_numpy=False):
+                return self._parts(*args, **kwargs)
+        finally:
+            with _LOCK:
+                _State.in_parts -= 1
+
+    def _run_whole(self, *args: Any, **kwargs: Any) -> Any:
+        if not selection.is_overridden() or not self._is_active():
+            return self._run_versions(*args, **kwargs)
+        before, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(self._bound)
+        try:
+            return self._run_versions(*args, **kwargs)
+        finally:
+            _WHOLE_CALL.kind = before
+
+    def _is_active(self) -> bool:
+        """Returns whether ops are of the backend and kind for which the function is compiled."""
+        bound = selection.active()
+        return bound.backend is self._bound.backend and bound.variant == self._bound.variant
+
+    def _run_versions(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._whole(*args, **kwargs)
+        except torch._dynamo.exc.FailOnRecompileLimitHit:
+            if self._shared is None:
+                raise
+        # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
+        self._whole, self._shared = _compiled(_shared_entry(self._fn, self._bound.variant, self._shared)), None
+        return self._whole(*args, **kwargs)

@@ -1,0 +1,364 @@
+"""Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`.
+
+`torch.func.vjp` doubles the cost of small tensors, so `grad` uses `torch.autograd.grad` unless a transform of
+`torch.func` is running, and on the CPU the engine itself: `torch.autograd.grad` also copies the context for the threads
+of accelerators, and checks its arguments. If the loss also depends on other leaves, as in a gradient inside a gradient,
+`grad` keeps the graph; it finds them by a walk, which makes a Python object of each node. `ops.backward` stores
+constants, so it walks nothing.
+"""
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
+from torch.overrides import has_torch_function
+
+from emberharmony.backend.diagnosis import says
+from emberharmony.backend.torch.flow.compilation import Compiled, is_whole, plainly, whole
+from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
+from emberharmony.core import selection
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws
+from emberharmony.core.tracing import CLOSED_OVER
+
+TensorFunction = Callable[..., Sequence[torch.Tensor]]
+Tensors = Sequence[torch.Tensor]
+_ACCUMULATE: Any = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
+"""The class of the nodes of PyTorch's graph that belong to leaves."""
+_IS_INFERENCE = torch.Tensor.is_inference
+_ENGINE: Any = torch.autograd.Variable._execution_engine
+_NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
+
+
+class TorchTransformsOps:
+    """Holds ops of `ops/flow/transforms.py`, and the methods (`pullback`, `batched`, …) on which other ops are built.
+
+    `host_call` is the body, which `torch.compile` does not trace: it would translate the calls of NumPy in the
+    function.
+    """
+
+    stop_gradient = staticmethod(torch.detach)
+
+    @staticmethod
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, torch.Tensor) and is_traced(x)
+
+    @staticmethod
+    def may_keep(x: Any) -> bool:
+        # torch.compile cannot trace `is_traced`; it makes assignments after the compiled code has run.
+        return torch.compiler.is_compiling() or not is_traced(x)
+
+    @staticmethod
+    def plain(x: Any) -> Any:
+        if x.__class__ is torch.Tensor:
+            recorded = x.requires_grad
+        else:
+            recorded = isinstance(x, torch.nn.Parameter) or (isinstance(x, torch.Tensor) and x.requires_grad)
+        if not (recorded or _in_transform()) or torch.compiler.is_compiling() or is_traced(x):
+            return x
+        # `torch.func` wraps the constants that are made in it, and fails on a wrapper that outlives its transform.
+        while isinstance(x, torch.Tensor) and torch._C._functorch.is_gradtrackingtensor(x):
+            x = torch._C._functorch.get_unwrapped(x)
+        # The detached tensor shares the memory, so it sees what an optimizer of PyTorch writes.
+        return x.detach() if recorded else x
+
+    @staticmethod
+    def may_keep_all(tensors: Tensors) -> bool:
+        inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
+        return not inside and not any(map(operator.attrgetter("requires_grad"), tensors))
+
+    bound: Any
+    composed: Any
+    looped: Any
+    transposed: Any
+
+    @whole
+    def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
+        places: list[int] = []
+
+        def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
+            outputs = _watched(fn, leaves)
+            # torch.func.vjp requires at least one output, and rejects integer outputs.
+            places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
+            return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
+
+        differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
+
+        def pulled(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+            given = [cotangents[i] for i in places] or [None]
+            pairs = zip(differentiable, given, strict=True)
+            return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in pairs)))
+
+        found = list(outputs)
+        for i, output in zip(places, differentiable, strict=False):
+            found[i] = output
+        return found, pulled
+
+    @staticmethod
+    @whole
+    def gradients(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        if _by_func():
+            return _gradients_of_func(fn, primals)
+        return _gradients_of_autograd(fn, primals)
+
+    @whole
+    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        if _by_func():
+            outputs, gradients = self.gradients(fn, primals)
+            return [y.detach() for y in outputs], [g.detach() for g in gradients]
+        return _gradients_of_autograd(fn, primals, constant=True)
+
+    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+        if _in_reverse_mode() or is_recorded():
+            return self.transposed(fn, primals)
+
+        @whole
+        def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+            if not torch.compiler.is_compiling():
+                _load_forward_mode()
+            count = 0
+
+            def wanted(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+                nonlocal count
+                outputs = tuple(_watched(fn, leaves))
+                count = len(outputs)
+                return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
+
+            outputs, pushed = torch.func.jvp(wanted, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed = outputs[:count], pushed[:count]
+            # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
+            # wrong (see `_in_reverse_mode`).
+            if any(tangent.requires_grad for tangent in pushed):
+                found: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
+                return found
+            # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
+            alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
+            return list(outputs), alike
+
+        return push
+
+    @whole
+    def batched(
+        self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
+    ) -> list[torch.Tensor]:
+        randomness = "same" if same else "different"
+        function = torch.func.vmap(lambda *slices: tuple(fn(*slices)), in_dims=tuple(axes), randomness=randomness)
+        if torch.compiler.is_compiling():
+            return list(function(*tensors))
+        try:
+            if same:
+                return list(function(*tensors))
+            with WithoutDraws():
+                return list(function(*tensors))
+        except Exception as error:
+            if not self.cannot_transform(error):
+                raise
+        return self.looped(fn, tensors, axes)
+
+    @staticmethod
+    def cannot_transform(error: BaseException | None) -> bool:
+        return says(error, (RuntimeError, NotImplementedError), _NO_BATCHING) or says(error, (HostDrawError,))
+
+    @staticmethod
+    def custom_vjp(forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[torch.Tensor]:
+        outputs = list(forward(*map(torch.detach, primals)))
+        if not torch.compiler.is_compiling() and any(map(is_traced, outputs)):
+            raise TracedTensorError(CLOSED_OVER)
+        return list(_Custom.apply(backward, len(outputs), *outputs, *primals))
+
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        call = self.composed("host_call")
+        if torch.compiler.is_compiling():
+            # torch.compile would translate NumPy calls inside `fn` into PyTorch ops; `fn` must run unchanged.
+            call = torch._dynamo.disable(call)
+        return call(fn, *args, vjp=vjp)
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return Compiled(fn, selection.active(), _in_transform)
+
+    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return torch._dynamo.disable(function)(*args)
+        return function(*args)
+
+    def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        if is_whole():
+            return plainly(self.bound, function, args, kwargs)
+        return super().plainly(function, args, kwargs)  # type: ignore[misc]
+
+
+def _is_inexact(x: torch.Tensor) -> bool:
+    """Returns whether the dtype of a tensor allows derivatives."""
+    return x.is_floating_point() or x.is_complex()
+
+
+def _in_transform() -> bool:
+    """Returns whether a transform of `torch.func` is running."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def _by_func() -> bool:
+    """Returns whether `torch.func` must compute a gradient, because `torch.autograd` cannot."""
+    return torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform()
+
+
+def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Returns the outputs of `fn(*primals)`, and the gradients of the first output, computed by `torch.func`."""
+
+    def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        loss, *aux = _watched(fn, leaves)
+        return loss, tuple(aux)
+
+    loss, pull, aux = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
+    return [loss, *aux], list(pull(torch.ones_like(loss)))
+
+
+def _gradients_of_autograd(
+    fn: TensorFunction, primals: Tensors, constant: bool = False
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Returns the same as `_gradients_of_func`, at half the cost for small tensors.
+
+    Inside another gradient, ours or the user's, the loss also depends on other tensors that require gradients, so the
+    graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
+    requires gradients.
+    """
+    if not torch.is_grad_enabled():
+        with torch.enable_grad():
+            return _gradients_of_autograd(fn, primals, constant)
+    asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+    if asked or any(map(_IS_INFERENCE, primals)):
+        leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
+    else:
+        leaves = [x.detach().requires_grad_() for x in primals]
+    outputs = _watched(fn, leaves, leaves)
+    loss = outputs[0]
+    if not loss.requires_grad:
+        return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
+    inside = asked or (not constant and _has_other_leaves(loss, leaves))
+    found = _pulled(loss, leaves, inside)
+    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
+    return (outputs if inside else [y.detach() for y in outputs]), gradients
+
+
+def _leaf(x: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor of the same values that requires a gradient.
+
+    A tensor made in inference mode cannot require one, so it is cloned.
+    """
+    return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
+
+
+def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bool) -> Sequence[torch.Tensor | None]:
+    """Returns the gradients of a scalar, None for a leaf on which it does not depend.
+
+    Half of the time of `torch.autograd.grad` (PyTorch 2.13) in front of the engine is a copy of the context for the
+    threads of accelerators, and another part the checks of its arguments. On the CPU the engine runs in this thread.
+    """
+    if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
+        return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
+    found: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
+        (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
+    )
+    return found
+
+
+def _watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:
+    """Returns the outputs of `fn(*leaves)` as a list, while `fn` is differentiated.
+
+    Args:
+        fn: the function.
+        leaves: its arguments.
+        recorded: these arguments if `torch.autograd` differentiates it, rather than `torch.func`.
+    """
+    if torch.compiler.is_compiling():
+        return list(fn(*leaves))
+    watched = Watched(recorded)
+    try:
+        with watched:
+            return list(fn(*leaves))
+    finally:
+        watched.leave()
+
+
+def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
+    """Returns whether a loss was computed from tensors that require gradients besides `leaves`."""
+    own = set(map(id, leaves))
+    waiting: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
+    seen = set(waiting)
+    for node in waiting:  # grows meanwhile
+        for parent, _ in node.next_functions:
+            if parent.__class__ is _ACCUMULATE:
+                if id(parent.variable) not in own:
+                    return True
+            elif parent is not None and parent not in seen:
+                seen.add(parent)
+                waiting.append(parent)
+    return False
+
+
+class _Custom(torch.autograd.Function):
+    """Connects outputs to the primals by a user-defined gradient: `backward(primals, cotangents)`.
+
+    The outputs were computed from detached primals. They keep what the user's own autograd graph recorded of them, for
+    example by a `torch.nn.Parameter` that the function closes over.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(backward: Callable[..., Any], count: int, *tensors: torch.Tensor) -> Any:
+        """Returns views of the outputs, because PyTorch cannot save an output that is itself an input."""
+        return tuple(y.view_as(y) for y in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Saves the primals, and the shapes, dtypes and devices of the outputs."""
+        ctx.backward_function, ctx.count, *tensors = inputs
+        primals = tensors[ctx.count :]
+        ctx.save_for_backward(*primals)
+        ctx.save_for_forward(*primals)
+        ctx.like = [{"size": y.shape, "dtype": y.dtype, "device": y.device} for y in output]
+        ctx.mark_non_differentiable(*(y for y in output if not _is_inexact(y)))
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        """Returns the cotangents unchanged as the gradients of the outputs, and the gradients of the primals."""
+        # A saved tensor may belong to a transform that has ended; its view does not.
+        primals = [x.view_as(x) for x in ctx.saved_tensors]
+        return None, None, *cotangents, *ctx.backward_function(primals, cotangents)
+
+    @staticmethod
+    def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
+        """Returns the tangents."""
+        zeros = [torch.zeros(**like) for like in ctx.like]
+        # Saved primals still have their tangents; drop these, or `backward` would propagate them a second time.
+        primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
+        _, push = torch.func.vjp(  # type: ignore[misc]
+            lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
+        )
+        pushed = push(tangents[ctx.count :])
+        return tuple(y if t is None else y + t for y, t in zip(pushed, tangents, strict=False))
+
+
+def _in_reverse_mode() -> bool:
+    """Returns whether a `torch.func` gradient around this call will differentiate the result.
+
+    PyTorch 2.13 differentiates the forward mode of solve, slogdet, eigh, layer_norm and others wrongly, without an
+    error.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    return any(level.key() == TransformType.Grad for level in torch._C._functorch.get_interpreter_stack() or ())
+
+
+@functools.cache
+def _load_forward_mode() -> None:
+    """Makes `torch.func.jvp` do the imports of its first call, without the DeprecationWarning that they cause."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.func.jvp(torch.sin, (torch.zeros(()),), (torch.zeros(()),))

@@ -1,0 +1,1 @@
+"""PyTorch's definitions of comparisons, truth values and bits."""

@@ -1,0 +1,49 @@
+"""Bitwise ops, on PyTorch."""
+
+import torch
+
+from emberharmony.backend.promote import direct
+from emberharmony.backend.torch import unsigned
+from emberharmony.backend.torch.unsigned import wide
+
+_WIDE = (torch.uint16, torch.uint32, torch.uint64)
+
+
+# A processor defines no result for a shift by a negative count, or by at least the width of the dtype. The functions
+# below shift by 0 there, and fill in the result.
+def _left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    width = x1.dtype.itemsize * 8
+    outside = (x2 < 0) | (x2 >= width)
+    return torch.bitwise_left_shift(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
+
+
+def _right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    width = x1.dtype.itemsize * 8
+    outside = (x2 < 0) | (x2 >= width)
+    shifted = torch.bitwise_right_shift(x1, torch.where(outside, 0, x2))
+    return torch.where(outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted)
+
+
+def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    outside = (x2 < 0) | (x2 >= 64)
+    return unsigned.shift_right(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
+
+
+def _not(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch 2.13 has no `bitwise_not` for wide unsigned dtypes.
+    return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)
+
+
+class TorchBitwiseOps:
+    """Holds the ops of `ops/logic/bitwise.py`.
+
+    `bitwise_not` also takes wide unsigned dtypes, which the kernel refuses; its body takes 9 times as long, for few
+    elements.
+    """
+
+    bitwise_and = direct(torch.bitwise_and)
+    bitwise_or = direct(torch.bitwise_or)
+    bitwise_xor = direct(torch.bitwise_xor)
+    bitwise_left_shift = staticmethod(wide(_left, _left))
+    bitwise_right_shift = staticmethod(wide(_right, _right_bits64))
+    bitwise_not = staticmethod(_not)

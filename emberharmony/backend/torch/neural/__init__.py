@@ -1,0 +1,1 @@
+"""PyTorch's definitions of what layers of neural networks compute."""

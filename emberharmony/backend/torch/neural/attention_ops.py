@@ -1,0 +1,151 @@
+"""Attention, on PyTorch: the fused kernel, except where a derivative may be needed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+from torch.nn import functional
+
+from emberharmony.backend.shared.neural.attention import check_attention, rotation_tables, whole_rotation
+from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform, is_unwatched
+from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number
+
+
+def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    """Returns whether the fused kernel may compute the attention.
+
+    The kernel (PyTorch 2.13) has no second derivatives and no forward mode, and is no faster in training, so the
+    composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
+    the additive mask, and inside of `vmap`, which calls the kernel for one element after the other.
+    """
+    kind = query.dtype
+    if not (kind is torch.float32 or kind is torch.float64):
+        return False
+    mapped, recorded = in_functional_transform(), torch.is_grad_enabled()
+    for x in (query, key, value, bias):
+        if x is not None:
+            if x.dtype is not kind or (recorded and x.requires_grad) or not x.numel():
+                return False
+            if mapped and torch._C._functorch.is_batchedtensor(x):
+                return False
+    return forward_ad._current_level < 0
+
+
+def _quick_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _bias: None,
+    _mask: None,
+    scale: Any,
+    is_causal: bool,
+    *_: Any,
+) -> torch.Tensor:
+    """Returns the fused attention of tensors of one shape, or of fewer queries than keys, without a gradient."""
+    q, k = query.shape, key.shape
+    if q != k and (len(q) != 4 or len(k) != 4 or q[0] != k[0] or q[2:] != k[2:]):
+        raise NotImplementedError
+    if k != value.shape or len(k) != 4 or 0 in q or 0 in k or forward_ad._current_level >= 0:
+        raise NotImplementedError
+    return functional.scaled_dot_product_attention(
+        query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), is_causal=is_causal, scale=scale
+    ).transpose(1, 2)
+
+
+_PLAIN = (
+    "{3} is None and {4} is None and ({5} is None or {5}.__class__ is float) and {6}.__class__ is bool and {8} is None "
+    "and {9}.__class__ is float and not {9} and {0}.dtype is {1}.dtype is {2}.dtype "
+    "and ({0}.dtype is native_float32 or {0}.dtype is native_float64) "
+    f"and not ({{0}}.requires_grad or {{1}}.requires_grad or {{2}}.requires_grad) and {HAS_VALUES}"
+)
+"""When nothing is added to the logits of tensors that have no gradient."""
+
+
+def _mask(
+    bias: torch.Tensor | None, mask: torch.Tensor | None, is_causal: bool, query: torch.Tensor, keys: int
+) -> torch.Tensor | None:
+    """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
+    if mask is not None and mask.dtype is not torch.bool:
+        mask = mask != 0
+    if is_causal:
+        earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
+        mask = earlier if mask is None else mask & earlier
+    if mask is not None:
+        nothing = query.new_zeros(()) if bias is None else bias
+        bias = torch.where(mask, nothing, torch.finfo(query.dtype).min * 0.5)
+    # The kernel expects a mask of at least two axes (PyTorch 2.13).
+    return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
+
+
+def _table(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # A tensor that is made in inference mode could not be used outside of it.
+    with torch.inference_mode(False):
+        return torch.from_numpy(table).to(device, dtype)
+
+
+class TorchAttentionOps:
+    """Holds the ops of `ops/neural/attention.py`.
+
+    PyTorch's kernel need not store the scores; the bodies take 2.4 times (attention) and 10 times as long, for few
+    elements.
+    """
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
+    @fast(_quick_attention, _PLAIN)
+    def dot_product_attention(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+        scale: Any = None,
+        is_causal: bool = False,
+        flash_attention: bool | None = None,
+        attn_logits_soft_cap: Any = None,
+        dropout_rate: Any = 0.0,
+        seed: Any = None,
+    ) -> torch.Tensor:
+        check_attention(query, key, value, bias, mask)
+        plain = (
+            attn_logits_soft_cap is None
+            and (scale is None or is_number(scale))
+            and is_number(dropout_rate)
+            and not dropout_rate
+        )
+        if not plain or not _is_fused(query, key, value, bias):
+            composed = self.composed("dot_product_attention")
+            options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
+            return composed(query, key, value, bias, mask, *options)
+        added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
+        return functional.scaled_dot_product_attention(
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            added,
+            is_causal=is_causal and added is None,
+            scale=scale,
+            enable_gqa=query.shape[2] != key.shape[2],
+        ).transpose(1, 2)
+
+    def rope(
+        self,
+        x: torch.Tensor,
+        dims: int | None = None,
+        offset: Any = 0,
+        traditional: bool = False,
+        base: Any = 10000.0,
+        scale: Any = 1.0,
+        frequencies: Any = None,
+        axis: int = 1,
+    ) -> torch.Tensor:
+        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if place is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
+            return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
+        kind = x.dtype, x.device
+        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind, lambda table: _table(table, *kind))
+        return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, -1), sine)

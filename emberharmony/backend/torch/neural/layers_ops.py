@@ -1,0 +1,27 @@
+"""The maps that layers apply, on PyTorch: its kernel of a linear layer, which rounds once."""
+
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional
+
+from emberharmony.backend.shared.neural.layers import is_linear
+
+
+class TorchLayersOps:
+    """Holds the ops of `ops/neural/layers.py`.
+
+    PyTorch's kernel adds the bias with the product, so it rounds once, and is what `torch.nn.Linear` computes; the body
+    rounds twice.
+    """
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
+    def linear(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, transposed: bool = False
+    ) -> torch.Tensor:
+        kind = x.dtype
+        plain = kind.is_floating_point and weight.dtype is kind and (bias is None or bias.dtype is kind)
+        if not (plain and is_linear(x, weight, bias, transposed)):
+            return self.composed("linear")(x, weight, bias, transposed)
+        return functional.linear(x, weight if transposed else weight.mT, bias)

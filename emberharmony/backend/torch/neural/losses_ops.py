@@ -1,0 +1,99 @@
+"""Losses, on PyTorch.
+
+The composite computes `binary_crossentropy` of probabilities, because PyTorch's kernel is no faster.
+"""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from emberharmony.backend.shared.neural.losses import REDUCTIONS
+from emberharmony.backend.torch.tracing import HAS_VALUES, has_values
+from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number
+
+
+class TorchLossesOps:
+    """Holds the ops of `ops/neural/losses.py`.
+
+    PyTorch's kernels keep no probabilities, and differentiate themselves: the body of `cross_entropy` takes 4.2 times
+    as long, for few elements, and the gradient of that of `categorical_crossentropy` twice as long.
+    """
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
+    def categorical_crossentropy(
+        self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
+    ) -> torch.Tensor:
+        plain = target.dtype is output.dtype and target.shape == output.shape and output.is_floating_point()
+        if not (plain and from_logits and axis == -1 and output.ndim == 2):
+            return self.composed("categorical_crossentropy")(target, output, from_logits, axis)
+        return functional.cross_entropy(output, target, reduction="none")
+
+    @fast(
+        lambda target, output, from_logits, axis: _cross_entropy(output, target, None, 0, -100, 0.0),
+        "{2} is True and {3} == -1 and {1}.ndim == 2 and {0}.ndim == 1 and {0}.dtype is int64_of_torch "
+        f"and {{1}}.dtype.is_floating_point and {{1}}.__class__ is native_type and {{1}}.numel() and {HAS_VALUES}",
+    )
+    def sparse_categorical_crossentropy(
+        self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
+    ) -> torch.Tensor:
+        plain = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
+        if not (plain and from_logits and axis == -1):
+            return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
+        if output.is_cpu and output.numel() and has_values(target) and has_values(output):
+            rows, labels = (output, target) if output.ndim < 3 else (output.flatten(0, -2), target.flatten())
+            # The kernel raises an error for a label out of range, on a GPU one that ends the process.
+            with contextlib.suppress(IndexError):
+                lost = _cross_entropy(rows, labels, None, 0, -100, 0.0)
+                return lost if output.ndim < 3 else lost.reshape(target.shape)
+        # A label out of range has loss 0: it selects class 0 here, and is masked below.
+        known = (target >= 0) & (target < output.shape[-1])
+        place = torch.where(known, target, 0).unsqueeze(-1)
+        lost = torch.log_softmax(output, -1).gather(-1, place).squeeze(-1).neg()
+        return torch.where(known, lost, 0)
+
+    def cross_entropy(
+        self,
+        input: torch.Tensor,
+        target: torch.Tensor,
+        weight: torch.Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> torch.Tensor:
+        rank, along = input.ndim, axis if axis >= 0 else axis + input.ndim
+        plain = target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= along < rank and input.numel() > 0
+        plain = plain and reduction in REDUCTIONS and is_number(label_smoothing) and 0.0 <= label_smoothing <= 1.0
+        # Where PyTorch traces or maps the ids, or has them on a GPU, the check of the kernel cannot be caught.
+        if plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
+            shape = input.shape
+            if target.shape == shape[:along] + shape[along + 1 :] and (
+                weight is None or weight.shape == shape[along : along + 1]
+            ):
+                x, ids = input, target
+                if rank > 2 and along == rank - 1:
+                    x, ids = x.flatten(0, -2), ids.flatten()
+                elif rank > 1 and along != 1:
+                    x = x.movedim(along, 1)
+                try:
+                    lost = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
+                    return lost.reshape(target.shape) if ids is not target and reduction == "none" else lost
+                except IndexError:  # an id is out of range: the composite names it
+                    pass
+        return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
+
+
+_cross_entropy: Any = torch._C._nn.cross_entropy_loss
+"""The kernel behind `functional.cross_entropy`, whose checks of deprecated arguments cost 1 µs."""
+
+_FLOATS = (torch.float32, torch.float64)
+
+
+def _is_constant(weight: torch.Tensor, x: torch.Tensor) -> bool:
+    """Returns whether a kernel can take the weight of each class, by which it has no derivative."""
+    return weight.dtype is x.dtype and has_values(weight) and not weight.requires_grad

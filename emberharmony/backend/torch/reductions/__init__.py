@@ -1,0 +1,1 @@
+"""PyTorch's definitions of reductions, sorting, counting and grouping."""

@@ -1,0 +1,59 @@
+"""Reductions of segments, that is of groups of slices, on PyTorch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
+from emberharmony.backend.torch.arrays.indices import integers, reduced
+from emberharmony.backend.torch.dtypes import DTYPES, on_host
+from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.dispatch import fast
+
+
+def _quick_sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int, _sorted: bool) -> torch.Tensor:
+    """Returns the sum of the slices of each segment, in the dtype of `data`."""
+    # A tuple would take 0.3 µs more.
+    return data.new_zeros(num_segments, *data.shape[1:]).index_add_(0, segment_ids, data)
+
+
+_PLAIN = (
+    "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim and {0}.numel() "
+    "and {2}.__class__ is int and {2} and {1}.__class__ is native_type and {1}.dtype is int64_of_torch "
+    f"and {{1}}.ndim == 1 and {HAS_VALUES}"
+)
+"""When the kernel checks the ids: not if there is nothing to add them to."""
+
+
+def _segment(reduction: str) -> Callable[..., torch.Tensor]:
+    """Returns the op that reduces the slices of each segment."""
+
+    def segment(
+        data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    ) -> torch.Tensor:
+        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
+        known = not isinstance(segment_ids, torch.Tensor)
+        ids = integers(segment_ids, data.device)
+        check_segments(ids.shape, data.shape)
+        if known or num_segments is None or ids.device.type == "cpu":
+            num_segments = segments(on_host(ids), num_segments)
+        else:
+            num_segments = segment_count(num_segments)
+        rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)
+        return reduced(rows, ids, data, reduction)
+
+    return segment
+
+
+class TorchSegmentsOps:
+    """Holds the ops of `ops/reductions/segments.py`.
+
+    PyTorch scatters in one kernel; the bodies take 4 to 8 times as long, for few elements.
+    """
+
+    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment("add")))
+    segment_prod = staticmethod(_segment("mul"))
+    segment_max = staticmethod(_segment("max"))
+    segment_min = staticmethod(_segment("min"))

@@ -1,0 +1,1 @@
+"""Products, norms and functions of matrices."""

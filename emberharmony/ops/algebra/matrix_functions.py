@@ -1,0 +1,135 @@
+"""Functions of matrices by their decompositions: the exponential, solutions by a Cholesky factor, the factors L and U.
+
+The last two axes hold the matrices; the other axes are batches. Integers become the default float; half precision is
+computed in float32.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.numeric.promotion import as_inexact, promote
+from emberharmony.core.results import PLUResult
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import arange, eye, tril, triu
+from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.shape import expand_dims, matrix_transpose
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.elementwise.complex_numbers import conj
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.logic.comparison import equal, greater, isfinite
+from emberharmony.ops.math import absolute, add, multiply, subtract
+from emberharmony.ops.reductions.reduction import max, sum
+from emberharmony.ops.solver import computed, lu_factor, solve, solve_triangular
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import solver as shared_solver
+    from emberharmony.backend.shared.algebra import lapack as shared_lapack
+    from emberharmony.backend.shared.algebra import matrix_functions as shared_matrix_functions
+else:
+    shared_lapack = Deferred("emberharmony.backend.shared.algebra.lapack")
+    shared_matrix_functions = Deferred("emberharmony.backend.shared.algebra.matrix_functions")
+    shared_solver = Deferred("emberharmony.backend.shared.solver")
+
+
+@op(along="matrix", reads="host")
+def expm(x: TensorLike) -> Tensor:
+    """Returns the exponential of square matrices, `I + x + x @ x / 2 + …`; NaN for a matrix that is not finite.
+
+    The norms of the matrices are read on the host, which forces evaluation on MLX.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+
+    Example:
+        >>> ops.expm([[0.0, 0.0], [0.0, 0.0]]).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+
+    Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
+    """
+    result = as_inexact(dtype_of(x))
+    a = computed(shared_solver.square(x))
+    if not a.shape[-1]:
+        return cast(a, result)
+    norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
+    finite = expand_dims(isfinite(norm), (-2, -1))
+    degree = 7 if dtype_of(norm).bits == 32 else 13
+    counts = shared_matrix_functions.squarings(
+        to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
+    )
+    scale = convert_to_tensor(shared_matrix_functions.halved(counts), dtype_of(norm), device=get_device(a))
+    found = _pade(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
+    for done in range(counts.max(initial=0)):
+        rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))
+        # A matrix that is done would overflow if it were squared again, and make the gradient NaN.
+        root = where(rest, found, 0.0)
+        found = where(rest, matmul(root, root), found)
+    return cast(where(finite, found, float("nan")), result)
+
+
+def _pade(a: Tensor, degree: int) -> Tensor:
+    """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
+    weights = shared_matrix_functions.coefficients(degree)
+    even = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
+    odd, power = multiply(even, weights[1] / weights[0]), None
+    double = matmul(a, a)
+    for k in range(2, degree, 2):
+        power = double if power is None else matmul(power, double)
+        even, odd = add(even, multiply(power, weights[k])), add(odd, multiply(power, weights[k + 1]))
+    odd = matmul(a, odd)
+    return solve(subtract(even, odd), add(even, odd))
+
+
+@op(reads="checks")
+def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
+    """Returns the x that satisfies `a @ x = b`, given the Cholesky factor `c = cholesky(a, upper)`.
+
+    SciPy takes the factor and its triangle as one pair, `cho_solve((c, lower), b)`.
+
+    Args:
+        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
+        upper: whether the factor is upper triangular; by default it is lower triangular.
+
+    Raises:
+        ShapeError: if `c` is not square, or if `b` does not fit it.
+        LinAlgError: if the diagonal of the factor holds a zero.
+
+    Example:
+        >>> ops.cho_solve([[2.0, 0.0], [0.0, 1.0]], [8.0, 3.0]).tolist()
+        [2.0, 3.0]
+    """
+    result = as_inexact(promote(dtype_of(c), dtype_of(b)))
+    factor = computed(shared_solver.square(cast(c, result)))
+    adjoint = conj(matrix_transpose(factor))
+    lower, above = (adjoint, factor) if upper else (factor, adjoint)
+    half = solve_triangular(lower, computed(cast(b, result)), True)
+    return cast(solve_triangular(above, half, False), result)
+
+
+@op(along="matrix", reads="host")
+def lu(x: TensorLike) -> PLUResult:
+    """Returns P, L and U with `x = P @ L @ U`: a permutation, a lower triangle of unit diagonal, an upper triangle.
+
+    The pivots are read on the host. `lu_factor` returns L and U in one matrix, and the pivots.
+
+    Shape: (..., m, n) to (..., m, m), (..., m, k) and (..., k, n), where k is the smaller of m and n.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+
+    Example:
+        >>> [part.tolist() for part in ops.lu([[0.0, 1.0], [2.0, 4.0]])]
+        [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[2.0, 4.0], [0.0, 1.0]]]
+    """
+    packed, pivots = lu_factor(x)
+    rows, k = packed.shape[-2], pivots.shape[-1]
+    kind, device = dtype_of(packed), get_device(packed)
+    order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), rows), device=device)
+    permutation = equal(expand_dims(arange(rows, device=device), -1), expand_dims(order, -2))
+    lower = add(tril(packed[..., :, :k], -1), eye(rows, k, dtype=kind, device=device))
+    return PLUResult(cast(permutation, kind), lower, triu(packed[..., :k, :]))

@@ -1,0 +1,178 @@
+"""Norms of vectors and matrices, and distances.
+
+Dtype: integers become the default float. Complex tensors give the dtype of their parts. Half precision is computed in
+float32.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.backend.shared.neural.normalization import EPSILON
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.constants import inf
+from emberharmony.core.options import constant
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.shape import expand_dims, moveaxis, reshape
+from emberharmony.ops.dtype import dtype, option
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.logic.comparison import equal, greater, less, logical_and
+from emberharmony.ops.math import absolute, add, divide, maximum, multiply, power, sqrt, square, subtract
+from emberharmony.ops.reductions.reduction import count_nonzero, max, min, sum
+from emberharmony.ops.solver import computed, svdvals
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.algebra import norms as shared_norms
+else:
+    shared_norms = Deferred("emberharmony.backend.shared.algebra.norms")
+
+
+@op(autocast="float32")
+def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """Returns the p-norm of vectors over axes, by default of all elements.
+
+    The gradient for a vector of zeros is 0.
+
+    Args:
+        ord: p; 0 counts the non-zero elements.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `ord` is not a number.
+
+    Example:
+        >>> ops.vector_norm([3.0, 4.0]).tolist()
+        5.0
+    """
+    sizes = absolute(computed(x))
+    result = _vector_norm(sizes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
+    kind = dtype(x)
+    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
+
+
+@op(reads="checks")
+def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
+    """Returns the norm of matrices.
+
+    Args:
+        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum) or 2 (largest singular value);
+            -1, -inf and -2 take the smallest instead.
+
+    Raises:
+        ArgumentError: if `ord` is unknown.
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities and `ord` needs singular values.
+
+    Example:
+        >>> ops.matrix_norm([[1, -2], [3, 4]], 1).tolist()
+        6.0
+    """
+    constant("ord", ord)
+    if ord == "fro":
+        return vector_norm(x, (-2, -1), keepdims)
+    if ord in ("nuc", 2, -2):
+        s = svdvals(x)
+        value = sum(s, -1) if ord == "nuc" else max(s, -1) if ord == 2 else min(s, -1)
+        return expand_dims(value, (-2, -1)) if keepdims else value
+    if ord not in (1, -1, inf, -inf):
+        raise ArgumentError(f"expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+    sums = vector_norm(x, -2 if ord in (1, -1) else -1, True, 1)
+    return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
+
+
+@op(autocast="float32", reads="checks")
+def norm(
+    x: TensorLike,
+    ord: float | Literal["fro", "nuc"] | None = None,
+    axis: Axis = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `ord` is not defined for this number of axes.
+
+    Example:
+        >>> ops.norm([3.0, 4.0]).tolist()
+        5.0
+    """
+    constant("ord", ord)
+    if ord is None:
+        return vector_norm(x, axis, keepdims)
+    axes = tuple(range(len(x.shape))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if len(axes) == 1 and not isinstance(ord, str):
+        return vector_norm(x, axes, keepdims, ord)
+    if len(axes) != 2:
+        raise ArgumentError(f"ord {ord!r} is defined for matrices, so expected two axes, got {axes}")
+    value = matrix_norm(moveaxis(x, axes, (-2, -1)), ord)
+    return expand_dims(value, [a % len(x.shape) for a in axes]) if keepdims else value
+
+
+@op(autocast="float32")
+def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying | None = None) -> Tensor:
+    """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
+
+    Args:
+        order: the `ord` of `vector_norm`.
+        epsilon: None is 1e-7.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `order` is not a number.
+
+    Example:
+        >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
+        [[1.0, 0.0], [0.0, 0.0]]
+    """
+    norms = vector_norm(x, axis, True, shared_norms.order_of(constant("order", order), "order"))
+    return divide(x, maximum(norms, EPSILON if epsilon is None else option("epsilon", epsilon, norms)))
+
+
+@op(autocast="float32")
+def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
+    """Returns the distance, by the p-norm, between each row of `x` and each row of `y`.
+
+    Shape: (..., m, d), (..., n, d) to (..., m, n).
+
+    Raises:
+        ShapeError: if the rows differ in length, or if the batches do not broadcast.
+        ArgumentError: if `p` is not a number.
+
+    Example:
+        >>> ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
+        [[5.0, 1.0]]
+    """
+    # Convert to float, because the differences of unsigned integers would wrap.
+    return vector_norm(
+        subtract(expand_dims(add(x, 0.0), -2), expand_dims(add(y, 0.0), -3)),
+        -1,
+        False,
+        shared_norms.order_of(constant("p", p), "p"),
+    )
+
+
+def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tensor:
+    if ord == inf:
+        return max(sizes, axis, keepdims, 0.0)
+    if ord == -inf:
+        return min(sizes, axis, keepdims)
+    if ord == 0:
+        return cast(count_nonzero(sizes, axis, keepdims), dtype(sizes))
+    if ord == 1:
+        return sum(sizes, axis, keepdims)
+    # Divide by the largest element (by the smallest for a negative order), so that powers do not overflow. The norm
+    # does not depend on that scale, so no derivative flows through it.
+    top = stop_gradient(min(sizes, axis, True, inf) if ord < 0 else max(sizes, axis, True, 0.0))
+    scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
+    scaled = divide(sizes, scale)
+    total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
+    # The derivative of the root at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
+    none = logical_and(equal(total, 0), ord > 0)
+    safe = where(none, 1.0, total)
+    root = where(none, 0.0, sqrt(safe) if ord == 2 else power(safe, 1.0 / ord))
+    return multiply(root, scale if keepdims else reshape(scale, root.shape))

@@ -1,0 +1,290 @@
+"""Products of tensors: matrix products, products over axes, index expressions.
+
+Dtype: promoted. Products of integers are exact modulo the range of the dtype. Half precision is accumulated in float32.
+On the CPU, MLX adds float32 sequentially, so sums of more than 1024 products are divided into blocks or accumulated in
+float64 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, SupportsIndex
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
+from emberharmony.core.numeric.promotion import promote
+from emberharmony.core.types import Tensor, TensorLike, Tensors
+from emberharmony.ops.arrays.indexing import diagonal
+from emberharmony.ops.arrays.shape import moveaxis, reshape, stack, transpose, unstack
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.elementwise.complex_numbers import conj
+from emberharmony.ops.math import multiply, subtract
+from emberharmony.ops.reductions.reduction import sum
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import solver as shared_solver
+    from emberharmony.backend.shared.algebra import einsum as shared_einsum
+else:
+    shared_einsum = Deferred("emberharmony.backend.shared.algebra.einsum")
+    shared_solver = Deferred("emberharmony.backend.shared.solver")
+
+
+@op(autocast="half")
+def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the matrix product; a vector counts as a row on the left and as a column on the right.
+
+    Shape: all axes except the last two are batches, and are broadcast.
+
+    Raises:
+        ShapeError: if the inner lengths differ, or if the batches do not broadcast.
+
+    Example:
+        >>> ops.matmul([[1, 2]], [[3], [4]]).tolist()
+        [[11]]
+    """
+    ...
+
+
+@op(autocast="half")
+def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`.
+
+    For a vector `x2` it is the sum over its only axis.
+
+    Raises:
+        ShapeError: if these axes differ in length.
+
+    Example:
+        >>> ops.dot([1, 2], [3, 4]).tolist()
+        11
+    """
+    if len(x1.shape) == 0 or len(x2.shape) == 0:
+        return multiply(x1, x2)
+    if len(x2.shape) <= 2:
+        return matmul(x1, x2)
+    return tensordot(x1, x2, [[-1], [-2]])
+
+
+@op(autocast="half")
+def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
+    """Returns the sum of products over pairs of axes.
+
+    Args:
+        axes: a number n, which pairs the last n axes of `x1` with the first n of `x2`, or two lists of axes.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ShapeError: if paired axes differ in length.
+
+    Example:
+        >>> ops.tensordot([1, 2], [3, 4], 1).tolist()
+        11
+    """
+    n1, n2 = len(x1.shape), len(x2.shape)
+    if isinstance(axes, SupportsIndex):
+        count = as_index(axes)
+        if not 0 <= count <= n1 or count > n2:
+            raise AxisError(f"expected at most as many pairs of axes as there are axes ({n1} and {n2}), got {count}")
+        axes = (range(n1 - count, n1), range(count))
+    first, second = (
+        nonnegative_axes(list(pair) if isinstance(pair, Sequence) else pair, n)
+        for pair, n in zip(axes, (n1, n2), strict=True)
+    )
+    lengths = [x1.shape[a] for a in first]
+    if lengths != [x2.shape[a] for a in second]:
+        shapes = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
+        raise ShapeError(f"axes {first} and {second} of shapes {shapes} differ in number or length")
+    kept1 = [a for a in range(n1) if a not in first]
+    kept2 = [a for a in range(n2) if a not in second]
+    rows, columns = [x1.shape[a] for a in kept1], [x2.shape[a] for a in kept2]
+    left = reshape(transpose(x1, [*kept1, *first]), (prod(rows), prod(lengths)))
+    right = reshape(transpose(x2, [*second, *kept2]), (prod(lengths), prod(columns)))
+    return reshape(matmul(left, right), [*rows, *columns])
+
+
+@op(autocast="half")
+def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the sum of products of all elements, where those of `x1` are conjugated.
+
+    Raises:
+        ShapeError: if the operands differ in their number of elements.
+
+    Example:
+        >>> ops.vdot([1, 2], [3, 4]).tolist()
+        11
+    """
+    return matmul(conj(reshape(x1, -1)), reshape(x2, -1))
+
+
+@op(autocast="half")
+def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+    """Returns the sum of products along an axis, where the elements of `x1` are conjugated; other axes broadcast.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ShapeError: if the axis differs in length, or if the other axes do not broadcast.
+
+    Example:
+        >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
+        [3, 7]
+    """
+    shared_solver.check_paired(x1, x2, axis)
+    kind = promote(dtype(x1), dtype(x2))
+    wide = "float32" if kind.is_floating and kind.bits == 16 else kind
+    x1, x2 = (moveaxis(cast(x, wide), axis, -1) for x in (x1, x2))
+    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide), kind)
+
+
+@op(autocast="half")
+def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the sum of products over the last axes.
+
+    Raises:
+        ShapeError: if the last axes differ in length.
+
+    Example:
+        >>> ops.inner([[1, 2], [3, 4]], [1, 1]).tolist()
+        [3, 7]
+    """
+    if len(x1.shape) == 0 or len(x2.shape) == 0:
+        return multiply(x1, x2)
+    if len(x2.shape) == 1:
+        return matmul(x1, x2)
+    return matmul(x2, x1) if len(x1.shape) == 1 else tensordot(x1, x2, [[-1], [-1]])
+
+
+@op(autocast="half")
+def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the products of each element of `x1` with each element of `x2`, both flattened.
+
+    Example:
+        >>> ops.outer([1, 2], [3, 4]).tolist()
+        [[3, 4], [6, 8]]
+    """
+    return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))
+
+
+@op(autocast="half")
+def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
+    """Returns the sum of products that an index expression in Einstein notation describes.
+
+    Raises:
+        ArgumentError: if the expression is malformed.
+        ShapeError: if the shapes do not fit the expression.
+
+    Example:
+        >>> ops.einsum('ij,j->i', [[1, 2], [3, 4]], [1, 1]).tolist()
+        [3, 7]
+    """
+    return shared_einsum.einsum(subscripts, *operands)
+
+
+@op(autocast="half")
+def multi_dot(arrays: Tensors) -> Tensor:
+    """Returns the product of several matrices, multiplied in the cheapest order.
+
+    The first and the last operand may be vectors.
+
+    Raises:
+        ArgumentError: if there are fewer than two operands.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> ops.multi_dot([[1, 2], [[1, 0], [0, 3]], [1, 1]]).tolist()
+        7
+
+    Source: Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
+    """
+    if len(arrays) < 2:
+        raise ArgumentError(f"expected at least two matrices, got {len(arrays)}")
+    shapes = [tuple(x.shape) for x in arrays]
+    if any(len(shape) != 2 for shape in shapes[1:-1]) or not {len(shapes[0]), len(shapes[-1])} <= {1, 2}:
+        raise ShapeError(f"expected matrices, with vectors only first and last, got shapes {shapes}")
+    lengths = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
+    cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
+    for width in range(1, len(arrays)):
+        for i in range(len(arrays) - width):
+            j = i + width
+            cost[i, j] = min(
+                (cost[i, k][0] + cost[k + 1, j][0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
+                for k in range(i, j)
+            )
+
+    def product(i: int, j: int) -> Tensor:
+        k = cost[i, j][1]
+        return arrays[i] if i == j else matmul(product(i, k), product(k + 1, j))
+
+    return product(0, len(arrays) - 1)
+
+
+@op
+def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1.
+
+    Example:
+        >>> ops.kron([1, 2], [1, 1]).tolist()
+        [1, 1, 2, 2]
+    """
+    n = max(len(x1.shape), len(x2.shape))
+    shape1, shape2 = ((1,) * (n - len(x.shape)) + tuple(x.shape) for x in (x1, x2))
+    spread1 = reshape(x1, [length for a in shape1 for length in (a, 1)])
+    spread2 = reshape(x2, [length for b in shape2 for length in (1, b)])
+    return reshape(multiply(spread1, spread2), [a * b for a, b in zip(shape1, shape2, strict=True)])
+
+
+@op
+def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Returns the sum along a diagonal of two axes.
+
+    Dtype: that of `sum`.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        AxisError: if an axis is out of range.
+
+    Example:
+        >>> ops.trace([[1, 2], [3, 4]]).tolist()
+        5
+    """
+    return sum(diagonal(x, offset, axis1, axis2), -1)
+
+
+@op
+def cross(
+    x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = -1
+) -> Tensor:
+    """Returns the cross product of vectors of three components along an axis; the other axes broadcast.
+
+    Args:
+        axisa: the axis of the vectors in `x1`.
+        axisb: the axis of the vectors in `x2`.
+        axisc: the axis of the vectors in the result.
+        axis: one axis that takes the place of all three, unless it is -1 or None.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ShapeError: if the axis does not have length 3.
+
+    Example:
+        >>> ops.cross([1, 0, 0], [0, 1, 0]).tolist()
+        [0, 0, 1]
+    """
+    if axis not in (-1, None):
+        axisa = axisb = axisc = axis
+    given = (x1, axisa), (x2, axisb)
+    lengths = [x.shape[nonnegative_axes(place, len(x.shape))[0]] for x, place in given]
+    if lengths != [3, 3]:
+        raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
+    a0, a1, a2 = unstack(x1, axis=axisa)
+    b0, b1, b2 = unstack(x2, axis=axisb)
+    parts = [
+        subtract(multiply(a1, b2), multiply(a2, b1)),
+        subtract(multiply(a2, b0), multiply(a0, b2)),
+        subtract(multiply(a0, b1), multiply(a1, b0)),
+    ]
+    return stack(parts, axisc)

@@ -1,0 +1,1 @@
+"""Ops that make arrays, and read, write and arrange their elements."""

@@ -1,0 +1,411 @@
+"""Creating tensors: filled tensors, ranges, grids, windows.
+
+Dtype: `dtype=None` is the default float; for integer arguments of `full` and `arange` it is the default integer.
+Device: `device` names the device of the new tensor; None is the default device. A negative length raises `ShapeError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.types import DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike
+from emberharmony.ops.arrays.shape import (
+    atleast_2d,
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    concatenate,
+    pad,
+    ravel,
+    reshape,
+)
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+
+if TYPE_CHECKING:
+    from emberharmony.ops.arrays import host_made
+else:
+    host_made = Deferred("emberharmony.ops.arrays.host_made")  # which imports this module
+
+
+@op
+def zeros(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns a tensor of zeros.
+
+    Example:
+        >>> ops.zeros((1, 2)).tolist()
+        [[0.0, 0.0]]
+    """
+    return full(shape, 0, default_float() if dtype is None else dtype, device)
+
+
+@op
+def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns a tensor of ones.
+
+    Example:
+        >>> ops.ones(2, dtype='int32').tolist()
+        [1, 1]
+    """
+    return full(shape, 1, default_float() if dtype is None else dtype, device)
+
+
+@op
+def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns a tensor filled with a value; its dtype is that of the value unless `dtype` is given.
+
+    Example:
+        >>> ops.full((2,), 7).tolist()
+        [7, 7]
+    """
+    return host_made.full(shape, fill_value, dtype, device)
+
+
+@op
+def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns an uninitialised tensor; on MLX it is filled with zeros."""
+    return zeros(shape, dtype, device)
+
+
+@op(gradient="zero")
+def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
+    return zeros(x.shape, *_like(x, dtype, device))
+
+
+@op(gradient="zero")
+def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
+    return ones(x.shape, *_like(x, dtype, device))
+
+
+@op(gradient="zero")
+def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
+    return empty(x.shape, *_like(x, dtype, device))
+
+
+@op
+def full_like(
+    x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
+    return full(x.shape, fill_value, *_like(x, dtype, device))
+
+
+@op
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere.
+
+    Example:
+        >>> ops.eye(2).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return host_made.MADE.eye(N, M, k, dtype, device)
+
+
+@op
+def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the (n, n) identity matrix."""
+    return eye(n, dtype=dtype, device=device)
+
+
+@op
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float | None = 1,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Returns `start, start + step, …` up to but excluding `stop`; with one argument, from 0 up to it.
+
+    Raises:
+        ArgumentError: if `step` is 0.
+
+    Example:
+        >>> ops.arange(3).tolist(), ops.arange(1, 6, 2).tolist()
+        ([0, 1, 2], [1, 3, 5])
+    """
+    made: Tensor = host_made.MADE.arange(start, stop, step, dtype, device)
+    return made
+
+
+@op
+def linspace(
+    start: float | Tensor,
+    stop: float | Tensor,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Returns `num` evenly spaced numbers from `start` to `stop`.
+
+    Shape: (num,). For tensors, their broadcast shape with an axis of length `num` inserted at `axis`. Dtype: the
+    default float for numbers, the promoted dtype for tensors; with an integer `dtype`, values are rounded down.
+
+    Args:
+        endpoint: whether `stop` is the last number.
+        retstep: whether to return the distance between two numbers as well.
+
+    Raises:
+        ArgumentError: if `num` is negative.
+
+    Example:
+        >>> ops.linspace(0, 1, 3).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    made: Tensor | tuple[Tensor, Tensor] = host_made.MADE.linspace(
+        start, stop, num, endpoint, retstep, dtype, axis, device
+    )
+    return made
+
+
+@op(finite="no")
+def logspace(
+    start: float | Tensor,
+    stop: float | Tensor,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float | Tensor = 10,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Returns `base` raised to the powers `linspace(start, stop, num)`.
+
+    Example:
+        >>> ops.logspace(0, 3, 4, base=2).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    made: Tensor = host_made.MADE.logspace(start, stop, num, endpoint, base, dtype, axis, device)
+    return made
+
+
+@op(finite="no")
+def geomspace(
+    start: float | Tensor,
+    stop: float | Tensor,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours.
+
+    Shape: the numbers are along a new axis, at the place `axis`, of the shape to which both ends are broadcast.
+
+    Args:
+        start: the first number. The values of a tensor are not read: an end of 0, or ends of different signs, give NaN.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if one end is the number 0.
+
+    Example:
+        >>> ops.geomspace(1, 8, 4).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    made: Tensor = host_made.MADE.geomspace(start, stop, num, endpoint, dtype, axis, device)
+    return made
+
+
+@op
+def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
+    """Returns coordinate grids of vectors.
+
+    Dtype: each grid has the dtype of its vector. Grids may share memory between their elements, so do not write into
+    them.
+
+    Args:
+        indexing: with "ij" the i-th grid varies along axis i; with "xy" the first two axes are swapped.
+
+    Raises:
+        ArgumentError: if `indexing` is unknown.
+
+    Example:
+        >>> [grid.tolist() for grid in ops.meshgrid([1, 2], [3, 4, 5])]
+        [[[1, 2], [1, 2], [1, 2]], [[3, 3], [4, 4], [5, 5]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"expected indexing 'xy' or 'ij', got {indexing!r}")
+    places = list(range(len(xi)))
+    if indexing == "xy" and len(xi) > 1:
+        places[:2] = 1, 0
+    shapes = [[-1 if axis == place else 1 for axis in range(len(xi))] for place in places]
+    return broadcast_arrays(*(reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)))
+
+
+@op
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """Returns an (N, M) matrix of ones on and below the k-th diagonal.
+
+    Example:
+        >>> ops.tri(2).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
+    return tril(ones((N, N if M is None else M), dtype, device), k)
+
+
+@op
+def tril(x: TensorLike, k: int = 0) -> Tensor:
+    """Returns matrices with the elements above the k-th diagonal set to zero.
+
+    Shape: (..., M, N).
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+
+    Example:
+        >>> ops.tril([[1, 2], [3, 4]]).tolist()
+        [[1, 0], [3, 4]]
+    """
+    return host_made.triangle(x, k, True)
+
+
+@op
+def triu(x: TensorLike, k: int = 0) -> Tensor:
+    """Returns matrices with the elements below the k-th diagonal set to zero.
+
+    Shape: (..., M, N).
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+
+    Example:
+        >>> ops.triu([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [0, 4]]
+    """
+    return host_made.triangle(x, k, False)
+
+
+@op
+def diag(x: TensorLike, k: int = 0) -> Tensor:
+    """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal.
+
+    Raises:
+        ShapeError: if `x` is neither a vector nor a matrix.
+
+    Example:
+        >>> ops.diag([1, 2]).tolist()
+        [[1, 0], [0, 2]]
+    """
+    return host_made.diag(x, k)
+
+
+@op
+def diagflat(x: TensorLike, k: int = 0) -> Tensor:
+    """Returns a matrix with the flattened `x` on its k-th diagonal.
+
+    Example:
+        >>> ops.diagflat([[1, 2]]).tolist()
+        [[1, 0], [0, 2]]
+    """
+    return diag(ravel(x), k)
+
+
+@op
+def block_diag(*arrays: TensorLike) -> Tensor:
+    """Returns a matrix with the given matrices on its diagonal, and zeros elsewhere.
+
+    Shape: (..., m, n) each, to (..., sum of m, sum of n); the axes before the last two are broadcast. A vector of n
+    elements counts as (1, n), and a number as (1, 1). Dtype: promoted.
+
+    Raises:
+        ArgumentError: if there are no matrices.
+        ShapeError: if the axes before the last two do not broadcast.
+
+    Example:
+        >>> ops.block_diag([[1, 2]], 3).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    if not arrays:
+        raise ArgumentError("expected at least one matrix, got none")
+    blocks = [atleast_2d(x) for x in arrays]
+    batch = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
+    width, before, rows = sum(x.shape[-1] for x in blocks), 0, []
+    for x in blocks:
+        around = [*[(0, 0)] * (len(batch) + 1), (before, width - before - x.shape[-1])]
+        rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), around))
+        before += x.shape[-1]
+    return concatenate(rows, -2)
+
+
+@op(finite="no")
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Returns the Vandermonde matrix of a vector, whose columns are its powers.
+
+    Shape: (M,) to (M, N), by default (M, M). Dtype: that of `x`; int64 for integers.
+
+    Args:
+        increasing: whether the powers go from 0 up to N - 1; by default they go from N - 1 down to 0.
+
+    Raises:
+        ShapeError: if `x` is not a vector.
+
+    Example:
+        >>> ops.vander([1, 2, 3]).tolist()
+        [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    """
+    made: Tensor = host_made.MADE.vander(x, N, increasing)
+    return made
+
+
+@op
+def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric triangular window of `x` points, which is zero at both ends.
+
+    Example:
+        >>> ops.bartlett(5).tolist()
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    made: Tensor = host_made.MADE.bartlett(x, dtype, device)
+    return made
+
+
+@op
+def blackman(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms."""
+    made: Tensor = host_made.MADE.blackman(x, dtype, device)
+    return made
+
+
+@op
+def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
+    made: Tensor = host_made.MADE.hamming(x, dtype, device)
+    return made
+
+
+@op
+def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
+    made: Tensor = host_made.MADE.hanning(x, dtype, device)
+    return made
+
+
+@op(finite="no")
+def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Kaiser window of `x` points.
+
+    A larger `beta` lowers the side lobes but widens the main lobe.
+    """
+    made: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
+    return made
+
+
+def _like(x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Returns a dtype and a device, by default those of a tensor."""
+    return dtype_of(x) if dtype is None else dtype, get_device(x) if device is None else device

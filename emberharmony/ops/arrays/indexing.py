@@ -1,0 +1,308 @@
+"""Reading and writing by index.
+
+Indices count from -n to n - 1. An index out of range raises `IndexOutOfBoundsError` on NumPy and PyTorch. MLX raises it
+only if the host knows the index (a number, a list or a NumPy array), because a tensor of indices is not read back.
+There, reading out of range returns arbitrary memory, and writing out of range does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import dense
+from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tensors
+from emberharmony.ops.arrays.creation import arange, zeros
+from emberharmony.ops.arrays.shape import atleast_1d, concatenate, expand_dims, moveaxis, ravel, stack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.logic.comparison import equal
+from emberharmony.ops.tensor import cast, convert_to_tensor, on_host, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import indexing as shared_indexing
+    from emberharmony.ops.arrays import scattering
+else:
+    shared_indexing = Deferred("emberharmony.backend.shared.arrays.indexing")
+    scattering = Deferred("emberharmony.ops.arrays.scattering")  # which imports this module
+
+
+@op(elementwise=True)
+def where(condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tensor:
+    """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true.
+
+    Shape: all three are broadcast. Dtype: `x1` and `x2` are promoted.
+
+    Raises:
+        DTypeError: if `x1` or `x2` is left out; `nonzero` gives the indices of the true elements.
+
+    Example:
+        >>> ops.where([True, False], [1, 2], 0).tolist()
+        [1, 0]
+    """
+    ...
+
+
+@op
+def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None = None) -> Tensor:
+    """Returns the slices of `x` at indices along an axis; with `axis=None` the elements of the flattened `x`.
+
+    Shape: the axis is replaced by the shape of `indices`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+
+    Example:
+        >>> ops.take([10, 20, 30], [2, 0]).tolist()
+        [30, 10]
+    """
+    ...
+
+
+@op(reads="data")
+def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | None = -1) -> Tensor:
+    """Returns elements of `x` along an axis, by indices that differ for each position on the other axes.
+
+    `argsort` returns such indices.
+
+    Shape: that of `indices`, which has as many axes as `x`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+
+    Example:
+        >>> ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).tolist()
+        [[2], [3]]
+    """
+    x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axes(axis, len(x.shape))[0])
+    return _picked(x, shared_indexing.places_along(on_host(indices), x.shape, axis))
+
+
+@op(view=True)
+def get_item(x: TensorLike, key: object) -> Tensor:
+    """Returns `x[key]` for integers, slices, None, Ellipsis, and integer or boolean tensors or lists.
+
+    Slices may have negative steps. Tensors of uint8 are indices, not masks. With boolean keys the shape depends on the
+    data, so they force evaluation on MLX.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        AxisError: if there are more indices than axes.
+        ShapeError: if the shape of a mask does not fit.
+        ArgumentTypeError: if `key` holds something that is not an index.
+        ArgumentError: if the step of a slice is 0.
+
+    Example:
+        >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
+        [3, 2, 1]
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    return _picked(x, shared_indexing.selected(tuple(map(on_host, parts)), tuple(x.shape)))
+
+
+@op(gradient="zero", reads="data")
+def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
+    """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX.
+
+    Raises:
+        ShapeError: if `x` has no axes.
+
+    Example:
+        >>> ops.nonzero([0, 5, 6])[0].tolist()
+        [1, 2]
+    """
+    if not x.shape:
+        raise ShapeError("a tensor without axes has no indices")
+    found, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
+    return tuple([convert_to_tensor(each, "int64", device=device) for each in found])
+
+
+@op(reads="host")
+def argwhere(x: TensorLike) -> Tensor:
+    """Returns the positions of the non-zero elements as rows of indices (int64); forces evaluation on MLX.
+
+    Shape: (number of non-zero elements, number of axes).
+
+    Example:
+        >>> ops.argwhere([[0, 5], [6, 0]]).tolist()
+        [[0, 1], [1, 0]]
+    """
+    return stack(nonzero(atleast_1d(x)), -1)[:, : len(x.shape)]
+
+
+@op
+def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
+    """Returns the block of a shape that begins at the given indices.
+
+    Raises:
+        IndexOutOfBoundsError: if the block extends beyond `inputs`.
+
+    Example:
+        >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
+        [2, 3]
+    """
+    return get_item(inputs, shared_indexing.block(tuple(inputs.shape), on_host(start_indices), shape))
+
+
+@op
+def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
+    """Returns `inputs` with the block that begins at the given indices replaced.
+
+    Dtype: that of `inputs`.
+
+    Raises:
+        IndexOutOfBoundsError: if the block extends beyond `inputs`.
+
+    Example:
+        >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
+        [1, 9, 3]
+    """
+    places = shared_indexing.replaced(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
+    if not places.size:
+        return inputs
+    return take(concatenate([ravel(inputs), ravel(cast(updates, dtype_of(inputs)))]), places)
+
+
+@op(finite="gradient", reads="checks")
+def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
+    """Returns a tensor of zeros with values added at indices; values at equal indices are summed.
+
+    Shape: indices (..., k) are positions in the first k axes; values (...) + shape[k:].
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        ShapeError: if the shape of `values` does not fit.
+
+    Example:
+        >>> ops.scatter([[1], [1]], [2, 3], (3,)).tolist()
+        [0, 5, 0]
+    """
+    return scatter_update(zeros(shape, dtype_of(values), get_device(values)), indices, values, "add")
+
+
+@op(finite="no", reads="data")
+def scatter_update(
+    inputs: TensorLike,
+    indices: Tensor | Sequence[Any],
+    updates: TensorLike,
+    reduction: Literal["add", "max", "min", "mul"] | None = None,
+) -> Tensor:
+    """Returns `inputs` with values written at indices, or combined by a reduction with the elements there.
+
+    Without a reduction, if indices are equal, the last value is kept on NumPy and MLX, and any of them on PyTorch.
+
+    Shape: indices (..., k) are positions in the first k axes; updates (...) + inputs.shape[k:]. Dtype: that of
+    `inputs`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        ShapeError: if the shape of `updates` does not fit.
+        ArgumentError: if `reduction` is unknown.
+
+    Example:
+        >>> ops.scatter_update([1, 2, 3], [[0], [2]], [7, 8]).tolist()
+        [7, 2, 8]
+        >>> ops.scatter_update([1, 2, 3], [[0], [0]], [7, 8], "add").tolist()
+        [16, 2, 3]
+    """
+    return scattering.scatter_update(inputs, indices, updates, reduction)
+
+
+@op(view=True)
+def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Returns a diagonal of two axes, as the last axis of the result.
+
+    Example:
+        >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
+        [1, 4]
+    """
+    return _picked(x, shared_indexing.on_diagonal(x, offset, axis1, axis2))
+
+
+@op
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """Returns the row and column indices (int64) on and below the k-th diagonal of an (n, m) matrix."""
+    first, second = map(convert_to_tensor, shared_indexing.triangle(True, n, k, m))
+    return first, second
+
+
+@op
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """Returns the row and column indices (int64) on and above the k-th diagonal of an (n, m) matrix.
+
+    Example:
+        >>> [i.tolist() for i in ops.triu_indices(2)]
+        [[0, 0, 1], [0, 1, 1]]
+    """
+    first, second = map(convert_to_tensor, shared_indexing.triangle(False, n, k, m))
+    return first, second
+
+
+@op
+def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
+    """Returns, element by element, the choice of the first condition that is true, or `default` if none is.
+
+    Shape: all operands are broadcast. Dtype: the choices and `default` are promoted.
+
+    Raises:
+        ArgumentError: if the numbers of conditions and choices differ, or if there are none.
+
+    Example:
+        >>> ops.select([[True, False, False], [True, True, False]], [[1, 2, 3], [4, 5, 6]]).tolist()
+        [1, 5, 0]
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentError(f"expected one choice for each condition, got {len(condlist)} and {len(choicelist)}")
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@op(reads="data")
+def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
+    """Returns positions in a flattened tensor as one tensor of indices (int64) for each axis of its shape.
+
+    Raises:
+        IndexOutOfBoundsError: if a position is negative or too large; MLX does not check tensors of positions.
+
+    Example:
+        >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
+        [[0, 1], [1, 2]]
+    """
+    return tuple([convert_to_tensor(each) for each in shared_indexing.unraveled(host_indices(on_host(indices)), shape)])
+
+
+@op(gradient="zero")
+def one_hot(
+    x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Tensor:
+    """Returns 1 at the index of each class and 0 elsewhere, along a new axis; a class out of range gives zeros.
+
+    Dtype: the default float unless `dtype` is given.
+
+    Args:
+        sparse: an option of Keras; only False is accepted.
+
+    Raises:
+        ArgumentError: if `num_classes` is negative, or `sparse` is True.
+
+    Example:
+        >>> ops.one_hot([0, 2], 3).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    dense("sparse", sparse)
+    classes = arange(shared_indexing.class_count(num_classes), device=get_device(x))
+    hits = equal(expand_dims(x, -1), classes)
+    return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)
+
+
+def _picked(x: Tensor, places: Any) -> Tensor:
+    """Returns elements of the flattened `x` at places that the host knows, in their shape."""
+    return take(ravel(x), places) if places.size else zeros(places.shape, dtype_of(x), get_device(x))

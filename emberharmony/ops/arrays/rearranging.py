@@ -1,0 +1,124 @@
+"""Rotating, mirroring and rearranging, composed of the ops of `shape`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.options import integer
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.shape import flip, reshape, swapaxes, transpose
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import rearranging as shared_rearranging
+    from emberharmony.backend.shared.arrays import shape as shared_shape
+else:
+    shared_rearranging = Deferred("emberharmony.backend.shared.arrays.rearranging")
+    shared_shape = Deferred("emberharmony.backend.shared.arrays.shape")
+
+
+@op
+def fliplr(x: TensorLike) -> Tensor:
+    """Returns `x` in reverse order along its second axis."""
+    return flip(x, 1)
+
+
+@op
+def flipud(x: TensorLike) -> Tensor:
+    """Returns `x` in reverse order along its first axis."""
+    return flip(x, 0)
+
+
+@op
+def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """Returns `array` rotated k times by 90 degrees, from the first axis towards the second.
+
+    Raises:
+        AxisError: if `axes` does not name two different axes.
+
+    Example:
+        >>> ops.rot90([[1, 2], [3, 4]]).tolist()
+        [[2, 4], [1, 3]]
+    """
+    axes = shared_shape.plane(axes, len(array.shape))
+    k = as_index(k) % 4
+    if k == 0:
+        return array
+    if k == 2:
+        return flip(array, axes)
+    return flip(swapaxes(array, *axes), axes[0]) if k == 1 else swapaxes(flip(array, axes[0]), *axes)
+
+
+@op
+def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
+    """Returns `tensor` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w".
+
+    Names in parentheses share one axis, and the first of them varies slowest. "..." stands for the axes that are not
+    named; 1 and () stand for an axis of length 1.
+
+    Args:
+        axes_lengths: the lengths of named axes that do not follow from the shape: for each group of names, all except
+            one.
+
+    Raises:
+        ArgumentError: if the pattern is malformed.
+        ShapeError: if the shape does not fit the pattern.
+
+    Example:
+        >>> ops.rearrange([[1, 2, 3], [4, 5, 6]], "a b -> (b a)").tolist()
+        [1, 4, 2, 5, 3, 6]
+        >>> ops.rearrange([1, 2, 3, 4], "(a b) -> a b", {"a": 2}).tolist()
+        [[1, 2], [3, 4]]
+
+    Source: einops (Rogozhnikov 2022), https://einops.rocks.
+    """
+    apart, order, joined = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
+    return reshape(transpose(reshape(tensor, apart), order), joined)
+
+
+@op
+def space_to_depth(
+    x: TensorLike, block_size: int, data_format: Literal["channels_last", "channels_first"] = "channels_last"
+) -> Tensor:
+    """Returns images with each block of pixels moved into the channels.
+
+    Shape: (N, H, W, C) to (N, H / b, W / b, b * b * C), where the position in the block varies slower than the channel;
+    with "channels_first" (N, C, H, W) to (N, b * b * C, H / b, W / b).
+
+    Raises:
+        ShapeError: if the image does not divide into blocks.
+        ArgumentError: if `data_format` is unknown.
+
+    Example:
+        >>> ops.shape(ops.space_to_depth(ops.zeros((1, 4, 6, 3)), 2))
+        (1, 2, 3, 12)
+    """
+    last = "n (h a) (w b) c -> n h w (a b c)"
+    first = "n c (h a) (w b) -> n (a b c) h w"
+    block_size = integer("block_size", block_size, 1)
+    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})
+
+
+@op
+def depth_to_space(
+    x: TensorLike, block_size: int, data_format: Literal["channels_last", "channels_first"] = "channels_last"
+) -> Tensor:
+    """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`.
+
+    Shape: (N, H, W, b * b * C) to (N, H * b, W * b, C); with "channels_first" the channels are the second axis.
+
+    Raises:
+        ShapeError: if the channels do not divide into blocks.
+        ArgumentError: if `data_format` is unknown.
+
+    Example:
+        >>> ops.depth_to_space([[[[1, 2, 3, 4]]]], 2).tolist()
+        [[[[1], [2]], [[3], [4]]]]
+    """
+    last = "n h w (a b c) -> n (h a) (w b) c"
+    first = "n (a b c) h w -> n c (h a) (w b)"
+    block_size = integer("block_size", block_size, 1)
+    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})

@@ -1,0 +1,50 @@
+"""The body of `scatter_update`: nothing is assigned, `take` reads old or new elements.
+
+Several updates of one place are first combined with one another, in steps that double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.shared.arrays import indexing as shared
+from emberharmony.core.types import Tensor
+from emberharmony.ops.arrays.indexing import take, where
+from emberharmony.ops.arrays.shape import broadcast_to, concatenate, reshape
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import refuse_complex
+from emberharmony.ops.math import add, maximum, minimum, multiply
+from emberharmony.ops.tensor import cast, convert_to_tensor, on_host
+
+_COMBINE: dict[str, Any] = {"add": add, "mul": multiply, "max": maximum, "min": minimum}
+
+
+def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str | None) -> Tensor:
+    """Returns old and new elements, combined by a reduction; for equal indices the last update by default."""
+    how = shared.reduction_of(reduction, _COMBINE)
+    if how in ("max", "min"):
+        refuse_complex(inputs)
+    plan = shared.Scattered(on_host(indices), tuple(inputs.shape))
+    values = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
+    if not plan.places.size or not plan.size:
+        return inputs
+    rows, old = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
+    if how is None:
+        source = plan.last()
+    else:
+        rows, at = _combined(plan, rows, _COMBINE[how])
+        source = plan.replaced(at)
+        rows = _COMBINE[how](take(old, at, 0), rows)
+    return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
+
+
+def _combined(plan: shared.Scattered, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Any]:
+    """Returns the rows of each place combined, and the places."""
+    rows = take(rows, plan.order, 0)
+    for earlier, same in plan.steps():
+        mask = convert_to_tensor(same.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
+        rows = where(mask, combine(take(rows, earlier, 0), rows), rows)
+    ends, at = plan.ends()
+    return take(rows, ends, 0), at

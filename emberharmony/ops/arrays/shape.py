@@ -1,0 +1,461 @@
+"""Changing the shape: reshaping, transposing, joining, splitting, repeating.
+
+Axes count from -ndim to ndim - 1. An axis that is out of range, or named twice, raises `AxisError`. Dtype: that of the
+input; joined tensors are promoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.errors import DTypeError, ShapeError
+from emberharmony.core.numeric.promotion import promote
+from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors, Varying
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.tensor import cast, convert_to_tensor, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import shape as shared
+    from emberharmony.ops.arrays import indexing
+else:
+    shared = Deferred("emberharmony.backend.shared.arrays.shape")
+    indexing = Deferred("emberharmony.ops.arrays.indexing")  # which imports this module
+
+
+@op(view=True)
+def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
+    """Returns the same elements in another shape; one length may be -1, which is inferred.
+
+    Args:
+        copy: True always copies, False never copies, and None copies only where it is necessary.
+
+    Raises:
+        ShapeError: if the number of elements differs.
+        ArgumentError: if `copy` is False and a copy is necessary.
+
+    Example:
+        >>> ops.reshape([1, 2, 3, 4], (2, -1)).tolist()
+        [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op(view=True)
+def ravel(x: TensorLike) -> Tensor:
+    """Returns all elements along one axis.
+
+    Example:
+        >>> ops.ravel([[1, 2], [3, 4]]).tolist()
+        [1, 2, 3, 4]
+    """
+    return reshape(x, -1)
+
+
+@op(view=True)
+def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
+    """Returns `x` with its axes in another order; by default they are reversed.
+
+    Raises:
+        AxisError: if `axes` does not name every axis exactly once.
+
+    Example:
+        >>> ops.transpose([[1, 2], [3, 4]]).tolist()
+        [[1, 3], [2, 4]]
+    """
+    ...
+
+
+permute_dims = alias("permute_dims", transpose)
+
+
+@op(view=True)
+def matrix_transpose(x: TensorLike) -> Tensor:
+    """Returns `x` with its last two axes swapped.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+    """
+    return swapaxes(shared.matrices(x), -1, -2)
+
+
+@op(view=True)
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Returns `x` with two axes swapped."""
+    order = list(range(len(x.shape)))
+    a, b = single(axis1, len(order)), single(axis2, len(order))
+    order[a], order[b] = b, a
+    return transpose(x, tuple(order))
+
+
+@op(view=True)
+def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Returns `x` with axes moved to new positions; the other axes keep their order."""
+    sources, places = shared.moved(source, destination, len(x.shape))
+    order = [axis for axis in range(len(x.shape)) if axis not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return transpose(x, tuple(order))
+
+
+@op(view=True)
+def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
+    """Returns `x` with axes of length 1 inserted.
+
+    Args:
+        axis: the positions of the new axes in the result.
+
+    Example:
+        >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
+        (1, 2, 1)
+    """
+    return reshape(x, tuple(shared.expanded(x.shape, axis)))
+
+
+@op(view=True)
+def atleast_1d(x: TensorLike) -> Tensor:
+    """Returns `x`, or a vector of one element if it has no axes.
+
+    Example:
+        >>> ops.atleast_1d(5).tolist()
+        [5]
+    """
+    return x if x.shape else reshape(x, (1,))
+
+
+@op(view=True)
+def atleast_2d(x: TensorLike) -> Tensor:
+    """Returns `x` with at least two axes: a vector of n elements becomes (1, n).
+
+    Example:
+        >>> ops.atleast_2d([1, 2]).tolist()
+        [[1, 2]]
+    """
+    return x if len(x.shape) >= 2 else reshape(x, (1, *(x.shape or (1,))))
+
+
+@op(view=True)
+def atleast_3d(x: TensorLike) -> Tensor:
+    """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+
+    Example:
+        >>> ops.shape(ops.atleast_3d([1, 2]))
+        (1, 2, 1)
+    """
+    return x if len(x.shape) >= 3 else expand_dims(atleast_2d(x), 2)
+
+
+@op(view=True)
+def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Returns `x` without axes of length 1; by default all of them are removed.
+
+    Raises:
+        ShapeError: if a named axis has another length than 1.
+
+    Example:
+        >>> ops.shape(ops.squeeze([[[1], [2]]]))
+        (2,)
+    """
+    axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, len(x.shape))
+    return reshape(x, tuple(shared.squeezed(x.shape, axes)))
+
+
+@op(view=True)
+def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
+    """Returns `x` repeated along its axes of length 1 to fill a shape.
+
+    The result may share memory between its elements, so do not write into it.
+
+    Raises:
+        ShapeError: if `x` does not broadcast to the shape.
+    """
+    ...
+
+
+@op(view=True)
+def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
+    """Returns all tensors broadcast to their common shape.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+    """
+    whole = shared.broadcast_shapes(*(tuple(x.shape) for x in arrays))
+    return tuple([broadcast_to(x, whole) for x in arrays])
+
+
+@op
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """Returns the shape that several shapes broadcast to.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+
+    Example:
+        >>> ops.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    return shared.broadcast_shapes(*shapes)
+
+
+@op
+def concatenate(xs: Tensors, axis: int | None = 0) -> Tensor:
+    """Returns tensors joined along an axis; with `axis=None` all are flattened first.
+
+    Raises:
+        ShapeError: if the tensors differ in another axis, or if there are no tensors.
+
+    Example:
+        >>> ops.concatenate([[1, 2], [3]]).tolist()
+        [1, 2, 3]
+    """
+    ...
+
+
+concat = alias("concat", concatenate)
+
+
+@op
+def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns two tensors joined along an axis; by default both are flattened first."""
+    return concatenate([x1, x2], axis)
+
+
+@op
+def stack(x: Tensors, axis: int = 0) -> Tensor:
+    """Returns tensors of the same shape joined along a new axis.
+
+    Raises:
+        ShapeError: if the shapes differ, or if there are no tensors.
+
+    Example:
+        >>> ops.stack([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
+    shapes = {tuple(each.shape): None for each in x}
+    if len(shapes) > 1:
+        raise ShapeError(f"tensors of shapes {', '.join(map(str, shapes))} do not stack")
+    axis = single(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
+    return concatenate([expand_dims(each, axis) for each in x], axis)
+
+
+@op
+def hstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the second axis; vectors are joined along the first.
+
+    Example:
+        >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
+        [[1, 3], [2, 4]]
+    """
+    rows = [reshape(x, 1) if len(x.shape) == 0 else x for x in xs]
+    return concatenate(rows, 1 if rows and len(rows[0].shape) > 1 else 0)
+
+
+@op
+def vstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the first axis; vectors become rows."""
+    return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
+
+
+@op
+def dstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the third axis.
+
+    A matrix first gets a third axis of length 1; a vector of length n gets the shape (1, n, 1).
+
+    Example:
+        >>> ops.dstack([[1, 2], [3, 4]]).tolist()
+        [[[1, 3], [2, 4]]]
+    """
+    vectors = [reshape(x, (1, -1, 1)) if len(x.shape) < 2 else x for x in xs]
+    return concatenate([expand_dims(x, 2) if len(x.shape) == 2 else x for x in vectors], 2)
+
+
+@op(view=True)
+def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Returns the parts of `x` along an axis: equal parts, or parts cut at indices.
+
+    Args:
+        indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+
+    Raises:
+        ShapeError: if equal parts are impossible.
+
+    Example:
+        >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
+        [[1, 2], [3, 4]]
+    """
+    (axis,) = nonnegative_axes(axis, len(x.shape))
+    head = (slice(None),) * axis
+    parts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
+    return [indexing.get_item(x, (*head, slice(a, b))) for a, b in parts]
+
+
+@op(view=True)
+def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Returns the parts of `x` like `split`; if equal parts are impossible, the first ones are longer by one.
+
+    Raises:
+        ShapeError: if the number of parts is less than 1.
+        ArgumentError: if there are more parts than elements, and more than 65536.
+
+    Example:
+        >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
+        [[1, 2], [3]]
+    """
+    (place,) = nonnegative_axes(axis, len(x.shape))
+    return split(x, shared.uneven_cuts(x.shape[place], indices_or_sections), place)
+
+
+@op(view=True)
+def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x` split along its second axis, or a vector along its first; see `split`."""
+    return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
+
+
+@op(view=True)
+def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x`, which has at least two axes, split along its first; see `split`."""
+    return split(shared.matrices(x), indices_or_sections, 0)
+
+
+@op(view=True)
+def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x` split along its third axis; see `split`."""
+    return split(x, indices_or_sections, 2)
+
+
+@op(view=True)
+def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tensor, ...]:
+    """Returns the slices of `x` along an axis.
+
+    Args:
+        num: the length of the axis, if it is to be checked.
+
+    Raises:
+        ShapeError: if `num` is not the length of the axis.
+
+    Example:
+        >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
+    """
+    axis = shared.unstacked(num, axis, x.shape)
+    head = (slice(None),) * axis
+    return tuple([indexing.get_item(x, (*head, i)) for i in range(x.shape[axis])])
+
+
+@op
+def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
+    """Returns copies of the whole `x` side by side, a number of times along each axis.
+
+    Example:
+        >>> ops.tile([1, 2], 2).tolist()
+        [1, 2, 1, 2]
+    """
+    apart, whole, final = shared.tiled(repeats, x.shape)
+    return reshape(broadcast_to(reshape(x, apart), whole), final)
+
+
+@op
+def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
+    """Returns `x` with each slice along an axis repeated; with `axis=None` each element of the flattened `x`.
+
+    Args:
+        repeats: one count for all slices, or one count for each; a tensor of counts forces evaluation on MLX.
+
+    Raises:
+        ArgumentError: if a count is negative.
+        ShapeError: if the number of counts differs from the number of slices.
+
+    Example:
+        >>> ops.repeat([1, 2], 2).tolist()
+        [1, 1, 2, 2]
+    """
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    return indexing.take(x, shared.repeated(on_host(repeats), x.shape, axis), axis)
+
+
+@op
+def flip(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Returns `x` in reverse order along axes, by default along all.
+
+    Example:
+        >>> ops.flip([1, 2, 3]).tolist()
+        [3, 2, 1]
+    """
+    for a in nonnegative_axes(axis, len(x.shape)):
+        x = indexing.take(x, range(x.shape[a] - 1, -1, -1), a)
+    return x
+
+
+@op
+def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+    """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted.
+
+    Example:
+        >>> ops.roll([1, 2, 3], 1).tolist()
+        [3, 1, 2]
+    """
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    axes = tuple(single(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
+        head, cut = (slice(None),) * a, -n % max(x.shape[a], 1)
+        if cut:
+            parts = slice(cut, None), slice(0, cut)
+            x = concatenate([indexing.get_item(x, (*head, part)) for part in parts], a)
+    return x
+
+
+@op
+def pad(
+    x: TensorLike,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: Literal["constant", "reflect", "symmetric", "edge", "wrap"] = "constant",
+    constant_values: Varying | None = None,
+) -> Tensor:
+    """Returns `x` with elements added before and after each axis.
+
+    Args:
+        pad_width: one number for all sides, a pair (before, after) for all axes, or one pair for each axis.
+        mode: "constant" (adds `constant_values`), "edge" (repeats the last element), "reflect" (mirrors without the
+            edge), "symmetric" (mirrors with the edge) or "wrap" (continues periodically).
+        constant_values: the value to add: a number, or a tensor that broadcasts to the result; None is 0.
+
+    Raises:
+        ArgumentError: if `mode` is unknown, or if `constant_values` is given with another mode than "constant".
+        ShapeError: if the widths do not fit the axes, or a tensor of constants does not fit the result.
+        DTypeError: if a tensor of constants has a dtype of another kind than integers `x`.
+
+    Example:
+        >>> ops.pad([1, 2], 1).tolist()
+        [0, 1, 2, 0]
+    """
+    # The built-in backends run this body only if `constant_values` is a tensor.
+    varying = shared.check_pad(mode, constant_values)
+    pairs = shared.pad_pairs(pad_width, len(x.shape))
+    if mode != "constant":
+        for axis, (before, after) in enumerate(pairs):
+            places = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
+            slices = [x[(*[slice(None)] * axis, slice(place, place + 1), ...)] for place in map(int, places)]
+            x = concatenate(slices, axis) if slices else x
+        return x
+    kind = dtype_of(x)
+    number = 0 if constant_values is None else constant_values
+    if isinstance(number, complex) and kind.kind != "complex":
+        raise DTypeError(f"the complex number {number} does not fit {kind.name}")
+    constant = convert_to_tensor(number) if varying else convert_to_tensor(number, kind)
+    if promote(kind, dtype_of(constant)).kind != kind.kind:
+        raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {kind.name}; cast it")
+    shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+    border, block = broadcast_to(cast(constant, kind), shape), x
+    for axis in range(len(shape) - 1, -1, -1):
+        before, after = pairs[axis]
+        ahead = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
+        end = shape[axis] - after
+        block = concatenate(
+            [border[(*ahead, slice(before), ...)], block, border[(*ahead, slice(end, None), ...)]], axis
+        )
+    return block

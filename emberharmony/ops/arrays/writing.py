@@ -1,0 +1,193 @@
+"""Writing by any key, and along an axis, into a new tensor.
+
+An index out of range raises `IndexOutOfBoundsError`. MLX raises it only if the host knows the index (a number, a list
+or a NumPy array); an element of a tensor of indices that is out of range writes nothing there.
+
+Dtype: that of `x`. A value of the same kind is cast to it, as NumPy and PyTorch do when they assign: float64 to
+float32, int64 to int32, also uint8 to int8. A value of another kind that would change the dtype by promotion raises
+`DTypeError`. Python numbers, and lists of them, take the dtype of `x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.promote import single
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import uint64
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.creation import zeros
+from emberharmony.ops.arrays.indexing import nonzero, scatter_update, slice_update, where
+from emberharmony.ops.arrays.indexing import slice as slice_
+from emberharmony.ops.arrays.shape import broadcast_to, expand_dims, ravel, reshape, squeeze, stack, transpose
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.math import add, maximum, minimum, multiply
+from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import indexing as shared_indexing
+    from emberharmony.backend.shared.arrays import writing as shared_writing
+    from emberharmony.backend.shared.arrays.writing import Selection
+else:
+    shared_indexing = Deferred("emberharmony.backend.shared.arrays.indexing")
+    shared_writing = Deferred("emberharmony.backend.shared.arrays.writing")
+
+_REDUCTIONS: dict[str, Any] = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
+"""By the name of a mode, the reduction of `scatter_update`."""
+_FURTHEST = 2**63 - 1
+_COMBINE: dict[str, Any] = {"add": add, "multiply": multiply, "min": minimum, "max": maximum}
+
+
+@op(finite="no")
+def set_item(
+    x: TensorLike,
+    key: object,
+    value: complex | Sequence[Any] | Tensor,
+    mode: Literal["set", "add", "multiply", "min", "max"] = "set",
+) -> Tensor:
+    """Returns `x` with a value written at a key of any form that `get_item` takes; `x` itself does not change.
+
+    Where the key names an element several times, "add", "multiply", "min" and "max" combine all its values; with "set"
+    the last value is kept on NumPy and MLX, and any of them on PyTorch. A boolean key of the shape of the first axes,
+    with a value that broadcasts to the other axes, forces no evaluation on MLX; other boolean keys do.
+
+    Args:
+        key: what stands in the brackets of `x[key] = value`.
+        value: broadcast to the shape of `get_item(x, key)`.
+        mode: "set" replaces the elements; the other modes combine them with the value.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        AxisError: if there are more indices than axes.
+        ShapeError: if the value does not broadcast to what the key selects, or the shape of a mask does not fit.
+        ArgumentTypeError: if `key` holds something that is not an index.
+        ArgumentError: if `mode` is unknown, or the step of a slice is 0.
+        DTypeError: if the dtype of `x` cannot hold the value, or if `x` is complex in the modes "min" and "max".
+        RangeError: if a Python integer does not fit the dtype of `x`.
+
+    Example:
+        >>> ops.set_item([1, 2, 3], slice(0, 2), 9).tolist()
+        [9, 9, 3]
+        >>> ops.set_item([1, 2, 3], [0, 0], [10, 20], mode="add").tolist()
+        [31, 2, 3]
+    """
+    shared_writing.check_mode(mode)
+    value = _held(value, x)
+    parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
+    if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
+        return _masked(x, parts[0][0], value, mode)
+    found = shared_writing.selected(parts, x.shape, nonzero)
+    if not shared_writing.suits(value.shape, found.shape):
+        raise shared_writing.does_not_fit(value.shape, found.shape)
+    value = reshape(value, value.shape[-len(found.shape) :] if found.shape else ())
+    if found.block is not None:
+        start, lengths = found.block
+        value = reshape(broadcast_to(value, found.shape), lengths)
+        return slice_update(x, start, value if mode == "set" else _combined(mode, slice_(x, start, lengths), value))
+    return _scattered(x, found, broadcast_to(value, found.shape), mode)
+
+
+@op(finite="gradient", reads="checks")
+def put_along_axis(
+    x: TensorLike,
+    indices: Tensor | Sequence[Any],
+    values: complex | Sequence[Any] | Tensor,
+    axis: int | None = -1,
+    mode: Literal["set", "add", "multiply", "min", "max"] = "set",
+) -> Tensor:
+    """Returns `x` with values written along an axis, at indices that differ for each position on the other axes.
+
+    It is the inverse of `take_along_axis`: `put_along_axis(x, indices, take_along_axis(x, indices, axis), axis)` is
+    `x`. Equal indices are treated as in `set_item`.
+
+    Shape: `indices` has as many axes as `x`, and broadcasts against it except on `axis`; `values` broadcasts to the
+    shape of `indices` so broadcast.
+
+    Args:
+        axis: None writes into the flattened `x`, by a vector of indices; the result has the shape of `x`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        ShapeError: if the shape of `indices` or `values` does not fit.
+        DTypeError: if the dtype of `x` cannot hold the values.
+
+    Example:
+        >>> ops.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9, axis=1).tolist()
+        [[1, 9], [9, 4]]
+    """
+    shared_writing.check_mode(mode)
+    if axis is None:
+        return reshape(put_along_axis(ravel(x), indices, values, 0, mode), x.shape)
+    axis = single(axis, len(x.shape))
+    return set_item(x, shared_writing.along(indices, is_tensor(indices), x.shape, axis), values, mode)
+
+
+def _held(value: Any, x: Tensor) -> Tensor:
+    """Returns a value as a tensor of the dtype of `x`.
+
+    Raises:
+        DTypeError: if that dtype cannot hold it.
+    """
+    given, kind, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
+    shared_writing.check_held(dtype_of(given), kind, weak)
+    return convert_to_tensor(value, kind) if weak else cast(given, kind)
+
+
+def _mask_axes(part: Any) -> int | None:
+    """Returns how many axes a part of a key masks: -1 for a tensor that is not boolean, None for no tensor."""
+    if not is_tensor(part):
+        return None
+    kind = dtype_of(part)
+    if kind.kind == "bool":
+        return len(part.shape)
+    if not kind.is_integer:
+        raise ArgumentTypeError(f"expected integer indices, got {kind.name}; cast them (ops.cast)")
+    return -1
+
+
+def _signed(indices: Tensor) -> Tensor:
+    """Returns indices as int64; one that int64 cannot hold becomes its largest number, which is out of bounds too."""
+    return cast(minimum(indices, _FURTHEST) if dtype_of(indices) is uint64 else indices, "int64")
+
+
+def _combined(mode: str, old: Tensor, value: Tensor) -> Tensor:
+    return cast(_COMBINE[mode](old, value), dtype_of(old))
+
+
+def _masked(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
+    """Returns `x` written where a mask of its first axes is true; the value broadcasts to the other axes."""
+    rest = tuple(x.shape[mask.ndim :])
+    if not shared_writing.suits(value.shape, rest):
+        raise ShapeError(
+            f"a value of shape {tuple(value.shape)} does not broadcast to shape {rest}, the axes of x that the mask "
+            f"leaves"
+        )
+    where_true = reshape(convert_to_tensor(mask, device=get_device(x)), (*mask.shape, *(1 for _ in rest)))
+    if mode == "set":
+        return where(where_true, value, x)
+    # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
+    old = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
+    return where(where_true, _combined(mode, old, value), x)
+
+
+def _scattered(x: Tensor, found: Selection, value: Tensor, mode: str) -> Tensor:
+    """Returns `x` with a value, in the shape of a selection, written at the indices of the selection."""
+    whole = [axis for axis in range(len(found.shape)) if axis not in found.lead]
+    updates = transpose(value, [*found.lead, *whole])
+    if not found.axes:
+        # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
+        at: Any = zeros((*(found.shape[axis] for axis in found.lead), 1), "int64", get_device(x))
+        return squeeze(scatter_update(expand_dims(x, 0), at, updates, _REDUCTIONS[mode]), 0)
+    at = shared_writing.joined(found.columns, found.spans)
+    if at is None:
+        lead = [found.shape[axis] for axis in found.lead]
+        columns = [convert_to_tensor(column, device=get_device(x)) for column in found.columns]
+        spread = zip(columns, found.spans, strict=True)
+        at = stack([broadcast_to(reshape(_signed(column), span), lead) for column, span in spread], -1)
+    order = [*found.axes, *(axis for axis in range(len(x.shape)) if axis not in found.axes)]
+    written = scatter_update(transpose(x, order), at, updates, _REDUCTIONS[mode])
+    return transpose(written, [order.index(axis) for axis in range(len(order))])

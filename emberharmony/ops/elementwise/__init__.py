@@ -1,0 +1,1 @@
+"""Functions of each element, beyond the arithmetic of `ops/math.py`."""

@@ -1,0 +1,147 @@
+"""Complex numbers and their parts.
+
+Dtype: the parts of complex64 are float32, those of complex128 float64. MLX has no complex128.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.shape import stack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, inexact, refuse_complex
+from emberharmony.ops.elementwise.elementary import arctan2, cos, sin
+from emberharmony.ops.logic.comparison import equal, not_equal
+from emberharmony.ops.math import multiply, negative
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import tensor as shared_tensor
+    from emberharmony.backend.shared.arrays import shape as shared_shape
+else:
+    shared_shape = Deferred("emberharmony.backend.shared.arrays.shape")
+    shared_tensor = Deferred("emberharmony.backend.shared.tensor")
+
+
+@op(elementwise=True, view=True, takes="all", gives="real", finite="yes")
+def real(x: TensorLike) -> Tensor:
+    """Returns the real part; real tensors are returned as they are.
+
+    Example:
+        >>> ops.real([1 + 2j]).tolist()
+        [1.0]
+    """
+    ...
+
+
+@op(elementwise=True, view=True, takes="all", gives="real", finite="yes")
+def imag(x: TensorLike) -> Tensor:
+    """Returns the imaginary part; zeros for real tensors.
+
+    Example:
+        >>> ops.imag([1 + 2j]).tolist()
+        [2.0]
+    """
+    ...
+
+
+@op(elementwise=True, takes="all", finite="yes")
+def conj(x: TensorLike) -> Tensor:
+    """Returns the complex conjugate; real tensors are returned as they are.
+
+    Example:
+        >>> ops.imag(ops.conj([1 + 2j])).tolist()
+        [-2.0]
+    """
+    return view_as_complex(stack([real(x), negative(imag(x))], -1)) if dtype(x).is_complex else x
+
+
+conjugate = alias("conjugate", conj)
+
+
+@op(elementwise=True)
+def angle(x: TensorLike) -> Tensor:
+    """Returns the angle of each number in the complex plane, in radians from -pi to pi.
+
+    Example:
+        >>> ops.angle([2.0, 1 + 0j]).tolist()
+        [0.0, 0.0]
+    """
+    return arctan2(imag(x), real(x))
+
+
+@op(elementwise=True)
+def isreal(x: TensorLike) -> Tensor:
+    """Returns whether the imaginary part of each element is 0, which is always true for real tensors.
+
+    Example:
+        >>> ops.isreal([1 + 2j, 3]).tolist()
+        [False, True]
+    """
+    return equal(imag(x), 0)
+
+
+@op(elementwise=True)
+def iscomplex(x: TensorLike) -> Tensor:
+    """Returns whether the imaginary part of each element is not 0.
+
+    Example:
+        >>> ops.iscomplex([1 + 2j, 3]).tolist()
+        [True, False]
+    """
+    return not_equal(imag(x), 0)
+
+
+@op(elementwise=True)
+def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
+    """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`.
+
+    Shape: operands are broadcast.
+
+    Args:
+        abs_: the modulus.
+        angle: in radians.
+
+    Example:
+        >>> ops.real(ops.polar([2.0, 3.0], [0.0, 0.0])).tolist()
+        [2.0, 3.0]
+    """
+    if dtype(angle).bits == 16 and dtype(angle).is_floating:
+        angle = cast(angle, "float32")  # complex64 has parts of this width, and there is no smaller complex dtype
+    return view_as_complex(stack([multiply(abs_, cos(angle)), multiply(abs_, sin(angle))], axis=-1))
+
+
+@op(finite="yes", reads="data")
+def view_as_complex(x: TensorLike) -> Tensor:
+    """Returns pairs along the last axis as complex numbers; the result may be a copy.
+
+    Shape: `(..., 2)` to `(...)`. Dtype: complex128 for float64, else complex64.
+
+    Raises:
+        ShapeError: if the last axis does not have length 2.
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> ops.imag(ops.view_as_complex([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [2.0, 4.0]
+    """
+    refuse_complex(x)
+    shared_shape.check_parts(x.shape)
+    # A sum with 1j times infinity would be NaN.
+    return convert_to_tensor(shared_tensor.paired(to_numpy(inexact(x))), device=get_device(x))
+
+
+@op(finite="yes")
+def view_as_real(x: TensorLike) -> Tensor:
+    """Returns the real and the imaginary part along a new last axis; the result may be a copy.
+
+    Shape: `(...)` to `(..., 2)`.
+
+    Example:
+        >>> ops.view_as_real([1 + 2j]).tolist()
+        [[1.0, 2.0]]
+    """
+    return stack([real(x), imag(x)], axis=-1)

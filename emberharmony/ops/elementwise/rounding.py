@@ -1,0 +1,211 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers.
+
+Shape: operands are broadcast. Complex tensors raise `DTypeError`, except in `round`, `nan_to_num` and `saturate_cast`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import DTypeError
+from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option
+from emberharmony.ops.logic.comparison import equal, greater_equal, isnan, less, less_equal, logical_and, logical_or
+from emberharmony.ops.math import absolute, clip, divide, maximum, minimum, multiply, negative, power, subtract
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import bodies
+    from emberharmony.backend.shared.elementwise import rounding as shared_rounding
+else:
+    bodies = Deferred("emberharmony.backend.shared.bodies")
+    shared_rounding = Deferred("emberharmony.backend.shared.elementwise.rounding")
+
+
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
+def floor(x: TensorLike) -> Tensor:
+    """Returns the largest integer not above each element; integer tensors are unchanged.
+
+    Example:
+        >>> ops.floor([1.5, -1.5]).tolist()
+        [1.0, -2.0]
+    """
+    ...
+
+
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
+def ceil(x: TensorLike) -> Tensor:
+    """Returns the smallest integer not below each element; integer tensors are unchanged.
+
+    Example:
+        >>> ops.ceil([1.5, -1.5]).tolist()
+        [2.0, -1.0]
+    """
+    return negative(floor(negative(x))) if dtype_of(x).is_floating else x
+
+
+@op(elementwise=True, takes="real", gradient="zero", finite="yes")
+def trunc(x: TensorLike) -> Tensor:
+    """Returns each element rounded towards zero; integer tensors are unchanged.
+
+    Example:
+        >>> ops.trunc([1.5, -1.5]).tolist()
+        [1.0, -1.0]
+    """
+    return copysign(floor(absolute(x)), x) if dtype_of(x).is_floating else x
+
+
+@op(elementwise=True, gradient="zero", finite="gradient")
+def round(x: TensorLike, decimals: int = 0) -> Tensor:
+    """Returns each element rounded to a number of decimals; halves are rounded to the even neighbour.
+
+    Integer tensors are unchanged. For complex numbers the real and the imaginary part are rounded separately.
+
+    Example:
+        >>> ops.round([0.5, 1.5, 2.4]).tolist()
+        [0.0, 2.0, 2.0]
+    """
+    return shared_rounding.ByOps().round(x, decimals)
+
+
+@op(elementwise=True, finite="yes")
+def nan_to_num(
+    x: TensorLike, nan: Varying = 0.0, posinf: Varying | None = None, neginf: Varying | None = None
+) -> Tensor:
+    """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype.
+
+    Args:
+        nan, posinf, neginf: real numbers; for a real `x` also tensors, which broadcast.
+
+    Example:
+        >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
+        [0.0, 1.0]
+    """
+    kind = dtype_of(x)
+    if kind.is_complex:
+        raise DTypeError(f"for a tensor of {kind.name}, expected numbers as nan, posinf and neginf, got a tensor")
+    if not kind.is_floating:
+        return x
+    limits = FloatInfo.of(kind)
+    below = limits.min if neginf is None else option("neginf", neginf, x)
+    above = limits.max if posinf is None else option("posinf", posinf, x)
+    finite = where(equal(x, math.inf), above, where(equal(x, -math.inf), below, x))
+    return where(isnan(x), option("nan", nan, x), finite)
+
+
+@op(elementwise=True, takes="real", gives="float", finite="yes")
+def copysign(x1: Operand, x2: Operand) -> Tensor:
+    """Returns the magnitude of `x1` with the sign of `x2`, always floating.
+
+    Example:
+        >>> ops.copysign([1.0, 2.0], [-0.0, 3.0]).tolist()
+        [-1.0, 2.0]
+    """
+    size = absolute(x1)
+    return where(signbit(x2), negative(size), size)
+
+
+@op(elementwise=True, finite="yes")
+def fabs(x: TensorLike) -> Tensor:
+    """Returns the absolute value, always floating: integers become the default float.
+
+    Raises:
+        DTypeError: if `x` is complex.
+
+    Example:
+        >>> ops.fabs([-3, 2]).tolist()
+        [3.0, 2.0]
+    """
+    return copysign(x, 1.0)
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def signbit(x: TensorLike) -> Tensor:
+    """Returns whether the sign bit is set, which includes -0.0.
+
+    Example:
+        >>> ops.signbit([-1.0, 2.0]).tolist()
+        [True, False]
+    """
+    below = less(x, 0)
+    if not dtype_of(x).is_floating:
+        return below
+    # The reciprocal of a zero tells its sign; that of NaN is lost.
+    return logical_or(below, logical_and(equal(x, 0), less(divide(1.0, x), 0)))
+
+
+@op(elementwise=True, takes="real", gives="float", reads="data")
+def nextafter(x1: Operand, x2: Operand) -> Tensor:
+    """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
+
+    Dtype: integers become the default float.
+
+    Example:
+        >>> ops.nextafter([1.0, 2.0], [2.0, 2.0]).tolist()
+        [1.0000001192092896, 2.0]
+    """
+    return bodies.from_host(shared_rounding.neighbours(bodies.on_host(x1), bodies.on_host(x2)), x1)
+
+
+@op(elementwise=True)
+def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
+    """Returns `x1 * 2**x2`; the power itself does not overflow.
+
+    Dtype: that of `x1`; integers become the default float.
+
+    Raises:
+        DTypeError: if `x2` does not hold integers.
+
+    Example:
+        >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
+        [3.0, 1.5]
+    """
+    known, exponent = dtype_of(x1), dtype_of(x2)
+    if exponent.is_floating or exponent.is_complex:
+        raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
+    x = cast(x1, as_inexact(known))
+    wide = bodies.widest(x)
+    if exponent.is_integer:
+        limits = IntegerInfo.of(exponent)
+        x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
+    rest = cast(cast(x2, "int32"), dtype_of(wide))
+    for _ in range(12):
+        # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
+        step = minimum(maximum(rest, -500.0), 500.0)
+        wide, rest = multiply(wide, power(2.0, step)), subtract(rest, step)
+    return cast(wide, dtype_of(x))
+
+
+@op(elementwise=True, finite="yes")
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype.
+
+    Complex tensors, and casts from or to bool or to a complex dtype, behave like `cast`.
+
+    Example:
+        >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()
+        [0, 100, 255]
+    """
+    source, target = dtype_of(x), as_dtype(dtype)
+    if source.is_complex or target.is_complex or target.kind == "bool" or source.kind == "bool":
+        return cast(x, dtype)
+    if target.is_floating:
+        largest = FloatInfo.of(target).max
+        narrower = source.is_floating and FloatInfo.of(source).max > largest
+        return cast(clip(x, -largest, largest) if narrower else x, dtype)
+    low, high = IntegerInfo.of(target).min, IntegerInfo.of(target).max
+    if source.is_integer:
+        own = IntegerInfo.of(source)
+        return cast(clip(x, low if low > own.min else None, high if high < own.max else None), dtype)
+    # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
+    above, below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
+    inside = where(logical_or(logical_or(above, below), isnan(x)), 0.0, x)
+    return where(above, high, where(below, low, cast(inside, dtype)))

@@ -1,0 +1,1 @@
+"""Ops that take functions: branches, loops, and transforms such as gradients."""

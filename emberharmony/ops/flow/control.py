@@ -1,0 +1,343 @@
+"""Control flow as functions: branches, loops and scans over trees, with the signatures of Keras.
+
+They are Python branches and loops over ops, so they can be differentiated, vectorized and compiled like any function.
+Under `vmap` or `mx.compile` the value of a condition cannot be read. Then `cond` and `switch` run all branches and
+select from the results. `while_loop` cannot do so: a function that calls it is mapped slice by slice, and runs
+uncompiled.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core import selection
+from emberharmony.core.axes import nonnegative_axes
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.tree import TreeDef, tree_unflatten
+from emberharmony.ops.arrays.indexing import get_item, where
+from emberharmony.ops.arrays.shape import concatenate, flip, reshape, stack
+from emberharmony.ops.logic.comparison import greater_equal
+from emberharmony.ops.tensor import convert_to_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import trees
+else:
+    trees = Deferred("emberharmony.transforms.trees")
+
+
+@op
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """Returns `true_fn(*operands)` if the scalar `pred` is true, else `false_fn(*operands)`.
+
+    Raises:
+        ShapeError: if `pred` is not a scalar.
+        ArgumentError: if both functions run and their results have different tree structures.
+
+    Example:
+        >>> x = ops.array(-2.0)
+        >>> ops.cond(ops.less(x, 0.0), lambda: ops.negative(x), lambda: x).tolist()
+        2.0
+    """
+    trees.require_callable("cond", true_fn)
+    trees.require_callable("cond", false_fn)
+    known = _read("cond", pred, bool)
+    if known is not None:
+        return true_fn(*operands) if known else false_fn(*operands)
+    return _selected("cond", pred, true_fn(*operands), false_fn(*operands))
+
+
+@op
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Returns `branches[index](*operands)`.
+
+    An index below 0 selects the first branch, an index that is too large the last one.
+
+    Raises:
+        ShapeError: if `index` is not a scalar.
+        ArgumentError: if there are no branches, or if all run and their results have different tree structures.
+
+    Example:
+        >>> ops.switch(1, [ops.sin, ops.square], 3.0).tolist()
+        9.0
+    """
+    if not isinstance(branches, (list, tuple)):
+        raise ArgumentTypeError(f"switch() takes a list of branches, not {type(branches).__name__}")
+    if not branches:
+        raise ArgumentError("switch() takes at least one branch")
+    for branch in branches:
+        trees.require_callable("switch", branch)
+    known = _read("switch", index, int)
+    if known is not None:
+        return branches[min(max(known, 0), len(branches) - 1)](*operands)
+    result = branches[0](*operands)
+    for i, branch in enumerate(branches[1:], 1):
+        result = _selected("switch", greater_equal(index, i), branch(*operands), result)
+    return result
+
+
+@op
+def while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: int | None = None
+) -> Any:
+    """Returns the loop variables after repeating `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true.
+
+    Args:
+        loop_vars: a tuple or list of trees, which is returned as a tuple, or a single tree.
+        maximum_iterations: the loop ends after this number of iterations at the latest.
+
+    Raises:
+        ShapeError: if the condition is not a scalar.
+        ArgumentError: if `body` changes the number of variables.
+
+    Example:
+        >>> ops.while_loop(lambda x: ops.less(x, 100.0), lambda x: ops.multiply(x, 3.0), ops.array(2.0)).tolist()
+        162.0
+    """
+    trees.require_callable("while_loop", cond)
+    trees.require_callable("while_loop", body)
+    several = isinstance(loop_vars, (tuple, list))
+    loop_vars = _with_tensors(loop_vars)
+    variables = tuple(loop_vars) if several else (loop_vars,)
+    count = 0
+    while (maximum_iterations is None or count < maximum_iterations) and _holds(cond(*variables)):
+        made = body(*variables)
+        following = tuple(made) if isinstance(made, (tuple, list)) and (several or len(made) == 1) else (made,)
+        if len(following) != len(variables):
+            raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(following)}")
+        variables = following
+        count += 1
+    return variables if several else variables[0]
+
+
+@op
+def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
+    """Returns the value after `value = body_fun(i, value)` for each integer `i` in [lower, upper).
+
+    Example:
+        >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
+        24
+    """
+    trees.require_callable("fori_loop", body_fun)
+    value = _with_tensors(init_val)
+    for i in range(operator.index(lower), operator.index(upper)):
+        value = body_fun(i, value)
+    return value
+
+
+@op
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Returns the last carry and the stacked results of `carry, y = f(carry, x)` along the first axis of `xs`.
+
+    Args:
+        init: the first carry, a tree; all later carries must have the same structure.
+        xs: a tree of tensors; with None, `f` is called `length` times with `x` None.
+        reverse: whether to begin at the last `x`; each result is stacked at the position of its `x`.
+        unroll: accepted for compatibility; it has no effect, because the loop is a Python loop.
+
+    Raises:
+        ShapeError: if lengths differ, or if they are 0, because the shape of the results is then unknown.
+        ArgumentError: if neither `xs` nor `length` is given, or if the structure of the carry changes.
+
+    Example:
+        >>> total, sums = ops.scan(lambda total, x: 2 * (ops.add(total, x),), ops.array(0), ops.array([1, 2, 3]))
+        >>> total.tolist(), sums.tolist()
+        (6, [1, 3, 6])
+    """
+    trees.require_callable("scan", f)
+    tensors, structure, count = _rows("scan", xs, length)
+    carry, carried = _with_tensors(init), trees.flatten(init)[1]
+    results = []
+    for i in reversed(range(count)) if reverse else range(count):
+        returned = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(returned).__name__}")
+        carry, y = returned
+        if trees.flatten(carry)[1] != carried:
+            raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
+        results.append(y)
+    return carry, _stacked("scan", results[::-1] if reverse else results)
+
+
+@op
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Returns the stacked results of `f` for each slice of the tree `xs` along the first axis.
+
+    The calls run one after the other; `vectorized_map` computes them at once.
+
+    Raises:
+        ShapeError: if lengths differ or are 0.
+
+    Example:
+        >>> ops.map(ops.sum, ops.array([[1, 2], [3, 4]])).tolist()
+        [3, 7]
+    """
+    trees.require_callable("map", f)
+    tensors, structure, count = _rows("map", xs, None)
+    return _stacked("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
+
+
+@op
+def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Returns the cumulative results of combining elements along an axis by an associative function.
+
+    `f` combines two trees like `elems` of any length along the axis, slice by slice. The number of calls of `f` grows
+    with the logarithm of the length.
+
+    Args:
+        reverse: whether to combine from the end.
+
+    Raises:
+        AxisError: for an axis that an element does not have.
+        ShapeError: if lengths differ.
+
+    Example:
+        >>> ops.associative_scan(ops.add, ops.array([1, 2, 3, 4])).tolist()
+        [1, 3, 6, 10]
+
+    Source: Blelloch, "Prefix sums and their applications" (1990), in the form of JAX.
+    """
+    trees.require_callable("associative_scan", f)
+    leaves, structure = trees.flatten(elems)
+    tensors = [convert_to_tensor(leaf) for leaf in leaves]
+    lengths = {x.shape[nonnegative_axes(operator.index(axis), len(x.shape))[0]] for x in tensors}
+    if len(lengths) != 1:
+        raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        found, given = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
+        if given != structure:
+            raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
+        return [convert_to_tensor(leaf) for leaf in found]
+
+    if reverse:
+        tensors = [flip(x, axis) for x in tensors]
+    scanned = _prefixes(combine, tensors, axis)
+    return tree_unflatten(structure, [flip(x, axis) for x in scanned] if reverse else scanned)
+
+
+def _with_tensors(tree: Any) -> Any:
+    """Returns a tree whose NumPy arrays and cells are tensors, because native operators do not accept all of them."""
+    leaves, structure = trees.flatten(tree)
+    backend = selection.current()
+    foreign = [
+        isinstance(x, Cell) or (hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x))
+        for x in leaves
+    ]
+    if not any(foreign):
+        return tree
+    made = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign, strict=True)]
+    return tree_unflatten(structure, made)
+
+
+def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    """Returns a scalar as a Python number or boolean; None if a running transform hides its value."""
+    value = value.value if isinstance(value, Cell) else value
+    if tuple(getattr(value, "shape", ())) != ():
+        raise ShapeError(f"{name}() expects a scalar to decide by, got shape {tuple(value.shape)}")
+    try:
+        return kind(value)
+    except Exception as error:
+        if selection.current().cannot_transform(error):
+            return None
+        raise
+
+
+def _holds(condition: Any) -> bool:
+    condition = condition.value if isinstance(condition, Cell) else condition
+    if tuple(getattr(condition, "shape", ())) != ():
+        raise ShapeError(f"while_loop() expects a scalar condition, got shape {tuple(condition.shape)}")
+    return bool(condition)
+
+
+def _selected(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
+    """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
+    ones, structure = trees.flatten(result)
+    others, other_structure = trees.flatten(otherwise)
+    if structure != other_structure:
+        raise ArgumentError(
+            f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
+        )
+    chosen = [where(condition, one, other) for one, other in zip(ones, others, strict=True)]
+    return tree_unflatten(structure, chosen)
+
+
+def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
+    """Returns the tensors of a tree, its structure, and their common length along the first axis, or `length`."""
+    leaves, structure = trees.flatten(xs)
+    tensors = [convert_to_tensor(leaf) for leaf in leaves]
+    if any(tuple(x.shape) == () for x in tensors):
+        raise ShapeError(f"{name}() loops along the first axis of xs, but xs holds a scalar, which has no axis")
+    lengths = {int(x.shape[0]) for x in tensors} | (set() if length is None else {operator.index(length)})
+    if not lengths:
+        raise ArgumentError(f"{name}() takes xs or length" + ("" if xs is None else ", and this xs holds no tensor"))
+    if len(lengths) != 1:
+        raise ShapeError(f"{name}(): the lengths {sorted(lengths)} along the first axis differ")
+    (count,) = lengths
+    if count < 1:
+        raise ShapeError(f"{name}() got an axis of length 0, so the shape of its results is unknown")
+    return tensors, structure, count
+
+
+def _stacked(name: str, results: list[Any]) -> Any:
+    columns = []
+    structure = trees.flatten(results[0])[1]
+    for result in results:
+        leaves, given = trees.flatten(result)
+        if given != structure:
+            raise ArgumentError(f"{name}(): f returns different trees for different slices")
+        columns.append(leaves)
+    return tree_unflatten(structure, [stack(list(column)) for column in zip(*columns, strict=True)])
+
+
+def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
+    """Returns for each place the combination of all elements up to it.
+
+    Neighbours are combined into pairs, and the function calls itself on the half as long sequence of the pairs. Its
+    results are those of the odd places; one more combination gives those of the even places.
+    """
+    count = tensors[0].shape[axis]
+    if count < 2:
+        return tensors
+    pairs = combine(_every_other(tensors, axis, 0, count - 1), _every_other(tensors, axis, 1, count))
+    odd = _prefixes(combine, pairs, axis)
+    first = _every_other(tensors, axis, 0, 1)
+    if count == 2:
+        even = first
+    else:
+        whole = odd if count % 2 else [_cut(x, axis, 0, count // 2 - 1, 1) for x in odd]
+        rest = combine(whole, _every_other(tensors, axis, 2, count))
+        even = [concatenate([a, b], axis) for a, b in zip(first, rest, strict=True)]
+    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:
+    return [_cut(x, axis, start, stop, 2) for x in tensors]
+
+
+def _cut(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
+    place = axis % len(x.shape)
+    return get_item(x, (*[slice(None)] * place, slice(start, stop, step)))
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    """Returns e0, o0, e1, o1, …; there may be one even element more than there are odd ones."""
+    place, count = axis % len(even.shape), odd.shape[axis]
+    pairs = stack([_cut(even, place, 0, count, 1), odd], place + 1)
+    shape = tuple(odd.shape)
+    joined = reshape(pairs, (*shape[:place], 2 * count, *shape[place + 1 :]))
+    if even.shape[axis] == count:
+        return joined
+    return concatenate([joined, _cut(even, place, count, count + 1, 1)], place)

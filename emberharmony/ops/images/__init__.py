@@ -1,0 +1,1 @@
+"""Ops on samples of a line or a grid: transforms, filters, colours, resizing."""

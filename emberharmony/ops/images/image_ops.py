@@ -1,0 +1,255 @@
+"""Colours, margins and patches of images.
+
+Images are (height, width, channels), or a batch of them; with `data_format="channels_first"` (channels, height, width).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import DTypeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.indexing import get_item, where
+from emberharmony.ops.arrays.shape import concatenate, expand_dims, moveaxis, pad, squeeze, stack, unstack
+from emberharmony.ops.dtype import dtype, finfo
+from emberharmony.ops.images.resampling import restored
+from emberharmony.ops.logic.comparison import equal, greater, less
+from emberharmony.ops.math import absolute, add, clip, divide, maximum, minimum, mod, multiply, subtract
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.images import image as shared_image
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+    shared_image = Deferred("emberharmony.backend.shared.images.image")
+
+_LUMA = (0.2989, 0.5870, 0.1140)
+
+
+@op
+def rgb_to_grayscale(
+    images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None
+) -> Tensor:
+    """Returns the brightness of RGB images: 0.2989 red + 0.5870 green + 0.1140 blue.
+
+    Shape: the axis of channels has length 1 in the result. Dtype: that of the images; integers are rounded.
+
+    Raises:
+        ShapeError: if there are not three channels.
+
+    Example:
+        >>> ops.rgb_to_grayscale(ops.array([[[200, 100, 0]]], "uint8")).tolist()
+        [[[118]]]
+    """
+    axis = shared_image.colours(images.shape, data_format)
+    wide = cast(images, shared_image.computed_in(dtype(images)))
+    red, green, blue = (multiply(part, share) for part, share in zip(unstack(wide, axis=axis), _LUMA, strict=True))
+    return restored(expand_dims(add(add(red, green), blue), axis), dtype(images))
+
+
+@op
+def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
+    """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1.
+
+    Values whose magnitude is below the dtype's `eps` count as 0.
+
+    Raises:
+        DTypeError: if the images are not floating.
+        ShapeError: if there are not three channels.
+
+    Example:
+        >>> ops.rgb_to_hsv([[[0.0, 0.5, 0.0], [0.5, 0.5, 0.5]]]).tolist()
+        [[[0.3333333432674408, 1.0, 0.5], [0.0, 0.0, 0.5]]]
+
+    Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
+    """
+    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
+    x = cast(images, shared_image.computed_in(kind))
+    red, green, blue = unstack(where(less(absolute(x), finfo(kind).eps), 0.0, x), axis=axis)
+    value = maximum(maximum(red, green), blue)
+    span = subtract(value, minimum(minimum(red, green), blue))
+    coloured = greater(span, 0.0)
+    sixth = multiply(where(coloured, span, 1.0), 6.0)
+    from_green = add(divide(subtract(blue, red), sixth), 1.0 / 3.0)
+    from_blue = add(divide(subtract(red, green), sixth), 2.0 / 3.0)
+    hue = where(equal(value, green), from_green, from_blue)
+    hue = where(equal(value, red), divide(subtract(green, blue), sixth), hue)
+    hue = where(coloured, add(hue, where(less(hue, 0.0), 1.0, 0.0)), 0.0)
+    bright = greater(value, 0.0)
+    saturation = where(bright, divide(span, where(bright, value, 1.0)), 0.0)
+    return cast(stack([hue, saturation, value], axis), kind)
+
+
+@op
+def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
+    """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1.
+
+    Raises:
+        DTypeError: if the images are not floating.
+        ShapeError: if there are not three channels.
+
+    Example:
+        >>> ops.hsv_to_rgb([[[0.5, 1.0, 0.25], [0.0, 0.0, 0.5]]]).tolist()
+        [[[0.0, 0.25, 0.25], [0.5, 0.5, 0.5]]]
+
+    Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
+    """
+    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
+    hue, saturation, value = unstack(cast(images, shared_image.computed_in(kind)), axis=axis)
+    turn = multiply(mod(hue, 1.0), 6.0)
+    shares = [
+        subtract(absolute(subtract(turn, 3.0)), 1.0),
+        subtract(2.0, absolute(subtract(turn, 2.0))),
+        subtract(2.0, absolute(subtract(turn, 4.0))),
+    ]
+    grey = subtract(1.0, saturation)
+    parts = [multiply(value, add(grey, multiply(saturation, clip(share, 0.0, 1.0)))) for share in shares]
+    return cast(stack(parts, axis), kind)
+
+
+@op
+def pad_images(
+    images: TensorLike,
+    top_padding: int | None = None,
+    left_padding: int | None = None,
+    bottom_padding: int | None = None,
+    right_padding: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images with zeros added around them.
+
+    Give two of the three sizes for each direction: for the height, two of `top_padding`, `bottom_padding` and
+    `target_height`.
+
+    Raises:
+        ArgumentError: if another number of sizes is given, or if a padding would be negative.
+
+    Example:
+        >>> ops.pad_images([[[1], [2]]], 0, 1, 0, target_width=4).tolist()
+        [[[0], [1], [2], [0]]]
+    """
+    down, across = shared_image.spatial_axes(images.shape, data_format)
+    height, width = images.shape[down], images.shape[across]
+    rows = shared_image.margins(
+        top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height"
+    )
+    columns = shared_image.margins(
+        left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
+    )
+    around = {down: rows, across: columns}
+    return pad(images, [around.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
+
+
+@op
+def crop_images(
+    images: TensorLike,
+    top_cropping: int | None = None,
+    left_cropping: int | None = None,
+    bottom_cropping: int | None = None,
+    right_cropping: int | None = None,
+    target_height: int | None = None,
+    target_width: int | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images without their margins.
+
+    Give two of the three sizes for each direction: for the height, two of `top_cropping`, `bottom_cropping` and
+    `target_height`.
+
+    Raises:
+        ArgumentError: if another number of sizes is given, or if a margin would be negative.
+
+    Example:
+        >>> ops.crop_images([[[1], [2], [3]]], 0, 1, 0, target_width=1).tolist()
+        [[[2]]]
+    """
+    down, across = shared_image.spatial_axes(images.shape, data_format)
+    height, width = images.shape[down], images.shape[across]
+    top, bottom = shared_image.margins(
+        top_cropping, bottom_cropping, target_height, height, -1, "top_cropping, bottom_cropping, target_height"
+    )
+    left, right = shared_image.margins(
+        left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
+    )
+    kept = (..., slice(top, height - bottom), slice(left, width - right))
+    return get_item(images, (*kept, slice(None)) if across == -2 else kept)
+
+
+@op
+def extract_patches(
+    images: TensorLike,
+    size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the patches of images as channels; for a `size` of three numbers, the patches of volumes.
+
+    Patches are adjacent unless `strides` is given. The other options are those of `conv`.
+
+    Shape: the axis of channels has length `patch height * patch width * channels`; the channels of a pixel are
+    adjacent.
+
+    Raises:
+        ShapeError: if no patch fits.
+
+    Example:
+        >>> ops.extract_patches([[[1], [2], [3], [4]]], (1, 2)).tolist()
+        [[[1, 2], [3, 4]]]
+    """
+    n = 2 if isinstance(size, int) else len(size)
+    axes = shared_image.spatial_axes(images.shape, data_format, n)
+    last, batched = axes[-1] == -2, images.ndim == n + 2
+    x = images if last else moveaxis(images, -n - 1, -1)
+    x = x if batched else expand_dims(x, 0)
+    patch = shared_convolution.each(size, n, "size")
+    plan = shared_convolution.windows(
+        x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate
+    )
+    if any(map(any, plan.padding)):
+        x = pad(x, [(0, 0), *plan.padding, (0, 0)])
+    patches = concatenate([get_item(x, (slice(None), *places)) for _, places in plan.offsets()], -1)
+    patches = patches if batched else squeeze(patches, 0)
+    return patches if last else moveaxis(patches, -1, -n - 1)
+
+
+@op
+def extract_patches_3d(
+    volumes: TensorLike,
+    size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the patches of volumes as channels.
+
+    Shape: (depth, height, width, channels), or a batch; otherwise like `extract_patches`.
+
+    Example:
+        >>> ops.extract_patches_3d(ops.ones((4, 4, 4, 3)), 2).shape[-1]
+        24
+    """
+    return extract_patches(
+        volumes, shared_convolution.each(size, 3, "size"), strides, dilation_rate, padding, data_format
+    )
+
+
+def _floating(images: Tensor) -> DType:
+    """Returns the dtype of images, which must be floating.
+
+    Raises:
+        DTypeError: if it is not floating.
+    """
+    kind = dtype(images)
+    if not kind.is_floating:
+        raise DTypeError(f"expected floating images with values from 0 to 1, got {kind.name}; cast and scale them")
+    return kind

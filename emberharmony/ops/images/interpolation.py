@@ -1,0 +1,123 @@
+"""Interpolation of batches along their spatial axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import DTypeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.indexing import take
+from emberharmony.ops.arrays.shape import repeat, reshape
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.images.resampling import scale_and_translate
+from emberharmony.ops.math import add, multiply
+from emberharmony.ops.neural.pooling import adaptive_average_pool
+from emberharmony.ops.tensor import cast, convert_to_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.images import interpolation as shared_interpolation
+    from emberharmony.backend.shared.images.interpolation import Geometry
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+    shared_interpolation = Deferred("emberharmony.backend.shared.images.interpolation")
+
+
+@op
+def interpolate(
+    x: TensorLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: Literal["nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear"] = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns a batch whose spatial axes are resized by interpolation.
+
+    Args:
+        size: the lengths of the spatial axes of the result, or one integer for all.
+        scale_factor: instead of `size`, the number that multiplies each length, or one for each axis; the result is
+            rounded down.
+        mode: "nearest"; "linear", "bilinear" or "trilinear", by the number of spatial axes; "bicubic" for two (the
+            kernel of Keys with a = -3/4); "nearest-exact", which measures from the centres of the elements; or "area",
+            which is `adaptive_average_pool`.
+        align_corners: whether the centres of the first and last elements keep their places, rather than the edges; None
+            is False. It belongs to the modes other than "nearest", "nearest-exact" and "area".
+        recompute_scale_factor: whether positions follow from the rounded lengths rather than from `scale_factor`.
+        data_format: "channels_last" (None) for (batch, *spatial, channels), or "channels_first" for (batch, channels,
+            *spatial).
+
+    Dtype: that of `x`. "nearest" and "nearest-exact" take every dtype, "area" makes integers the default float, and the
+    other modes take floating dtypes; they compute half precision in float32.
+
+    Raises:
+        ArgumentError: if an option is wrong, or does not belong to the others.
+        DTypeError: if the mode needs a floating dtype.
+        ShapeError: if the number of axes does not fit, or if an axis has no elements before or after.
+
+    Example:
+        >>> ops.interpolate([[[1.0], [3.0]]], 3, mode="linear", align_corners=True).tolist()
+        [[[1.0], [2.0], [3.0]]]
+        >>> ops.interpolate([[[1, 3]]], scale_factor=2, data_format="channels_first").tolist()
+        [[[1, 1, 3, 3]]]
+
+    Source: `torch.nn.functional.interpolate`.
+    """
+    last = shared_convolution.channels_last(data_format)
+    corners = bool(align_corners)
+    plan = shared_interpolation.geometry(x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last)
+    if mode == "area":
+        return adaptive_average_pool(x, plan.size, data_format)
+    if mode in ("nearest", "nearest-exact"):
+        found: Tensor = x
+        for axis, count, wanted, step in zip(*plan, strict=True):
+            found = _nearest(found, axis, count, wanted, step, 0.5 if mode == "nearest-exact" else 0.0)
+        return found
+    kind = dtype(x)
+    if not kind.is_floating:
+        raise DTypeError(f"mode {mode!r} takes a floating tensor, got {kind.name}; cast it")
+    if mode == "bicubic":
+        return _cubic(x, plan, corners)
+    shape = list(x.shape)
+    scales, offsets = [], []
+    for axis, count, wanted, step in zip(*plan, strict=True):
+        scale, offset = 1 / step, 0.0
+        if corners and count > 1:
+            # The first element stays at its place, which is 1/2 in both images.
+            scale = (wanted - 1) / (count - 1) if wanted > 1 else 1.0
+            offset = 0.5 - 0.5 * scale
+        elif corners:
+            scale = float(wanted)
+        scales.append(scale)
+        offsets.append(offset)
+        shape[axis] = wanted
+    return scale_and_translate(x, shape, scales, offsets, plan.axes, "linear", False)
+
+
+def _nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre: float) -> Tensor:
+    """Returns the nearest elements along an axis."""
+    if wanted % count == 0 and step * wanted == count:
+        return x if wanted == count else repeat(x, wanted // count, axis)
+    places = shared_interpolation.nearest_places(count, wanted, step, centre)
+    return take(x, convert_to_tensor(places, device=get_device(x)), axis)
+
+
+def _cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
+    """Returns a tensor resized by the cubic kernel; elements at the edges are repeated outside."""
+    kind = dtype(x)
+    x = cast(x, "float32") if kind.bits == 16 else x
+    for axis, count, wanted, step in zip(*plan, strict=True):
+        device = get_device(x)
+        total: Any = None
+        for places, shares in shared_interpolation.cubic_taps(count, wanted, step, corners):
+            part = take(x, convert_to_tensor(places, device=device), axis)
+            weights = convert_to_tensor(shares, dtype(x), device=device)
+            part = multiply(part, reshape(weights, (-1, *[1] * (len(x.shape) - axis - 1))))
+            total = part if total is None else add(total, part)
+        x = total
+    return cast(x, kind)

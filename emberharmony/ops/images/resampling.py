@@ -1,0 +1,331 @@
+"""Image ops that sum weighted neighbouring pixels: resizing, blurring, edges, similarity.
+
+Images are (height, width, channels), or a batch of them; with `data_format="channels_first"` (channels, height, width).
+Dtype: that of the images, unless the op says otherwise. Integers are computed in the default float and half precision
+in float32; then the result is rounded to the dtype of the images. Complex images raise `DTypeError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import DType, default_float
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant, is_number
+from emberharmony.core.types import Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.indexing import get_item, take
+from emberharmony.ops.arrays.shape import pad, stack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, option, result_type
+from emberharmony.ops.elementwise.rounding import round, saturate_cast
+from emberharmony.ops.math import add, divide, multiply, square, subtract
+from emberharmony.ops.reductions.reduction import mean
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.images import image as shared_image
+    from emberharmony.backend.shared.images.image import Taps
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+    shared_image = Deferred("emberharmony.backend.shared.images.image")
+
+_RESIZES = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
+
+
+@op
+def resize(
+    images: TensorLike,
+    size: Sequence[int],
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"] = "bilinear",
+    antialias: bool = False,
+    crop_to_aspect_ratio: bool = False,
+    pad_to_aspect_ratio: bool = False,
+    fill_mode: Literal["constant"] = "constant",
+    fill_value: Varying = 0.0,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images resized to a height and width.
+
+    Args:
+        size: (height, width) of the result.
+        interpolation: "nearest", "bilinear", "bicubic" (the kernel of Keys with a = -1/2), "lanczos3" or "lanczos5".
+        antialias: whether to widen the kernel where the image shrinks.
+        crop_to_aspect_ratio: whether to crop the image first, about its centre, to the aspect ratio of `size`.
+        pad_to_aspect_ratio: whether to pad the image first with `fill_value` to the aspect ratio of `size`.
+        fill_mode: only "constant".
+
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown, or if both cropping and padding are requested.
+        ShapeError: if there are no pixels.
+
+    Example:
+        >>> ops.resize([[[1.0], [3.0]]], (1, 4)).tolist()
+        [[[1.0], [1.5], [2.5], [3.0]]]
+
+    Source: `jax.image.resize`.
+    """
+    target = shared_convolution.each(size, 2, "size")
+    axes = shared_image.spatial_axes(images.shape, data_format)
+    if fill_mode != "constant":
+        raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
+    if crop_to_aspect_ratio and pad_to_aspect_ratio:
+        raise ArgumentError("expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
+    shared_image.check_method(interpolation, _RESIZES)
+    if 0 in images.shape:
+        raise ShapeError(f"expected images with pixels, got shape {tuple(images.shape)}")
+    if crop_to_aspect_ratio:
+        images = _in_ratio(images, axes, target)
+    if pad_to_aspect_ratio:
+        images = _in_ratio(images, axes, target, fill_value)
+    sizes = [(axis, images.shape[axis], wanted) for axis, wanted in zip(axes, target, strict=True)]
+    if interpolation == "nearest":
+        for axis, length, wanted in sizes:
+            images = take(images, shared_image.nearest(length, wanted), axis)
+        return images
+    x = cast(images, shared_image.computed_in(dtype(images)))
+    for axis, length, wanted in sizes:
+        if length != wanted:
+            x = _tapped(
+                x, shared_image.resampling(length, wanted, length / wanted, 0.0, interpolation, antialias), axis
+            )
+    return restored(x, dtype(images))
+
+
+@op
+def scale_and_translate(
+    images: TensorLike,
+    output_shape: Sequence[int],
+    scale: Tensor | Sequence[float] | float,
+    translation: Tensor | Sequence[float] | float,
+    spatial_dims: Sequence[int],
+    method: Literal[
+        "linear", "bilinear", "trilinear", "triangle", "cubic", "bicubic", "tricubic", "lanczos3", "lanczos5"
+    ],
+    antialias: bool = True,
+) -> Tensor:
+    """Returns images in which the content at position p moves to position `p * scale + translation` along some axes.
+
+    Pixel i has the position i + 1/2. Pixels of the result that show a position outside the input are 0. `scale` and
+    `translation` are read on the host, so they get no gradient.
+
+    Args:
+        output_shape: the length of each axis of the result; axes that are not in `spatial_dims` keep their length.
+        scale: one number, or one for each of `spatial_dims`.
+        translation: in pixels of the result, in the same forms as `scale`.
+        method: "linear" ("bilinear", "trilinear", "triangle"), "cubic" ("bicubic", "tricubic"), "lanczos3" or
+            "lanczos5".
+        antialias: whether to widen the kernel where the image shrinks.
+
+    Raises:
+        ArgumentError: if `method` is unknown, a scale is not positive, or a number is not finite.
+        ShapeError: if `output_shape` changes the length of an axis that is not in `spatial_dims`.
+        AxisError: if an axis in `spatial_dims` is out of range.
+
+    Example:
+        >>> ops.scale_and_translate([1.0, 3.0], (4,), [2.0], [0.0], (0,), "linear").tolist()
+        [1.0, 1.5, 2.5, 3.0]
+
+    Source: `jax.image.scale_and_translate`.
+    """
+    shared_image.check_method(method)
+    axes = nonnegative_axes(tuple(spatial_dims), images.ndim)
+    scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
+    offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
+    shape = tuple(output_shape)
+    others = [a for a in range(images.ndim) if a not in axes]
+    if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
+        raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
+    if any(images.shape[a] == 0 for a in axes):
+        raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
+    x = cast(images, shared_image.computed_in(dtype(images)))
+    for axis, factor, offset in zip(axes, scales, offsets, strict=True):
+        x = _tapped(
+            x,
+            shared_image.resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias),
+            axis - x.ndim,
+        )
+    return restored(x, dtype(images))
+
+
+@op
+def gaussian_blur(
+    images: TensorLike,
+    kernel_size: int | Sequence[int] = (3, 3),
+    sigma: Tensor | Sequence[float] | float = (1.0, 1.0),
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros.
+
+    Args:
+        kernel_size: (height, width) of the kernel, in pixels; its weights sum to 1.
+        sigma: the standard deviations of the kernel down and across, in pixels.
+
+    Raises:
+        ArgumentError: if the kernel is empty or a `sigma` is not positive.
+
+    Example:
+        >>> ops.gaussian_blur([[[1.0], [1.0]]], 1).tolist()
+        [[[1.0], [1.0]]]
+    """
+    axes, x = (
+        shared_image.spatial_axes(images.shape, data_format),
+        cast(images, shared_image.computed_in(dtype(images))),
+    )
+    sizes, widths = (
+        shared_convolution.each(kernel_size, 2, "kernel_size"),
+        shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
+    )
+    for axis, size, width in zip(axes, sizes, widths, strict=True):
+        before, length = (size - 1) // 2, max(x.shape[axis], 1)
+        # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
+        first, last = max(before - length + 1, 0), min(before + length, size)
+        x = _correlated(
+            _padded(x, axis, before - first, last - 1 - before), shared_image.bell(size, width)[first:last], axis
+        )
+    return restored(x, dtype(images))
+
+
+@op
+def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
+    """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images.
+
+    Shape: that of the images with a last axis of length 2 added. Dtype: integers become the default float.
+
+    Example:
+        >>> ops.sobel_edges([[[1.0], [2.0], [4.0]]]).tolist()
+        [[[[0.0, 4.0]], [[0.0, 12.0]], [[0.0, 8.0]]]]
+
+    Source: `scipy.ndimage.sobel`.
+    """
+    down, across = shared_image.spatial_axes(images.shape, data_format)
+    wide = cast(images, shared_image.computed_in(dtype(images)))
+    x = pad(wide, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
+    edges = [
+        _correlated(_correlated(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
+        for along, over in ((down, across), (across, down))
+    ]
+    return cast(stack(edges, -1), _floating(dtype(images)))
+
+
+@op
+def ssim(
+    image1: TensorLike,
+    image2: TensorLike,
+    max_val: Varying = 1.0,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: Varying = 0.01,
+    k2: Varying = 0.03,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels.
+
+    Args:
+        max_val: the largest value that a pixel can have.
+        filter_size: the side length of the Gaussian window, in pixels.
+        filter_sigma: the standard deviation of the window, in pixels.
+
+    Shape: that of the batch. Dtype: the promoted dtype of both; integers become the default float.
+
+    Raises:
+        ShapeError: if the shapes differ, or if the images are smaller than the window.
+
+    Example:
+        >>> ops.ssim(ops.ones((11, 11, 1)), ops.ones((11, 11, 1))).tolist()
+        1.0
+
+    Source: Wang et al., Image quality assessment: from error visibility to structural similarity, 2004, section III.
+    """
+    axes = shared_image.spatial_axes(image1.shape, data_format)
+    if tuple(image1.shape) != tuple(image2.shape):
+        raise ShapeError(f"expected images of the same shape, got {tuple(image1.shape)} and {tuple(image2.shape)}")
+    if min(image1.shape[a] for a in axes) < filter_size:
+        raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
+    kind = result_type(image1, image2)
+    x, y = cast(image1, shared_image.computed_in(kind)), cast(image2, shared_image.computed_in(kind))
+    (length, _), (width, _) = (
+        shared_convolution.each(filter_size, 2, "filter_size"),
+        shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
+    )
+    weights = shared_image.bell(length, width)
+
+    def smoothed(z: Tensor) -> Tensor:
+        for axis in axes:
+            z = _correlated(z, weights, axis)
+        return z
+
+    mean1, mean2 = smoothed(x), smoothed(y)
+    product, squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
+    covariance = subtract(smoothed(multiply(x, y)), product)
+    variances = subtract(smoothed(add(square(x), square(y))), squares)
+    limit = option("max_val", max_val, x)
+    c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
+    above = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
+    index = divide(above, multiply(add(squares, c1), add(variances, c2)))
+    return cast(mean(index, (-3, -2, -1)), _floating(kind))
+
+
+def _stabilizer(k: Any, limit: Any) -> Any:
+    return (k * limit) ** 2 if is_number(k) and is_number(limit) else square(multiply(k, limit))
+
+
+def _on_host(name: str, value: Any) -> Any:
+    """Returns numbers as host values; Python numbers are unchanged, so they keep all their digits."""
+    return to_numpy(constant(name, value)) if hasattr(value, "dtype") else value
+
+
+def _floating(kind: DType) -> DType:
+    return kind if kind.is_floating else default_float()
+
+
+def restored(x: Tensor, kind: DType) -> Tensor:
+    """Returns computed pixels in the dtype of the images; integers and booleans are rounded and clipped."""
+    return cast(x, kind) if kind.is_floating else saturate_cast(round(x), kind)
+
+
+def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
+    """Returns the sums of weighted slices of an axis, which is counted from the end."""
+    device = get_device(x)
+    total: Any = None
+    places = convert_to_tensor(taps.places, device=device)
+    shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device=device)
+    for tap in range(len(taps.places)):
+        part = multiply(take(x, get_item(places, tap), axis), get_item(shares, tap))
+        total = part if total is None else add(total, part)
+    return total
+
+
+def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
+    """Returns the correlation with weights along an axis, which is counted from the end."""
+    n = x.shape[axis] - len(weights) + 1
+    total: Any = None
+    for place, weight in enumerate(weights):
+        if weight:
+            part = multiply(get_item(x, (..., slice(place, place + n), *[slice(None)] * (-axis - 1))), weight)
+            total = part if total is None else add(total, part)
+    return total
+
+
+def _padded(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:
+    """Returns `x` with a value added on both sides of an axis, which is counted from the end."""
+    around = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
+    return pad(x, around, constant_values=value) if before or after else x
+
+
+def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
+    """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
+    lengths = [x.shape[a] for a in axes]
+    for axis, length, fit in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
+        if fill_value is not None:
+            margin = max(fit - length, 0) // 2
+            x = _padded(x, axis, margin, margin, fill_value)
+        else:
+            kept = max(min(length, fit), 1)
+            start = (length - kept) // 2
+            x = get_item(x, (..., slice(start, start + kept), *[slice(None)] * (-axis - 1)))
+    return x

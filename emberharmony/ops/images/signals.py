@@ -1,0 +1,248 @@
+"""Samples along a line: differences, integrals, interpolation, correlation, convolution, polynomials."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.axes import as_index
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.numeric.promotion import as_inexact, promote
+from emberharmony.core.options import number
+from emberharmony.core.types import Operand, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.creation import arange, zeros_like
+from emberharmony.ops.arrays.indexing import take, where
+from emberharmony.ops.arrays.shape import broadcast_to, concatenate, expand_dims, flip, moveaxis, pad, split, unstack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option
+from emberharmony.ops.elementwise.complex_numbers import conj
+from emberharmony.ops.logic.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
+from emberharmony.ops.math import add, clip, divide, mod, multiply, subtract
+from emberharmony.ops.reductions.reduction import sum
+from emberharmony.ops.reductions.sorting import argsort, searchsorted
+from emberharmony.ops.tensor import cast
+
+
+@op
+def diff(
+    a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+) -> Tensor:
+    """Returns the n-th differences between neighbouring elements along an axis; booleans differ if they are not equal.
+
+    Args:
+        n: how often differences are taken; 0 returns `a` itself.
+        prepend: a tensor to put before `a` along the axis before taking differences.
+        append: a tensor to put after `a` along the axis.
+
+    Raises:
+        ArgumentError: if `n` is negative.
+        AxisError: if `axis` is out of range.
+
+    Example:
+        >>> ops.diff([1, 4, 9]).tolist()
+        [3, 5]
+    """
+    n = as_index(n)
+    if n < 0:
+        raise ArgumentError(f"expected n of 0 or more, got {n}")
+    parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]
+    a = concatenate(parts, axis) if len(parts) > 1 else a
+    (place,) = nonnegative_axes(axis, len(a.shape))
+    between = not_equal if dtype_of(a) == "bool" else subtract
+    for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
+        ends = split(a, [1], axis)[1]
+        starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
+        a = between(ends, starts)
+    return a
+
+
+@op
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axis: int = -1) -> Tensor:
+    """Returns the integral along an axis by the trapezoidal rule.
+
+    Args:
+        x: the positions of the samples, as a vector or in the shape of `y`. Without it, samples are `dx` apart.
+
+    Example:
+        >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
+        4.0
+    """
+    # Cast to float, because sums and differences of narrow integers would wrap.
+    y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
+    # In the array API standard a slice begins and ends within its axis.
+    length = y.shape[-1]
+    heights = divide(add(y[..., min(length, 1) :], y[..., : max(length - 1, 0)]), 2.0)
+    if x is None:
+        return multiply(sum(heights, -1), option("dx", dx, y))
+    x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
+    return sum(multiply(heights, diff(x)), -1)
+
+
+@op(reads="checks")
+def interp(
+    x: TensorLike,
+    xp: TensorLike,
+    fp: TensorLike,
+    left: Operand | None = None,
+    right: Operand | None = None,
+    period: float | None = None,
+) -> Tensor:
+    """Returns the values at `x` of the piecewise linear function through the points (xp, fp); NaN where `x` is NaN.
+
+    The gradient by `x` at one of the points is the slope to its right, and 0 outside of the points.
+
+    Shape: that of `x`. Dtype: the promoted dtype; integers become the default float. Half precision is computed in
+    float32.
+
+    Args:
+        xp: a vector in ascending order, which is not checked; with a period, in any order.
+        fp: a vector of the same length, real or complex.
+        left: the value below `xp[0]`, by default `fp[0]`.
+        right: the value above `xp[-1]`, by default `fp[-1]`.
+        period: if given, the function repeats with this period, and `left` and `right` have no effect.
+
+    Raises:
+        ShapeError: if `xp` and `fp` are not vectors of the same length, or are empty.
+        ArgumentError: if `period` is 0.
+
+    Example:
+        >>> ops.interp([0.5, 2.5, 9.0], [0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 20.0, 30.0]).tolist()
+        [5.0, 25.0, 30.0]
+    """
+    if len(xp.shape) != 1 or tuple(xp.shape) != tuple(fp.shape) or not xp.shape[0]:
+        raise ShapeError(
+            f"expected two vectors of the same length, at least 1, got xp of shape {tuple(xp.shape)} and fp of shape "
+            f"{tuple(fp.shape)}"
+        )
+    axis = as_inexact(promote(dtype_of(x), dtype_of(xp)))
+    result = as_inexact(promote(axis, dtype_of(fp)))
+    x, xp = (cast(part, "float32" if axis.bits == 16 else axis) for part in (x, xp))
+    fp = cast(fp, "float32" if result.bits == 16 else result)
+    if period is not None:
+        x, xp, fp = _repeated(x, xp, fp, abs(number("period", period)))
+        left = right = None
+    last = xp.shape[0] - 1
+    low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last)
+    high = clip(add(low, 1), 0, last)
+    start, below = take(xp, low), take(fp, low)
+    width, above = subtract(take(xp, high), start), take(fp, high)
+    weight, rise = divide(subtract(x, start), where(equal(width, 0), 1.0, width)), subtract(above, below)
+    # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
+    # elsewhere start from the finite point.
+    flat = logical_and(logical_not(isfinite(rise)), logical_or(equal(weight, 0), equal(above, below)))
+    forward = logical_or(flat, isfinite(below))
+    step = where(forward, weight, subtract(weight, 1))
+    found = add(where(forward, below, above), multiply(where(flat, 0.0, rise), step))
+    found = where(less(x, xp[0]), fp[0] if left is None else left, found)
+    found = where(greater(x, xp[last]), fp[last] if right is None else right, found)
+    return cast(where(isnan(x), float("nan"), found), result)
+
+
+def _repeated(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the positions within one period, and the points of the period with one more at each end.
+
+    Raises:
+        ArgumentError: if the period is 0.
+    """
+    if not period:
+        raise ArgumentError("expected a period other than 0")
+    x, xp = mod(x, period), mod(xp, period)
+    order = argsort(xp)
+    xp, fp = take(xp, order), take(fp, order)
+    ends = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
+    return x, concatenate(ends), concatenate([fp[-1:], fp, fp[:1]])
+
+
+@op
+def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "full"] = "valid") -> Tensor:
+    """Returns the cross-correlation of two vectors, `sum(x1[n + k] * conj(x2[n]))` for each shift k.
+
+    The memory needed grows with the product of the lengths.
+
+    Args:
+        mode: "full" keeps all shifts with an overlap, "valid" those with a full overlap, and "same" as many as the
+            longer vector has elements.
+
+    Raises:
+        ArgumentError: if `mode` is unknown.
+        ShapeError: if an operand is empty or is not a vector.
+
+    Example:
+        >>> ops.correlate([1, 2, 3], [0, 1]).tolist()
+        [2, 3]
+    """
+    if mode not in ("valid", "same", "full"):
+        raise ArgumentError(f"expected mode 'valid', 'same' or 'full', got {mode!r}")
+    if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
+        raise ShapeError(f"expected two vectors that are not empty, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+    long, short = x1.shape[0], x2.shape[0]
+    if long < short:
+        return flip(conj(correlate(x2, x1, mode)), 0)
+    padded = pad(x1, (short - 1, short - 1))
+    first = {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[mode]
+    count = {"full": long + short - 1, "same": long, "valid": long - short + 1}[mode]
+    device = get_device(x1)
+    shifts = add(expand_dims(arange(first, first + count, device=device), 1), arange(short, device=device))
+    return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
+
+
+@op
+def convolve(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "full"] = "full") -> Tensor:
+    """Returns the convolution of two vectors, `sum(x1[n] * x2[k - n])` for each k.
+
+    The memory needed grows with the product of the lengths.
+
+    Args:
+        mode: "full" keeps all k with an overlap, "valid" those with a full overlap, and "same" as many as the longer
+            vector has elements.
+
+    Raises:
+        ArgumentError: if `mode` is unknown.
+        ShapeError: if an operand is empty or is not a vector.
+
+    Example:
+        >>> ops.convolve([1, 2, 3], [0, 1]).tolist()
+        [0, 1, 2, 3]
+    """
+    if len(x1.shape) == len(x2.shape) == 1 and x1.shape[0] < x2.shape[0]:
+        x1, x2 = x2, x1
+    return correlate(x1, conj(flip(x2)), mode)
+
+
+@op
+def polyval(p: TensorLike, x: TensorLike) -> Tensor:
+    """Returns the values at `x` of the polynomial `p[0] * x**(n - 1) + … + p[n - 1]`, by Horner's method.
+
+    Shape: that of `x`. Dtype: promoted. Half precision is computed in float32.
+
+    Args:
+        p: the coefficients, a vector that begins with that of the highest power; without any, the result is 0.
+
+    Raises:
+        ShapeError: if `p` is not a vector.
+
+    Example:
+        >>> ops.polyval([3, 0, 1], [0, 5]).tolist()
+        [1, 76]
+    """
+    if len(p.shape) != 1:
+        raise ShapeError(f"expected a vector of coefficients, got shape {tuple(p.shape)}")
+    result = promote(dtype_of(p), dtype_of(x))
+    wide = "float32" if result.bits == 16 and result.is_floating else result
+    p, x = cast(p, wide), cast(x, wide)
+    value = broadcast_to(p[0], x.shape) if p.shape[0] else zeros_like(x)
+    for coefficient in unstack(p)[1:]:
+        value = add(multiply(value, x), coefficient)
+    return cast(value, result)

@@ -1,0 +1,308 @@
+"""Geometric image transforms: each output pixel samples a position of the input.
+
+`fill_mode` says how the image continues outside: "constant" (`fill_value`), "nearest" (the edge pixel), "wrap" (the
+image repeats), "mirror" (mirrored about the centre of the edge pixel) or "reflect" (mirrored about the outer side of
+the edge pixel). Layout and dtype are those of `ops/images/resampling.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.shared.random import Generator
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant, number
+from emberharmony.core.types import Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.creation import arange, ones_like
+from emberharmony.ops.arrays.indexing import get_item, take, where
+from emberharmony.ops.arrays.shape import expand_dims, moveaxis, reshape, squeeze, unstack
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, option, result_type
+from emberharmony.ops.elementwise.rounding import floor, trunc
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.images.resampling import gaussian_blur, restored
+from emberharmony.ops.logic.comparison import equal, greater_equal, less, logical_and
+from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
+from emberharmony.ops.random_ops import random_normal
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.images import image as shared_image
+else:
+    shared_image = Deferred("emberharmony.backend.shared.images.image")
+
+_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+_FAR = 2.0**31
+_ORDERS = {"nearest": 0, "bilinear": 1}
+
+
+@op
+def map_coordinates(
+    inputs: TensorLike,
+    coordinates: TensorLike,
+    order: int,
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
+    fill_value: Varying = 0.0,
+) -> Tensor:
+    """Returns the values of a tensor at positions between its elements.
+
+    With order 0, a position halfway between two elements takes the one farther from 0.
+
+    Args:
+        coordinates: positions along each axis of `inputs`: its first axis has one entry for each axis of `inputs`.
+        order: 0 (nearest element) or 1 (linear interpolation).
+
+    Shape: that of `coordinates` without its first axis. Dtype: that of `inputs`.
+
+    Raises:
+        ArgumentError: if `order` or `fill_mode` is unknown.
+        ShapeError: if `coordinates` does not have one row for each axis, or if `inputs` is empty.
+
+    Example:
+        >>> ops.map_coordinates([1.0, 2.0, 4.0], [[0.5, 1.5, 9.0]], 1).tolist()
+        [1.5, 3.0, 0.0]
+
+    Source: `scipy.ndimage.map_coordinates`, its modes "grid-constant", "nearest", "grid-wrap", "mirror" and "reflect".
+    """
+    if as_index(order) not in (0, 1):
+        raise ArgumentError(f"expected order 0 or 1, got {order!r}")
+    if coordinates.ndim < 1 or inputs.ndim < 1 or coordinates.shape[0] != inputs.ndim:
+        raise ShapeError(
+            f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
+        )
+    places = unstack(to_device(coordinates, get_device(inputs)))
+    sampled = _sampled(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
+    return get_item(sampled, (..., 0))
+
+
+@op
+def affine_transform(
+    images: TensorLike,
+    transform: TensorLike,
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
+    fill_value: Varying = 0.0,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`.
+
+    There `k = c0 x + c1 y + 1`; where k is 0, the pixel shows position (-2, -2). Positions are in pixels, and 0 is the
+    centre of the first pixel.
+
+    Args:
+        transform: the numbers `a0, a1, a2, b0, b1, b2, c0, c1`, of shape (8,), or one such row for each image.
+        interpolation: "bilinear" or "nearest".
+
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown.
+        ShapeError: if the shape of `transform` does not fit the images.
+
+    Example:
+        >>> ops.affine_transform([[[1.0], [2.0], [4.0]]], [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0]).tolist()
+        [[[1.5], [3.0], [2.0]]]
+    """
+    x = _batch(images, data_format)
+    count, height, width, _ = x.shape
+    if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
+        raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
+    kind = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
+    numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
+    a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
+    across, down = _grid(height, width, numbers)
+
+    def place(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
+        return add(add(multiply(first, across), multiply(second, down)), third)
+
+    scale = place(c0, c1, ones_like(c0))
+    horizon = equal(scale, 0.0)
+    scale = where(horizon, 1.0, scale)
+    places = [where(horizon, -2.0, divide(along, scale)) for along in (place(b0, b1, b2), place(a0, a1, a2))]
+    return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
+
+
+@op
+def perspective_transform(
+    images: TensorLike,
+    start_points: Tensor | Sequence[Any],
+    end_points: Tensor | Sequence[Any],
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_value: Varying = 0.0,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns images warped so that four points of each image move to four other points.
+
+    The points are read on the host, so they get no gradient.
+
+    Args:
+        start_points: the points (x, y) in the input, of shape (4, 2) or (batch, 4, 2), in pixels.
+        end_points: the points (x, y) in the result, of the same shape.
+
+    Raises:
+        ArgumentError: if `interpolation` is unknown.
+        ShapeError: if the points have another shape.
+        LinAlgError: if three of the end points are on one line.
+
+    Example:
+        >>> corners = [[0, 0], [2, 0], [0, 2], [2, 2]]
+        >>> moved = [[x + 1, y] for x, y in corners]
+        >>> ops.perspective_transform([[[1.0], [2.0], [4.0]]], corners, moved).tolist()
+        [[[0.0], [1.0], [2.0]]]
+    """
+    points = [
+        to_numpy(constant("start_points or end_points", given)) if hasattr(given, "dtype") else given
+        for given in (start_points, end_points)
+    ]
+    transform = shared_image.homography(*points)
+    numbers = convert_to_tensor(transform, shared_image.computed_in(dtype(images)), device=get_device(images))
+    return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
+
+
+@op
+def elastic_transform(
+    images: TensorLike,
+    alpha: Varying = 20.0,
+    sigma: float = 5.0,
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "reflect",
+    fill_value: Varying = 0.0,
+    seed: Any = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image.
+
+    Args:
+        alpha: how far pixels move: the factor of the smoothed normal random numbers of standard deviation `sigma`.
+        sigma: how smooth the displacements are: the standard deviation of the Gaussian kernel, in pixels.
+        seed: with `generator`, see `ops/random_ops.py`.
+
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown, or if `sigma` is not positive.
+
+    Source: Simard et al., Best practices for convolutional neural networks applied to visual document analysis, 2003,
+    section 2.
+    """
+    x = _batch(images, data_format)
+    count, height, width, _ = x.shape
+    sigma = number("sigma", sigma)
+    noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
+    fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
+    across, down = _grid(height, width, fields)
+    shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
+    places = [add(down, shifts[1]), add(across, shifts[0])]
+    return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
+
+
+def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
+    """Returns images as a batch with the channels on the last axis."""
+    last = shared_image.spatial_axes(images.shape, data_format)[0] == -3
+    x = images if last else moveaxis(images, -3, -1)
+    return x if x.ndim == 4 else expand_dims(x, 0)
+
+
+def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
+    """Returns a batch with the channels on the last axis in the layout of the images."""
+    x = batch if images.ndim == 4 else squeeze(batch, 0)
+    return x if shared_image.spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
+
+
+def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the positions of pixels across, (width,), and down, (height, 1), on the device of a tensor."""
+    across, down = (arange(n, dtype=dtype(like), device=get_device(like)) for n in (width, height))
+    return across, expand_dims(down, -1)
+
+
+def _shown(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
+    """Returns the pixels of a batch at positions down and across."""
+    if interpolation not in _ORDERS:
+        raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
+    count, height, width, channels = x.shape
+    first = reshape(arange(count, device=get_device(x)), (count, 1, 1))
+    pixels = reshape(x, (count * height * width, channels))
+    return _sampled(pixels, (height, width), places, _ORDERS[interpolation], mode, value, first)
+
+
+def _sampled(
+    rows: Tensor,
+    shape: Sequence[int],
+    places: Sequence[Tensor],
+    order: int,
+    mode: str,
+    value: Any,
+    first: Tensor | None = None,
+) -> Tensor:
+    """Returns rows, which hold the elements of a tensor of a shape, at positions along each axis of that shape.
+
+    Args:
+        first: for each position, the index of the block of rows to sample, if the rows hold several such tensors.
+    """
+    if mode not in _MODES:
+        raise ArgumentError(f"expected fill_mode to be one of {', '.join(_MODES)}, got {mode!r}")
+    if 0 in shape:
+        raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
+    kind = dtype(rows)
+    wide = shared_image.computed_in(kind)
+    varying = hasattr(value, "shape") or isinstance(value, list)
+    outside = option("fill_value", value, rows) if varying else shared_image.held(value, kind)
+    table = cast(rows, wide) if order else rows
+    total: Any = None
+    for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
+        index: Any = first
+        inside: Any = None
+        weight: Any = None
+        for n, (node, known, share) in zip(shape, corner, strict=True):
+            index = node if index is None else add(multiply(index, n), node)
+            if known is not None:
+                inside = known if inside is None else logical_and(inside, known)
+            if share is not None:
+                weight = share if weight is None else multiply(weight, share)
+        part = take(table, index, 0)
+        if inside is not None:
+            part = where(expand_dims(inside, -1), part, outside)
+        if weight is not None:
+            part = multiply(part, expand_dims(cast(weight, wide), -1))
+        total = part if total is None else add(total, part)
+    return restored(total, kind) if order else cast(total, kind)
+
+
+def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
+    """Returns the elements next to positions on an axis: their indices, whether they exist, and their weights.
+
+    The second is None if all elements exist; the third is None if there is only one element.
+    """
+    x = cast(place, shared_image.computed_in(dtype(place)))
+    if mode == "constant":
+        x = clip(x, -1.0, float(n))
+    elif mode == "nearest":
+        x = clip(x, 0.0, float(n - 1))
+    if order == 0:
+        whole = trunc(x)
+        half = greater_equal(absolute(subtract(x, whole)), 0.5)
+        return [(*_element(add(whole, where(half, sign(x), 0.0)), n, mode), None)]
+    low = floor(x)
+    above = subtract(x, low)
+    return [(*_element(low, n, mode), subtract(1.0, above)), (*_element(add(low, 1.0), n, mode), above)]
+
+
+def _element(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]:
+    """Returns the index of the element at an integer position on an axis that is continued by `mode`.
+
+    The second value is where the element exists, or None if it always does.
+    """
+    # Casting NaN or a huge float to int64 is undefined; replace them by 0.
+    index = cast(stop_gradient(where(less(absolute(number), _FAR), number, 0.0)), "int64")
+    if mode == "constant":
+        return clip(index, 0, n - 1), logical_and(greater_equal(number, 0.0), less(number, float(n)))
+    if mode == "nearest":
+        return clip(index, 0, n - 1), None
+    if mode == "wrap":
+        return mod(index, n), None
+    last = 2 * n - 2 if mode == "mirror" else 2 * n - 1
+    period = max(2 * n - 2, 1) if mode == "mirror" else 2 * n
+    index = mod(index, period)
+    return minimum(index, subtract(last, index)), None

@@ -1,0 +1,1 @@
+"""Ops that compare, and those of truth values and bits."""

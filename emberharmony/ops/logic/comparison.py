@@ -1,0 +1,254 @@
+"""Comparisons and logic, element by element; the results are booleans.
+
+Shape: operands are broadcast. Dtype: operands are promoted before they are compared. Python numbers are weak, and an
+integer outside the range of the dtype raises `RangeError`. Complex operands have no order, so `less`, `less_equal`,
+`greater` and `greater_equal` raise `DTypeError` for them.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.logic.bitwise import bitwise_and, bitwise_or, bitwise_xor
+from emberharmony.ops.tensor import convert_to_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import bodies
+    from emberharmony.ops import math
+    from emberharmony.ops.elementwise import complex_numbers
+    from emberharmony.ops.reductions import reduction
+else:
+    bodies = Deferred("emberharmony.backend.shared.bodies")
+    # These modules import this one.
+    complex_numbers, math = Deferred("emberharmony.ops.elementwise.complex_numbers"), Deferred("emberharmony.ops.math")
+    reduction = Deferred("emberharmony.ops.reductions.reduction")
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 == x2`; NaN is not equal to anything.
+
+    Example:
+        >>> ops.equal([1, 2], [1, 3]).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def not_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 != x2`; NaN is unequal to everything.
+
+    Example:
+        >>> ops.not_equal([1, 2], [1, 3]).tolist()
+        [False, True]
+    """
+    return logical_not(equal(x1, x2))
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def less(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 < x2`.
+
+    Example:
+        >>> ops.less([1, 2], 2).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def less_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 <= x2`.
+
+    Example:
+        >>> ops.less_equal([1, 3], 2).tolist()
+        [True, False]
+    """
+    # NaN is neither.
+    return logical_or(less(x1, x2), equal(x1, x2))
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def greater(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 > x2`.
+
+    Example:
+        >>> ops.greater([1, 3], 2).tolist()
+        [False, True]
+    """
+    return less(x2, x1)
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def greater_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 >= x2`.
+
+    Example:
+        >>> ops.greater_equal([1, 2], 2).tolist()
+        [False, True]
+    """
+    return less_equal(x2, x1)
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def logical_and(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether both elements are non-zero.
+
+    Example:
+        >>> ops.logical_and([True, False], True).tolist()
+        [True, False]
+    """
+    return bitwise_and(_truth(x1), _truth(x2))
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def logical_or(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether at least one of the two elements is non-zero.
+
+    Example:
+        >>> ops.logical_or([True, False], False).tolist()
+        [True, False]
+    """
+    return bitwise_or(_truth(x1), _truth(x2))
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def logical_xor(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether exactly one of the two elements is non-zero.
+
+    Example:
+        >>> ops.logical_xor([True, False], True).tolist()
+        [False, True]
+    """
+    return bitwise_xor(_truth(x1), _truth(x2))
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def logical_not(x: TensorLike) -> Tensor:
+    """Returns whether each element is zero.
+
+    Example:
+        >>> ops.logical_not([True, False]).tolist()
+        [False, True]
+    """
+    return equal(x, 0)
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def isnan(x: TensorLike) -> Tensor:
+    """Returns whether each element is NaN.
+
+    Example:
+        >>> ops.isnan([1.0, float('nan')]).tolist()
+        [False, True]
+    """
+    return not_equal(x, x)
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def isinf(x: TensorLike) -> Tensor:
+    """Returns whether each element is infinite.
+
+    Example:
+        >>> ops.isinf([1.0, float('inf')]).tolist()
+        [False, True]
+    """
+    known = dtype(x)
+    if known.is_complex:
+        return logical_or(isinf(complex_numbers.real(x)), isinf(complex_numbers.imag(x)))
+    # No integer is infinite, but one may be beyond the range of the default float.
+    return logical_or(equal(x, inf), equal(x, -inf)) if known.is_floating else not_equal(x, x)
+
+
+@op(elementwise=True, takes="all", gives="bool")
+def isfinite(x: TensorLike) -> Tensor:
+    """Returns whether each element is neither NaN nor infinite.
+
+    Example:
+        >>> ops.isfinite([1.0, float('inf')]).tolist()
+        [True, False]
+    """
+    return logical_not(logical_or(isnan(x), isinf(x)))
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def isposinf(x: TensorLike) -> Tensor:
+    """Returns whether each element is positive infinity.
+
+    Example:
+        >>> ops.isposinf([1.0, float('inf')]).tolist()
+        [False, True]
+    """
+    return equal(x, float("inf"))
+
+
+@op(elementwise=True, takes="real", gives="bool")
+def isneginf(x: TensorLike) -> Tensor:
+    """Returns whether each element is negative infinity.
+
+    Example:
+        >>> ops.isneginf([1.0, float('-inf')]).tolist()
+        [False, True]
+    """
+    return equal(x, float("-inf"))
+
+
+@op(elementwise=True, gradient="zero")
+def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
+
+    Args:
+        equal_nan: whether NaN is close to NaN.
+
+    Example:
+        >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
+        [True, False]
+    """
+    a, b = bodies.common(x1, x2)
+    known = dtype(a)
+    if not known.is_floating and not known.is_complex:
+        a, b = bodies.widest(a), bodies.widest(b)  # the difference of two integers may wrap
+    bound = math.add(math.multiply(math.absolute(b), rtol), atol)
+    near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
+    near = logical_or(near, equal(a, b))
+    return logical_or(near, logical_and(isnan(a), isnan(b))) if equal_nan else near
+
+
+@op(gradient="zero")
+def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Returns whether all elements are close, as a 0-d boolean; see `isclose`.
+
+    Example:
+        >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
+        False
+    """
+    return reduction.all(isclose(x1, x2, rtol, atol, equal_nan))
+
+
+@op(gradient="zero")
+def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
+    """Returns whether both operands have the same shape and the same elements, as a 0-d boolean.
+
+    Args:
+        equal_nan: whether NaN equals NaN; a complex number is NaN if one of its parts is.
+
+    Example:
+        >>> bool(ops.array_equal([1, 2], [1, 2]))
+        True
+    """
+    a, b = bodies.common(x1, x2)
+    if tuple(a.shape) != tuple(b.shape):
+        return convert_to_tensor(False)
+    same = equal(a, b)
+    return reduction.all(logical_or(same, logical_and(isnan(a), isnan(b))) if equal_nan else same)
+
+
+def _truth(x: Tensor) -> Tensor:
+    """Returns whether elements are not 0."""
+    return x if dtype(x).kind == "bool" else not_equal(x, 0)

@@ -1,0 +1,1 @@
+"""What layers of neural networks compute."""

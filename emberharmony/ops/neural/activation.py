@@ -1,0 +1,389 @@
+"""Activation functions.
+
+Shape: that of the input. Dtype: integers become the default float.
+"""
+
+from __future__ import annotations
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.creation import arange
+from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.shape import moveaxis, split
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, option
+from emberharmony.ops.elementwise.elementary import erf, exp, expm1, log, log1p, tanh
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.logic.comparison import greater, less, less_equal
+from emberharmony.ops.math import (
+    absolute,
+    add,
+    clip,
+    divide,
+    hypot,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    sqrt,
+    square,
+    subtract,
+)
+from emberharmony.ops.reductions.reduction import cumsum, max, sum
+from emberharmony.ops.reductions.sorting import sort
+from emberharmony.ops.tensor import cast
+
+
+@op(elementwise=True, finite="yes")
+def relu(x: TensorLike) -> Tensor:
+    """Returns `max(x, 0)`.
+
+    Example:
+        >>> ops.relu([-1.0, 2.0]).tolist()
+        [0.0, 2.0]
+    """
+    return maximum(x, 0)
+
+
+@op(elementwise=True, finite="yes")
+def relu6(x: TensorLike) -> Tensor:
+    """Returns `min(max(x, 0), 6)`.
+
+    Example:
+        >>> ops.relu6([-1.0, 8.0]).tolist()
+        [0.0, 6.0]
+    """
+    return clip(relu(x), None, 6)
+
+
+@op(elementwise=True)
+def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
+    """Returns `x` where it is positive, else `negative_slope * x`.
+
+    Example:
+        >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
+        [-0.5, 2.0]
+    """
+    return where(greater(x, 0), add(x, 0.0), multiply(x, option("negative_slope", negative_slope, x)))
+
+
+@op(elementwise=True)
+def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
+    """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
+
+    Example:
+        >>> ops.elu([0.0, 2.0]).tolist()
+        [0.0, 2.0]
+    """
+    above = greater(x, 0)
+    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), option("alpha", alpha, x)))
+
+
+@op(elementwise=True, takes="real", gives="float")
+def selu(x: TensorLike) -> Tensor:
+    """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer.
+
+    Source: Klambauer et al., Self-normalizing neural networks, 2017.
+    """
+    return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+@op(elementwise=True)
+def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
+    """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
+
+    Example:
+        >>> ops.celu([0.0, 2.0]).tolist()
+        [0.0, 2.0]
+    """
+    factor = option("alpha", alpha, x)
+    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, factor), 0.0)), factor))
+
+
+@op(elementwise=True, finite="yes")
+def sigmoid(x: TensorLike) -> Tensor:
+    """Returns `1 / (1 + exp(-x))` without overflow.
+
+    Example:
+        >>> ops.sigmoid([0.0]).tolist()
+        [0.5]
+    """
+    small = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
+    return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
+
+
+@op(elementwise=True, takes="real", gives="float", autocast="float32")
+def log_sigmoid(x: TensorLike) -> Tensor:
+    """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
+    return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
+
+
+log_expit = alias("log_expit", log_sigmoid)
+
+
+@op(elementwise=True, autocast="float32")
+def softplus(x: TensorLike) -> Tensor:
+    """Returns `log(1 + exp(x))` without overflow."""
+    return add(maximum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
+
+
+@op(elementwise=True)
+def softsign(x: TensorLike) -> Tensor:
+    """Returns `x / (1 + abs(x))`.
+
+    Example:
+        >>> ops.softsign([1.0]).tolist()
+        [0.5]
+    """
+    x = _inexact(x)
+    return divide(x, add(absolute(x), 1.0))
+
+
+@op(elementwise=True)
+def silu(x: TensorLike) -> Tensor:
+    """Returns `x * sigmoid(x)`.
+
+    Example:
+        >>> ops.silu([0.0]).tolist()
+        [0.0]
+    """
+    return multiply(x, sigmoid(x))
+
+
+swish = alias("swish", silu)
+
+
+@op(elementwise=True)
+def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
+    """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`.
+
+    Args:
+        approximate: whether to approximate the distribution function by `tanh`; False computes it by `erf`.
+
+    Example:
+        >>> ops.gelu([0.0]).tolist()
+        [0.0]
+
+    Source: Hendrycks and Gimpel, Gaussian error linear units, 2016.
+    """
+    x = _inexact(x)
+    if approximate:
+        inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
+        return multiply(multiply(x, 0.5), add(tanh(inner), 1.0))
+    return multiply(multiply(x, 0.5), add(erf(multiply(x, 0.7071067811865476)), 1.0))
+
+
+@op(elementwise=True, finite="yes")
+def hard_sigmoid(x: TensorLike) -> Tensor:
+    """Returns `clip(x / 6 + 1 / 2, 0, 1)`.
+
+    Example:
+        >>> ops.hard_sigmoid([0.0]).tolist()
+        [0.5]
+    """
+    return clip(add(divide(x, 6.0), 0.5), 0.0, 1.0)
+
+
+@op(elementwise=True)
+def hard_silu(x: TensorLike) -> Tensor:
+    """Returns `x * hard_sigmoid(x)`.
+
+    Example:
+        >>> ops.hard_silu([3.0]).tolist()
+        [3.0]
+    """
+    return multiply(x, hard_sigmoid(x))
+
+
+hard_swish = alias("hard_swish", hard_silu)
+
+
+@op(elementwise=True, finite="yes")
+def hard_tanh(x: TensorLike) -> Tensor:
+    """Returns `clip(x, -1, 1)`.
+
+    Example:
+        >>> ops.hard_tanh([-2.0, 0.5]).tolist()
+        [-1.0, 0.5]
+    """
+    return clip(x, -1, 1)
+
+
+@op(elementwise=True, finite="yes")
+def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
+    """Returns `x`, but 0 where `abs(x)` is at most the threshold.
+
+    Example:
+        >>> ops.hard_shrink([0.25, 2.0]).tolist()
+        [0.0, 2.0]
+    """
+    return where(less_equal(absolute(x), threshold), 0, x)
+
+
+@op(elementwise=True, finite="yes")
+def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
+    """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold.
+
+    Example:
+        >>> ops.soft_shrink([0.25, 2.0]).tolist()
+        [0.0, 1.5]
+    """
+    bound = option("threshold", threshold, x)
+    if bound.__class__ is float:
+        return subtract(x, clip(x, -bound, bound))
+    x = _inexact(x)
+    return subtract(x, clip(x, negative(bound), bound))
+
+
+@op(elementwise=True)
+def tanh_shrink(x: TensorLike) -> Tensor:
+    """Returns `x - tanh(x)`.
+
+    Example:
+        >>> ops.tanh_shrink([0.0]).tolist()
+        [0.0]
+    """
+    return subtract(x, tanh(x))
+
+
+@op(elementwise=True, finite="yes")
+def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tensor:
+    """Returns `x` where it is above the threshold, else the default value.
+
+    Example:
+        >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
+        [0.0, 3.0]
+    """
+    default = default_value if is_number(default_value) else option("default_value", default_value, x)
+    return where(less_equal(x, threshold), default, x)
+
+
+@op(elementwise=True)
+def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
+    """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
+
+    Raises:
+        ArgumentError: if `b` is a negative number; the values of a tensor are not read.
+
+    Example:
+        >>> ops.squareplus([0.0]).tolist()
+        [1.0]
+    """
+    b = option("b", b, x)
+    x = _inexact(x)
+    half = multiply(x, 0.5)
+    if b.__class__ is not float:
+        # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
+        scale = stop_gradient(maximum(absolute(half), 1.0))
+        share = divide(divide(b, scale), multiply(scale, 4.0))
+        return add(half, multiply(sqrt(add(square(divide(half, scale)), share)), scale))
+    if b < 0:
+        raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
+    if dtype(half).is_complex:
+        return add(half, sqrt(add(square(half), float(b) / 4)))
+    return add(half, hypot(half, float(b) ** 0.5 / 2))
+
+
+@op
+def glu(x: TensorLike, axis: int = -1) -> Tensor:
+    """Returns the first half of an axis times the sigmoid of the second half.
+
+    Raises:
+        ShapeError: if the axis has an odd length.
+    """
+    first, second = split(x, 2, axis)
+    return multiply(first, sigmoid(second))
+
+
+@op(autocast="float32")
+def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
+    """Returns `exp(x) / sum(exp(x))` over axes, without overflow.
+
+    Example:
+        >>> ops.softmax([0.0, 0.0]).tolist()
+        [0.5, 0.5]
+    """
+    own, floating = dtype(x), as_inexact(dtype(x))
+    x = x if own == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
+    # The maximum of an empty tensor is undefined. The derivative by it is 0, which a sum of many terms would only miss.
+    largest = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
+    terms = exp(subtract(x, largest))
+    return divide(terms, sum(terms, axis, True))
+
+
+@op(autocast="float32")
+def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
+    """Returns `log(softmax(x))` over axes, accurate where the softmax is close to 0.
+
+    Example:
+        >>> ops.log_softmax([0.0]).tolist()
+        [0.0]
+    """
+    own, kind = dtype(x), as_inexact(dtype(x))
+    wide = "float32" if kind.bits == 16 else kind
+    x = x if own == wide else cast(x, wide)
+    if 0 in x.shape:
+        nonnegative_axes(axis, len(x.shape))
+    else:
+        # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
+        shifted = subtract(x, stop_gradient(max(x, axis, True)))
+        x = subtract(shifted, log(sum(exp(shifted), axis, True)))
+    return x if kind == wide else cast(x, kind)
+
+
+@op(elementwise=True)
+def sparse_plus(x: TensorLike) -> Tensor:
+    """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between them.
+
+    Example:
+        >>> ops.sparse_plus([-2.0, 0.0, 3.0]).tolist()
+        [0.0, 0.25, 3.0]
+    """
+    x = add(x, 0.0)
+    inner = square(multiply(add(clip(x, -1, 1), 1.0), 0.5))
+    return where(greater(x, 1), x, inner)
+
+
+@op(elementwise=True)
+def sparse_sigmoid(x: TensorLike) -> Tensor:
+    """Returns `clip((x + 1) / 2, 0, 1)`, the derivative of `sparse_plus`.
+
+    Example:
+        >>> ops.sparse_sigmoid([-2.0, 0.0, 3.0]).tolist()
+        [0.0, 0.5, 1.0]
+    """
+    return clip(multiply(add(x, 1.0), 0.5), 0.0, 1.0)
+
+
+@op
+def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
+    """Returns the probabilities along an axis that are nearest to `x`; many of them are 0.
+
+    Example:
+        >>> ops.sparsemax([2.0, 1.5, -1.0]).tolist()
+        [0.75, 0.25, 0.0]
+
+    Source: Martins and Astudillo, From softmax to sparsemax, 2016, algorithm 1.
+    """
+    moved = moveaxis(add(x, 0.0), axis, -1)
+    # Subtract the maximum, so that large values do not lose digits.
+    shifted = subtract(moved, max(moved, -1, True))
+    ordered = negative(sort(negative(shifted), -1))
+    ranks = arange(1, moved.shape[-1] + 1, dtype=dtype(moved), device=get_device(moved))
+    supported = greater(add(multiply(ranks, ordered), 1.0), cumsum(ordered, -1))
+    count = sum(cast(supported, dtype(moved)), -1, True)
+    excess = divide(subtract(sum(where(supported, ordered, 0.0), -1, True), 1.0), count)
+    return moveaxis(maximum(subtract(shifted, excess), 0.0), -1, axis)
+
+
+def _inexact(x: Tensor) -> Tensor:
+    """Returns integers in the default float, because their squares and absolute values would wrap.
+
+    Other dtypes are returned unchanged.
+    """
+    kind = dtype(x)
+    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))

@@ -1,0 +1,180 @@
+"""Attention.
+
+Dtype: integers become the default float; queries, keys and values are promoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number, number
+from emberharmony.core.types import Tensor, TensorLike, Varying
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import arange, tri
+from emberharmony.ops.arrays.indexing import get_item, where
+from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes, transpose
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widened
+from emberharmony.ops.elementwise.elementary import cos, sin, tanh
+from emberharmony.ops.math import add, divide, multiply, subtract
+from emberharmony.ops.neural.activation import softmax
+from emberharmony.ops.random_ops import dropout
+from emberharmony.ops.tensor import cast, convert_to_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import attention as shared_attention
+else:
+    shared_attention = Deferred("emberharmony.backend.shared.neural.attention")
+
+
+@op(autocast="half")
+def dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    scale: Varying | None = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: Varying | None = None,
+    dropout_rate: Varying = 0.0,
+    seed: Any = None,
+) -> Tensor:
+    """Returns the values weighted by the softmax of the scaled products of queries and keys.
+
+    Args:
+        bias: added to the products; broadcast to (batch, heads, queries, keys).
+        mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values.
+        scale: the factor of the products, broadcast like `bias`; None is `1 / sqrt(width)`.
+        is_causal: whether query i is limited to the keys up to i.
+        flash_attention: an option of Keras without effect: the backend chooses its kernel.
+        attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
+        dropout_rate: the probability by which each weight is set to 0; the others are divided by `1 - dropout_rate`.
+        seed: of the random weights to drop, an integer or a `Generator`; see `ops.random`.
+
+    Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
+    The width of the values may be another.
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or the number of groups does not divide the number of heads.
+
+    Example:
+        >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
+        [[[[2.0]]]]
+
+    Source: Vaswani et al., Attention is all you need, 2017, equation 1.
+    """
+    shared_attention.check_attention(query, key, value, bias, mask)
+    groups, heads = key.shape[2], query.shape[2]
+    if groups != heads:
+        key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
+    query, key, value = inexact(query), inexact(key), inexact(value)
+    if not query.dtype == key.dtype == value.dtype:
+        common = result_type(query, key, value)
+        query, key, value = cast(query, common), cast(key, common), cast(value, common)
+    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
+    logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
+    logits = widened(logits)
+    if attn_logits_soft_cap is not None:
+        cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
+        logits = multiply(tanh(divide(logits, cap)), cap)
+    logits = logits if bias is None else add(logits, bias)
+    lowest = finfo(dtype(logits)).min * 0.5
+    if mask is not None:
+        logits = where(mask, logits, lowest)
+    if is_causal:
+        earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
+        logits = where(to_device(earlier, get_device(logits)), logits, lowest)
+    weights = softmax(logits, -1)
+    if not is_number(dropout_rate) or dropout_rate:
+        weights = dropout(weights, dropout_rate, seed=seed)
+    weights = cast(weights, dtype(value))
+    return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)
+
+
+@op
+def rope(
+    x: TensorLike,
+    dims: int | None = None,
+    offset: int | Sequence[int] | Tensor = 0,
+    traditional: bool = False,
+    base: float = 10000.0,
+    scale: float = 1.0,
+    frequencies: TensorLike | None = None,
+    axis: int = 1,
+) -> Tensor:
+    """Returns `x` with rotary positions: pairs of features rotated by angles that grow with the position.
+
+    The angle of pair i at position t is `(offset + t) * scale * base ** (-2 i / dims)`. Products of rotated queries and
+    keys then depend on the distance of their positions.
+
+    Args:
+        dims: the number of features to rotate, the first ones; None rotates all.
+        offset: the position of the first element: an integer, or a tensor with one for each sample of the batch.
+        traditional: whether the pairs are neighbours, as in (0, 1) and (2, 3); else features i and i + dims / 2 are.
+        base: of the angles.
+        scale: the factor of the positions.
+        frequencies: one number for each pair, in place of `base ** (-2 i / dims)`.
+        axis: the axis of the positions. Tensors (batch, positions, heads, width), which `dot_product_attention` takes,
+            have the axis 1.
+
+    Dtype: integers become the default float; half precision is computed in float32. The angles are computed in float64
+    if the offset is an integer and there are no `frequencies`.
+
+    Raises:
+        ArgumentError: if the axis is the last one, or if `base` is not positive.
+        ShapeError: if `dims` is odd or larger than the number of features, or if there is not one frequency for each
+            pair or one offset for each sample.
+
+    Example:
+        >>> ops.round(ops.rope([[[1.0, 0.0], [1.0, 0.0]]], scale=1.5707963), 3).tolist()
+        [[[1.0, 0.0], [0.0, 1.0]]]
+
+    Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
+    """
+    (place,) = nonnegative_axes(axis, len(x.shape))
+    start, factor = number("base", base), number("scale", scale)
+    pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
+    wide = widened(x)
+    kind, device = dtype(wide), get_device(wide)
+    if frequencies is None and isinstance(offset, int):
+        known = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
+        cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in known)
+        samples: tuple[int, ...] = ()
+    else:
+        step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
+        step = to_device(convert_to_tensor(step, kind), device)
+        step = step if frequencies is None else multiply(step, factor)
+        first = to_device(cast(convert_to_tensor(offset), kind), device)
+        samples = tuple(first.shape)
+        if samples not in ((), x.shape[:1]) or (samples and not place):
+            raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")
+        positions = add(expand_dims(first, -1), arange(x.shape[place], dtype=kind, device=device))
+        angles = multiply(expand_dims(positions, -1), step)
+        cosine, sine = cos(angles), sin(angles)
+    shape = [x.shape[a] if a == place or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
+    cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
+    rotated = get_item(wide, (..., slice(0, 2 * pairs)))
+    if traditional:
+        apart = reshape(rotated, (*x.shape[:-1], pairs, 2))
+        one, other = get_item(apart, (..., 0)), get_item(apart, (..., 1))
+    else:
+        one, other = get_item(rotated, (..., slice(0, pairs))), get_item(rotated, (..., slice(pairs, 2 * pairs)))
+    turned = (
+        subtract(multiply(one, cosine), multiply(other, sine)),
+        add(multiply(one, sine), multiply(other, cosine)),
+    )
+    if traditional:
+        result = reshape(stack(turned, -1), tuple(rotated.shape))
+    else:
+        result = concatenate(turned, -1)
+    if 2 * pairs < x.shape[-1]:
+        result = concatenate([result, get_item(wide, (..., slice(2 * pairs, None)))], -1)
+    return cast(result, as_inexact(dtype(x)))

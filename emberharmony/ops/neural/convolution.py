@@ -1,0 +1,304 @@
+"""Convolutions and windows over spatial axes.
+
+Tensors are (batch, *spatial, channels); with `data_format="channels_first"` (batch, channels, *spatial). `strides` and
+`dilation_rate` are one integer, or one for each spatial axis. `padding` is "valid" (windows are entirely inside) or
+"same" (zeros are added, so that the length is divided by the stride and rounded up). It may also be the number of zeros
+at both ends of each spatial axis: one integer, one for each axis, or one pair (before, after) for each. Dtype: the
+promoted dtype of the arguments; half precision is summed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import arange
+from emberharmony.ops.arrays.indexing import get_item, take
+from emberharmony.ops.arrays.shape import expand_dims, flip, moveaxis, pad, reshape, stack, swapaxes
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.math import add, multiply
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+
+
+@op(autocast="half")
+def conv(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    bias: TensorLike | None = None,
+) -> Tensor:
+    """Returns the cross-correlation of tensors with a kernel over any number of spatial axes.
+
+    Args:
+        bias: one number for each output channel, added before half precision is rounded.
+
+    Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+        ShapeError: if the channels of kernel, input and bias do not match, or if no window fits.
+
+    Example:
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
+        [[[21.0], [42.0]]]
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], padding=[(0, 1)]).tolist()
+        [[[21.0], [42.0], [4.0]]]
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], bias=[0.5]).tolist()
+        [[[21.5], [42.5]]]
+    """
+    last = shared_convolution.channels_last(data_format)
+    x = inputs if last else moveaxis(inputs, 1, -1)
+    groups = shared_convolution.check_channels(x.shape, kernel.shape)
+    shared_convolution.check_bias(bias, kernel.shape[-1])
+    kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
+    x, kernel = _wide(cast(x, kind)), _wide(cast(kernel, kind))  # a bias of a wider dtype widens the products too
+    plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
+    padded = pad(x, plan.around()) if plan.padded else x
+    total = None
+    for offset, places in plan.offsets():
+        part = _grouped(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
+        total = part if total is None else add(total, part)
+    total = cast(total if bias is None else add(total, _wide(bias)), kind)
+    return total if last else moveaxis(total, -1, 1)
+
+
+@op(autocast="half")
+def depthwise_conv(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the convolution of each channel with its own kernels.
+
+    Shape: kernel (*size, channels, multiplier); the result has `channels * multiplier` channels.
+
+    Raises:
+        ShapeError: if the kernel does not have the channels of `inputs`.
+
+    Example:
+        >>> ops.depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
+        [[[1.0, 20.0], [3.0, 40.0]]]
+    """
+    shared_convolution.check_depthwise(inputs.shape, kernel.shape, data_format == "channels_first")
+    flat = reshape(kernel, (*kernel.shape[:-2], 1, kernel.shape[-2] * kernel.shape[-1]))
+    return conv(inputs, flat, strides, padding, data_format, dilation_rate)
+
+
+@op(autocast="half")
+def separable_conv(
+    inputs: TensorLike,
+    depthwise_kernel: TensorLike,
+    pointwise_kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution.
+
+    Shape: depthwise_kernel (*size, channels, multiplier), pointwise_kernel (1, …, 1, channels * multiplier,
+    out_channels).
+    """
+    spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
+    return conv(spread, pointwise_kernel, 1, "valid", data_format)
+
+
+@op(autocast="half")
+def conv_transpose(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: SpatialPadding = "valid",
+    output_padding: int | Sequence[int] | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    bias: TensorLike | None = None,
+) -> Tensor:
+    """Returns the transposed convolution: the gradient of `conv` with respect to its input.
+
+    Args:
+        padding: numbers say how many elements are cut off at both ends of the result, as in PyTorch.
+        output_padding: by how much each axis of the result is longer than its minimal length. None derives it from the
+            stride if `padding` is "valid" or "same", and is 0 if `padding` is numbers.
+        bias: one number for each output channel, added before half precision is rounded.
+
+    Shape: kernel (*size, out_channels, in_channels / groups); the number of groups follows from the channels. Spatial
+    axes of length n become (n - 1) * stride + (size - 1) * dilation + 1 + output_padding, less the padding.
+
+    Example:
+        >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
+        [[[1.0], [10.0], [2.0], [20.0]]]
+    """
+    last = shared_convolution.channels_last(data_format)
+    x = inputs if last else moveaxis(inputs, 1, -1)
+    shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
+    plan = shared_convolution.transposed(
+        x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
+    )
+    for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
+        x = _fitted(_spread(x, axis, step), axis, before, after)
+    flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
+    result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
+    return result if last else moveaxis(result, -1, 1)
+
+
+@op
+def unfold(
+    x: TensorLike,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the windows of a tensor as columns.
+
+    Args:
+        padding: the zeros before and after each spatial axis.
+
+    Shape: (batch, channels, *spatial) to (batch, channels * window size, windows).
+
+    Raises:
+        ArgumentError: if an option is not such an integer.
+        ShapeError: if no window fits.
+
+    Example:
+        >>> ops.unfold([[[1.0, 2.0, 3.0]]], 2).tolist()
+        [[[1.0, 2.0], [2.0, 3.0]]]
+
+    Source: `torch.nn.Unfold`.
+    """
+    n = shared_convolution.spatial(x.ndim)
+    around = shared_convolution.each(padding, n, "padding", 0)
+    if any(around):
+        x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in around)])
+    size, steps, spread = (
+        shared_convolution.each(kernel_size, n, "kernel_size"),
+        shared_convolution.each(stride, n, "stride"),
+        shared_convolution.each(dilation, n, "dilation"),
+    )
+    plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", spread)
+    parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
+    batch, channels = x.shape[:2]
+    return reshape(stack(parts, 2), (batch, channels * len(parts), math.prod(plan.counts)))
+
+
+@op
+def fold(
+    x: TensorLike,
+    output_size: Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the tensor whose elements are the sums of overlapping windows: the adjoint of `unfold`.
+
+    Shape: (batch, channels * window size, windows) to (batch, channels, *output_size).
+
+    Raises:
+        ArgumentError: if an option is not such an integer.
+        ShapeError: if `x` does not have the shape that `unfold` gives for an input of `output_size`.
+
+    Example:
+        >>> ops.fold([[[1.0, 2.0], [2.0, 3.0]]], (3,), 2).tolist()
+        [[[1.0, 4.0, 3.0]]]
+
+    Source: `torch.nn.Fold`.
+    """
+    n = len(output_size)
+    around = shared_convolution.each(padding, n, "padding", 0)
+    lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
+    size, steps, spread = (
+        shared_convolution.each(kernel_size, n, "kernel_size"),
+        shared_convolution.each(stride, n, "stride"),
+        shared_convolution.each(dilation, n, "dilation"),
+    )
+    plan = shared_convolution.windows(lengths, size, steps, "valid", spread)
+    cells = math.prod(size)
+    if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
+        wanted = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
+        raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
+    columns = reshape(x, (x.shape[0], x.shape[1] // cells, cells, *plan.counts))
+    total = None
+    for i, (_, slices) in enumerate(plan.offsets()):
+        part = get_item(columns, (slice(None), slice(None), i))
+        for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
+            part = _fitted(_spread(part, axis, place.step), axis, place.start, length - place.stop)
+        total = part if total is None else add(total, part)
+    inside = [slice(zeros, zeros + length) for length, zeros in zip(output_size, around, strict=True)]
+    return get_item(total, (slice(None), slice(None), *inside))
+
+
+@op
+def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int) -> Tensor:
+    """Returns the windows of the last axis.
+
+    Shape: (..., length) to (..., windows, sequence_length).
+
+    Example:
+        >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()
+        [[1, 2, 3], [3, 4, 5]]
+    """
+    plan = shared_convolution.windows(
+        x.shape[-1:], shared_convolution.each(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
+    )
+    device = get_device(x)
+    (stride,) = shared_convolution.each(sequence_stride, 1, "sequence_stride")
+    starts = expand_dims(arange(0, plan.counts[0] * stride, stride, device=device), -1)
+    return take(x, add(starts, arange(sequence_length, device=device)), -1)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Returns half precision as float32 and other dtypes unchanged."""
+    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+
+
+def _grouped(x: Tensor, weights: Tensor, groups: int) -> Tensor:
+    """Returns the product of channels with (channels / groups, outputs) weights, group by group."""
+    if groups == 1:
+        return matmul(x, weights)
+    inner, outer = weights.shape[0], weights.shape[1] // groups
+    if inner == 1:
+        products = multiply(expand_dims(x, -1), reshape(weights, (groups, outer)))
+        return reshape(products, (*x.shape[:-1], groups * outer))
+    rows = reshape(x, (*x.shape[:-1], groups, 1, inner))
+    blocks = moveaxis(reshape(weights, (inner, groups, outer)), 1, 0)
+    return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * outer))
+
+
+def _spread(x: Tensor, axis: int, step: int) -> Tensor:
+    """Returns `x` with step - 1 zeros inserted between the elements of an axis."""
+    if step == 1:
+        return x
+    shape = tuple(x.shape)
+    apart = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    joined = reshape(apart, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
+    return get_item(joined, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
+
+
+def _fitted(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    """Returns `x` with zeros added at the ends of an axis; a negative number cuts elements off."""
+    if before > 0 or after > 0:
+        x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])
+    if before < 0 or after < 0:
+        kept = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+        x = get_item(x, (*[slice(None)] * axis, kept))
+    return x

@@ -1,0 +1,207 @@
+"""Losses of predictions against targets.
+
+Dtype: integers become the default float.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.core import selection
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.indexing import take, take_along_axis, where
+from emberharmony.ops.arrays.shape import expand_dims, reshape, squeeze
+from emberharmony.ops.dtype import dtype, inexact, option, result_type, widened
+from emberharmony.ops.elementwise.elementary import log, log10
+from emberharmony.ops.logic.comparison import greater_equal, less, logical_and, not_equal
+from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
+from emberharmony.ops.neural.activation import log_softmax, softplus
+from emberharmony.ops.reductions.reduction import any, mean, sum
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import losses as shared_losses
+else:
+    shared_losses = Deferred("emberharmony.backend.shared.neural.losses")
+
+EPSILON = 1e-7
+"""Probabilities are clipped to this distance from 0 and 1."""
+
+
+@op(autocast="float32")
+def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
+    """Returns `-(t log p + (1 - t) log(1 - p))`, element by element.
+
+    Args:
+        target: t, from 0 to 1.
+        output: the probability p, which is clipped to [1e-7, 1 - 1e-7], or its logit.
+        from_logits: whether `output` is the logit.
+    """
+    if from_logits:
+        return subtract(softplus(output), multiply(target, inexact(output)))
+    output = clip(output, EPSILON, 1.0 - EPSILON)
+    lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
+    return negative(add(multiply(target, log(output)), lost))
+
+
+@op(autocast="float32")
+def categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Returns `-sum(t log p)` over the classes along an axis.
+
+    Args:
+        target: the probability t of each class.
+        output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
+        from_logits: whether `output` holds logits.
+    """
+    if not from_logits:
+        output = divide(output, sum(output, axis, True))
+        return negative(sum(multiply(target, log(clip(output, EPSILON, 1.0 - EPSILON))), axis))
+    return negative(sum(multiply(target, log_softmax(output, axis)), axis))
+
+
+@op(autocast="float32", reads="checks")
+def sparse_categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Returns `-log p` of the class that each integer in `target` names; 0 if it is not a class.
+
+    Args:
+        target: the index of the class; its shape is that of `output` without `axis`.
+        output: see `categorical_crossentropy`.
+        from_logits: whether `output` holds logits.
+
+    Example:
+        >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
+        0.0
+    """
+    known = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
+    place = expand_dims(cast(where(known, target, 0), "int64"), axis)
+    if from_logits:
+        lost = negative(take_along_axis(log_softmax(output, axis), place, axis))
+    else:
+        share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
+        lost = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
+    return where(known, squeeze(lost, axis), 0)
+
+
+@op(autocast="float32", reads="checks")
+def cross_entropy(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    reduction: Literal["none", "mean", "sum"] = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Returns the cross-entropies of logits with class ids, by default their mean; half precision adds in float32.
+
+    If no position counts, the mean is NaN and its gradient 0.
+
+    Args:
+        input: logits.
+        target: class ids, integers in the shape of `input` without `axis`.
+        weight: the weight of each class, (classes,); the mean is divided by the sum of the weights of the ids.
+        reduction: "none" gives the loss at each position.
+        ignore_index: an id whose positions do not count; their loss is 0.
+        label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
+        axis: the axis of the classes.
+
+    Raises:
+        ArgumentError: if `reduction` is unknown or `label_smoothing` is out of range.
+        ArgumentTypeError: if the ids are not integers.
+        AxisError: if `axis` is out of range.
+        IndexOutOfBoundsError: if an id is neither a class nor `ignore_index`. MLX checks a tensor of ids in checked
+            mode only, PyTorch and MLX do not under `ops.vmap` and `ops.compile`; then its position does not count.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> logits = [[0.0, 0.0], [0.0, 100.0], [3.0, 4.0]]
+        >>> round(ops.nn.cross_entropy(logits, [0, 1, -100]).tolist(), 4)
+        0.3466
+
+    Source: `torch.nn.functional.cross_entropy`.
+    """
+    along = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
+    classes, ids = input.shape[along], cast(target, "int64")
+    kept = counting(ids, classes, as_index(ignore_index))
+    place = ids if kept is None else where(kept, ids, 0)
+    logs = log_softmax(widened(input), along)
+    lost = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
+    counted = None
+    if weight is not None:
+        weight = cast(weight, dtype(logs))
+        counted = take(weight, place, 0)
+        lost = multiply(lost, counted)
+    if label_smoothing:
+        spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, along)), along)
+        lost = subtract(multiply(lost, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
+    if kept is not None:
+        lost = where(kept, lost, 0.0)
+        counted = cast(kept, dtype(lost)) if counted is None else where(kept, counted, 0.0)
+    if reduction == "mean":
+        lost = mean(lost) if counted is None else _shared(sum(lost), sum(counted), kept)
+    elif reduction == "sum":
+        lost = sum(lost)
+    return cast(lost, as_inexact(dtype(input)))
+
+
+def _shared(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
+    """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
+    if kept is None:
+        return divide(total, count)
+    some = any(kept)
+    return where(some, divide(total, where(some, count, 1.0)), math.nan)
+
+
+def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
+    """Returns which class ids count; None if all do.
+
+    Raises:
+        IndexOutOfBoundsError: if the host has the ids, and one is neither a class nor ignored.
+    """
+    known = selection.current().at_hand(ids)
+    if known is None:
+        kept = logical_and(greater_equal(ids, 0), less(ids, classes))
+        return logical_and(kept, not_equal(ids, ignored)) if 0 <= ignored < classes else kept
+    return None if shared_losses.counting_on_host(known, classes, ignored) is None else not_equal(ids, ignored)
+
+
+def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:
+    """Returns a vector with the other axes of `x` added."""
+    return reshape(weight, [-1 if i == along else 1 for i in range(len(x.shape))])
+
+
+@op
+def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
+    """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
+
+    Args:
+        max_val: the largest possible difference between two elements, for example 255 for 8-bit images.
+
+    Raises:
+        ArgumentError: if `max_val` is a number that is not positive; the values of a tensor are not read.
+
+    Example:
+        >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
+        20.0
+    """
+    error = mean(square(subtract(widened(x1), widened(x2))))
+    limit = option("max_val", max_val, error)
+    if is_number(limit):
+        if not limit > 0:
+            raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
+        peak: Any = 20.0 * math.log10(limit)
+    else:
+        peak = multiply(log10(limit), 20.0)
+    ratio = subtract(peak, multiply(log10(error), 10.0))
+    return cast(ratio, as_inexact(result_type(x1, x2)))

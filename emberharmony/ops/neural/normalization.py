@@ -1,0 +1,247 @@
+"""Normalisation: scaling `x` to mean 0 and variance 1, by its own statistics or given ones.
+
+Dtype: integers become the default float.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.neural.normalization import EPSILON, check_channels, check_groups
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.shape import moveaxis, reshape
+from emberharmony.ops.dtype import inexact, narrowed, option, widened
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.math import add, divide, multiply, power, rsqrt, square, subtract
+from emberharmony.ops.neural.pooling import average_pool
+from emberharmony.ops.reductions.reduction import mean
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+
+
+@op(autocast="float32")
+def layer_normalization(
+    x: TensorLike,
+    gamma: TensorLike | None = None,
+    beta: TensorLike | None = None,
+    axis: Axis = -1,
+    epsilon: Varying | None = None,
+    *,
+    rms_scaling: bool = False,
+) -> Tensor:
+    """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`.
+
+    Args:
+        gamma: broadcast to `x`; a tensor that has the lengths of the axes `axis` alone belongs to these axes.
+        beta: like `gamma`.
+        epsilon: added to the variance, with its axes kept at length 1; None is 1e-7.
+        rms_scaling: whether to divide `x` by its standard deviation without subtracting the mean, and to ignore `beta`.
+            Keras has this option but advises against it; `rms_normalization` divides by the root mean square.
+
+    Source: Ba, Kiros and Hinton, Layer normalization, 2016.
+    """
+    wide = widened(x)
+    centred = subtract(wide, mean(wide, axis, True))
+    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
+    factor = rsqrt(add(mean(square(centred), axis, True), limit))
+    result = narrowed(multiply(wide if rms_scaling else centred, factor), x)
+    result = result if gamma is None else multiply(result, along(gamma, axis, x))
+    return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
+
+
+@op(autocast="float32")
+def rms_normalization(
+    x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None
+) -> Tensor:
+    """Returns `x` divided by its root mean square over axes, times `scale`.
+
+    Args:
+        epsilon: added to the mean square; None is 1e-7.
+
+    Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
+    """
+    wide = widened(x)
+    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
+    result = narrowed(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
+    return result if scale is None else multiply(result, scale)
+
+
+@op(autocast="float32")
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    axis: int,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: Varying = 1e-3,
+) -> Tensor:
+    """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis.
+
+    Example:
+        >>> ops.batch_normalization([[3.0, 5.0]], [1.0, 1.0], [4.0, 16.0], -1, epsilon=0.0).tolist()
+        [[1.0, 1.0]]
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
+    """
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    factor = rsqrt(add(reshape(variance, shape), option("epsilon", epsilon, variance)))
+    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
+    result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
+    return result if offset is None else add(result, reshape(offset, shape))
+
+
+@op(autocast="float32")
+def batch_normalization_training(
+    x: TensorLike,
+    axis: int,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: Varying = 1e-3,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns `x` with each index of an axis scaled to mean 0 and variance 1, and these means and variances.
+
+    The first result is `(x - mean) / sqrt(variance + epsilon) * scale + offset`, where the statistics are those of `x`
+    over all other axes. They are returned for running statistics, so their gradient is zero; that of the first result
+    counts how `x` changes them.
+
+    Args:
+        axis: the axis of the channels, whose number is C.
+        offset: one number for each channel.
+        scale: like `offset`.
+        epsilon: added to the variance.
+
+    Returns:
+        The tensor, the mean of each channel (C,), and its variance (C,) with the divisor n. Those of half precision are
+        float32.
+
+    Raises:
+        ShapeError: if `offset` or `scale` is not a vector of C numbers.
+
+    Example:
+        >>> result, mean, variance = ops.batch_normalization_training([[1.0], [3.0]], -1, epsilon=0.0)
+        >>> result.tolist(), mean.tolist(), variance.tolist()
+        ([[-1.0], [1.0]], [2.0], [1.0])
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
+    """
+    place = check_channels(x.shape, axis, scale, offset)
+    wide = widened(x)
+    over = [a for a in range(len(x.shape)) if a != place]
+    center = mean(wide, over, True)
+    centred = subtract(wide, center)
+    variance = mean(square(centred), over, True)
+    shape = center.shape
+    factor = rsqrt(add(variance, option("epsilon", epsilon, wide)))
+    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
+    result = multiply(centred, factor)
+    result = narrowed(result if offset is None else add(result, reshape(offset, shape)), x)
+    return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
+
+
+@op(autocast="float32")
+def group_normalization(
+    x: TensorLike,
+    groups: int,
+    scale: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    axis: int = -1,
+    epsilon: Varying = 1e-3,
+) -> Tensor:
+    """Returns `x` with each group of channels scaled to mean 0 and variance 1, times `scale` plus `offset`.
+
+    The statistics are those of one sample, over the channels of a group and all other axes. With one group for each
+    channel this is instance normalisation; with a single group all axes but the first are normalised together.
+
+    Args:
+        groups: divides the number of channels.
+        scale: one number for each channel.
+        offset: like `scale`.
+        axis: the axis of the channels. The first axis is that of the samples.
+        epsilon: added to the variance.
+
+    Raises:
+        ArgumentError: if `groups` is not a positive integer, or if `axis` is the first axis.
+        ShapeError: if `groups` does not divide the channels, or if `scale` or `offset` is not a vector of their number.
+
+    Example:
+        >>> ops.group_normalization([[1.0, 3.0, 10.0, 30.0]], 2, epsilon=0.0).tolist()
+        [[-1.0, 1.0, -1.0, 1.0]]
+
+    Source: Wu and He, Group normalization, 2018.
+    """
+    place = check_groups(x.shape, groups, axis, scale, offset)
+    shape = tuple(x.shape)
+    wide = reshape(widened(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
+    axes = [a for a in range(1, len(shape) + 1) if a != place]
+    centred = subtract(wide, mean(wide, axes, True))
+    variance = mean(square(centred), axes, True)
+    result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, wide))))
+    result = narrowed(reshape(result, shape), x)
+    channels = [n if a == place else 1 for a, n in enumerate(shape)]
+    result = result if scale is None else multiply(result, reshape(scale, channels))
+    return result if offset is None else add(result, reshape(offset, channels))
+
+
+@op(autocast="float32")
+def local_response_normalization(
+    x: TensorLike,
+    size: int,
+    alpha: Varying = 1e-4,
+    beta: Varying = 0.75,
+    k: Varying = 1.0,
+    axis: int = -1,
+) -> Tensor:
+    """Returns `x / (k + alpha * m) ** beta`, where `m` is the mean of the squares of `size` neighbouring channels.
+
+    The neighbours of channel i are those from `i - size // 2` to `i + (size - 1) // 2`, with zeros beyond the ends.
+
+    Args:
+        axis: the axis of the channels.
+
+    Raises:
+        ArgumentError: if `size` is not a positive integer.
+
+    Example:
+        >>> ops.local_response_normalization([[1.0, 2.0]], 1, 1.0, 1.0, 1.0).tolist()
+        [[0.5, 0.4000000059604645]]
+
+    Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012, with the mean in
+    place of the sum, as in `torch.nn.LocalResponseNorm`.
+    """
+    (place,) = nonnegative_axes(axis, len(x.shape))
+    (width,) = shared_convolution.each(size, 1, "size")
+    wide = widened(x)
+    if not math.prod(wide.shape):
+        return narrowed(wide, x)
+    squares = moveaxis(square(wide), place, -1)
+    rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
+    # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
+    near = min(width, 2 * squares.shape[-1] + 1)
+    zeros = [(near // 2, (near - 1) // 2)]
+    total = average_pool(rows, near, 1, zeros, count_include_pad=True, divisor_override=width)
+    around = moveaxis(reshape(total, squares.shape), -1, place)
+    base = add(multiply(around, option("alpha", alpha, wide)), option("k", k, wide))
+    return narrowed(divide(wide, power(base, option("beta", beta, wide))), x)
+
+
+def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
+    """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
+    rank = len(x.shape)
+    places = sorted(nonnegative_axes(axis, rank))
+    # Rules get numbers as they were given.
+    if (
+        isinstance(weight, (int, float, complex))
+        or len(weight.shape) == rank
+        or tuple(weight.shape) != tuple(x.shape[place] for place in places)
+    ):
+        return weight
+    return reshape(weight, [x.shape[place] if place in places else 1 for place in range(rank)])

@@ -1,0 +1,336 @@
+"""Pooling: the maximum or the mean of the elements in windows over spatial axes.
+
+The layout, `strides` and `padding` are those of `ops/neural/convolution.py`. Padding does not count: it changes neither
+a maximum nor, unless `count_include_pad` is set, a mean.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.host import host_indices
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+from emberharmony.core.options import number
+from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
+from emberharmony.ops.arrays.creation import arange, ones, zeros
+from emberharmony.ops.arrays.indexing import get_item, take_along_axis, where
+from emberharmony.ops.arrays.shape import expand_dims, moveaxis, pad, repeat, reshape, squeeze, stack
+from emberharmony.ops.arrays.writing import put_along_axis
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, iinfo
+from emberharmony.ops.logic.comparison import equal, greater_equal, isnan, less, logical_and, logical_or
+from emberharmony.ops.math import add, divide, maximum, multiply, power
+from emberharmony.ops.reductions.reduction import argmax, max, mean
+from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
+
+
+@op(finite="yes")
+def max_pool(
+    inputs: TensorLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Returns the largest element of each window; windows are adjacent unless `strides` is given.
+
+    Args:
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own, as in PyTorch.
+
+    Raises:
+        ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
+        ShapeError: if no window fits.
+
+    Example:
+        >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[3.0], [2.0]]]
+        >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 3, 3, 1, ceil_mode=True).tolist()
+        [[[3.0], [2.0]]]
+    """
+    x, last = _channels_last(inputs, data_format)
+    plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode).plan
+    result = _joined(pad(x, plan.around(), constant_values=_lowest(x)) if plan.padded else x, plan, maximum)
+    return result if last else moveaxis(result, -1, 1)
+
+
+@op
+def max_pool_indices(
+    inputs: TensorLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Returns the index of the largest element of each window of `max_pool` in the flattened spatial axes, as int64.
+
+    Of equal elements the first one is chosen. NaN counts as the largest. A window that is padding alone, which a
+    dilation makes possible, has the index of a place after the end of an axis, as in PyTorch.
+
+    Raises:
+        ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
+        ShapeError: if no window fits.
+
+    Example:
+        >>> ops.max_pool_indices([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[1], [2]]]
+
+    Source: the option `return_indices` of `torch.nn.MaxPool1d`.
+    """
+    x, last = _channels_last(inputs, data_format)
+    lengths = x.shape[1:-1]
+    plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
+    if plan.padded:
+        x = pad(x, plan.around(), constant_values=_lowest(x))
+    places: Any = None
+    # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
+    for axis in reversed(range(len(lengths))):
+        before = (slice(None),) * (axis + 1)
+        windows = [(*before, part) for part in plan.along(axis)]
+        found = stack([get_item(x, window) for window in windows], -1)
+        starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
+        starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
+        reach = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
+        sites = add(expand_dims(starts, -1), reach)
+        # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
+        inside = greater_equal(sites, 0)
+        real = logical_and(inside, less(sites, lengths[axis]))
+        largest = logical_or(equal(found, max(found, -1, True)), isnan(found))
+        # Without an element, the first place that is not before the axis is chosen.
+        best = argmax(add(cast(logical_and(largest, real), "int8"), cast(inside, "int8")), -1, True)
+        x = squeeze(take_along_axis(found, best, -1), -1)
+        own = multiply(add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :]))
+        if places is not None:
+            others = stack([get_item(places, window) for window in windows], -1)
+            own = add(own, squeeze(take_along_axis(others, best, -1), -1))
+        places = own
+    return places if last else moveaxis(places, -1, 1)
+
+
+@op(reads="checks")
+def max_unpool(
+    inputs: TensorLike,
+    indices: Tensor | Sequence[Any],
+    output_size: Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns a tensor of zeros, except for the elements of `inputs` at the indices of `max_pool_indices`.
+
+    Equal indices are treated as in `set_item`.
+
+    Shape: inputs and indices (batch, *windows, channels) to (batch, *output_size, channels).
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range; MLX checks a tensor of indices in checked mode only.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> ops.max_unpool([[[3.0], [2.0]]], [[[1], [2]]], (4,)).tolist()
+        [[[0.0], [3.0], [2.0], [0.0]]]
+
+    Source: `torch.nn.MaxUnpool1d`.
+    """
+    x, last = _channels_last(inputs, data_format)
+    if not is_tensor(indices):
+        known, count = host_indices(indices), math.prod(output_size)
+        outside = known[(known < -count) | (known >= count)]
+        if outside.size:
+            raise IndexOutOfBoundsError(f"index {outside.flat[0]} is out of bounds for windows of {count} elements")
+    places = convert_to_tensor(indices)
+    places = places if last else moveaxis(places, 1, -1)
+    if tuple(places.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:
+        raise ShapeError(
+            f"expected indices of shape {tuple(inputs.shape)} and {x.ndim - 2} numbers in output_size, got shape "
+            f"{tuple(convert_to_tensor(indices).shape)} and {tuple(output_size)}"
+        )
+    batch, channels = x.shape[0], x.shape[-1]
+    nothing = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
+    rows = (batch, math.prod(x.shape[1:-1]), channels)
+    result = put_along_axis(nothing, reshape(places, rows), reshape(x, rows), 1)
+    result = reshape(result, (batch, *output_size, channels))
+    return result if last else moveaxis(result, -1, 1)
+
+
+@op
+def average_pool(
+    inputs: TensorLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: SpatialPadding = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Returns the mean of each window; windows are adjacent unless `strides` is given.
+
+    Args:
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own, as in PyTorch.
+        count_include_pad: whether the zeros of the padding count as elements of the mean; those that `ceil_mode` adds
+            never do.
+        divisor_override: the number by which the sum of each window is divided; None is its number of elements.
+
+    Dtype: integers become the default float; half precision is summed in float32.
+
+    Raises:
+        ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
+        ShapeError: if no window fits.
+
+    Example:
+        >>> ops.average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[2.0], [1.0]]]
+        >>> ops.average_pool([[[1.0], [3.0]]], 2, 1, 1, count_include_pad=True).tolist()
+        [[[0.5], [2.0], [1.5]]]
+    """
+    kind = dtype(divide(inputs, 1.0))
+    x, last = _channels_last(cast(inputs, "float32" if kind.bits == 16 else kind), data_format)
+    pool = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
+    plan = pool.plan
+    total = _joined(pad(x, plan.around()) if plan.padded else x, plan, add)
+    count: Tensor | float = math.prod(pool.size)
+    if divisor_override is not None:
+        count = shared_convolution.divisor(divisor_override)
+    elif plan.padding != pool.given or (plan.padded and not count_include_pad):
+        # Windows at the edges hold fewer elements, so count the elements of each window.
+        zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
+        lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
+        held = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
+        count = _joined(pad(held, pool.beyond() if count_include_pad else plan.around()), plan, add)
+    result = cast(divide(total, count), kind)
+    return result if last else moveaxis(result, -1, 1)
+
+
+@op(autocast="float32")
+def lp_pool(
+    inputs: TensorLike,
+    norm_type: float,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Returns `sum(x ** p) ** (1 / p)` of each window; windows are adjacent unless `strides` is given.
+
+    With odd `p`, a negative sum has no real root, so its result is NaN. The gradient of windows whose sum is 0 is 0.
+
+    Args:
+        norm_type: the power p; infinity gives the maximum, as in `max_pool`.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own. As in PyTorch, its
+            sum is the mean of its elements times the size of a whole window.
+
+    Dtype: integers become the default float; half precision is computed in float32.
+
+    Raises:
+        ArgumentError: if `norm_type` is not a positive number, or if an option is invalid.
+        ShapeError: if no window fits.
+
+    Example:
+        >>> ops.lp_pool([[[3.0], [4.0], [6.0], [8.0]]], 2, 2).tolist()
+        [[[5.0], [10.0]]]
+
+    Source: `torch.nn.functional.lp_pool1d`.
+    """
+    exponent = number("norm_type", norm_type)
+    if not exponent > 0:
+        raise ArgumentError(f"norm_type is a positive number, not {norm_type!r:.60}")
+    kind = dtype(divide(inputs, 1.0))
+    if math.isinf(exponent):
+        return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), kind)
+    wide = cast(inputs, "float32" if kind.bits == 16 else kind)
+    size = math.prod(shared_convolution.each(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
+    mean_power = average_pool(power(wide, exponent), pool_size, strides, "valid", data_format, ceil_mode)
+    total = multiply(mean_power, size)
+    # The derivative of a root is infinite at 0, so the root of another number is taken there.
+    nothing = equal(total, 0)
+    return cast(where(nothing, 0, power(where(nothing, 1, total), 1 / exponent)), kind)
+
+
+@op
+def adaptive_average_pool(
+    inputs: TensorLike,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the means of `output_size` windows along each spatial axis; their width follows from the length.
+
+    Window i reaches from `floor(i * length / n)` to `ceil((i + 1) * length / n)`.
+
+    Example:
+        >>> ops.adaptive_average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[2.0], [1.0]]]
+    """
+    return _adapted(inputs, output_size, data_format, mean)
+
+
+@op(finite="yes")
+def adaptive_max_pool(
+    inputs: TensorLike,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the largest elements of the windows of `adaptive_average_pool`.
+
+    Example:
+        >>> ops.adaptive_max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[3.0], [2.0]]]
+    """
+    return _adapted(inputs, output_size, data_format, max)
+
+
+def _channels_last(
+    inputs: Tensor, data_format: Literal["channels_last", "channels_first"] | None
+) -> tuple[Tensor, bool]:
+    """Returns a tensor with its channels on the last axis, and whether they were there."""
+    shared_convolution.spatial(inputs.ndim)
+    last = shared_convolution.channels_last(data_format)
+    return (inputs if last else moveaxis(inputs, 1, -1)), last
+
+
+def _lowest(x: Tensor) -> float:
+    """Returns the padding of a maximum: no element is smaller."""
+    kind = dtype(x)
+    return -math.inf if kind.is_floating else iinfo(kind).min if kind.is_integer else 0
+
+
+def _joined(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Returns the elements of each window of a padded tensor combined by `join`, one axis after the other."""
+    for axis in range(len(plan.size)):
+        before = (slice(None),) * (axis + 1)
+        x = functools.reduce(join, [get_item(x, (*before, part)) for part in plan.along(axis)])
+    return x
+
+
+def _adapted(
+    inputs: Tensor,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None,
+    reduce: Callable[..., Tensor],
+) -> Tensor:
+    n, x = shared_convolution.spatial(inputs.ndim), inputs
+    first = 1 if shared_convolution.channels_last(data_format) else 2
+    for axis, count in enumerate(shared_convolution.each(output_size, n, "output_size"), first):
+        length = x.shape[axis]
+        if length % count == 0:
+            x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
+            continue
+        firsts = shared_convolution.first_windows(length, count)
+        reaches = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
+        before = (slice(None),) * axis
+        x = stack([reduce(get_item(x, (*before, reach)), axis) for reach in reaches], axis)
+        if len(firsts) < count:
+            x = repeat(x, [b - a for a, b in pairwise((*firsts, count))], axis)
+    return x

@@ -1,0 +1,238 @@
+"""Recurrent layers over sequences: one layer in one direction.
+
+Sequences are (batch, time, features); with `time_major=True` (time, batch, features). The weights are those of PyTorch:
+`weight_ih` (gates * hidden, features) for the input and `weight_hh` (gates * hidden, hidden) for the state, with a bias
+for each. A state is (batch, hidden), and zero if it is None. With `layer_axis=True` the given and the returned states
+are (1, batch, hidden), as those of `torch.nn`, which have an axis of layers. With `reverse=True` the layer reads the
+sequences from their ends; each output stays at the place of its input.
+
+Dtype: the promoted dtype of the tensors, integers become the default float; half precision is computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import zeros
+from emberharmony.ops.arrays.shape import expand_dims, matrix_transpose, reshape, split, squeeze, stack, unstack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.elementwise.elementary import tanh
+from emberharmony.ops.math import add, multiply, subtract
+from emberharmony.ops.neural.activation import relu, sigmoid
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import recurrent as shared_recurrent
+    from emberharmony.core.dtypes import DType
+else:
+    shared_recurrent = Deferred("emberharmony.backend.shared.neural.recurrent")
+
+
+@op(autocast="half")
+def rnn(
+    x: TensorLike,
+    weight_ih: TensorLike,
+    weight_hh: TensorLike,
+    bias_ih: TensorLike | None = None,
+    bias_hh: TensorLike | None = None,
+    h: TensorLike | None = None,
+    activation: Literal["tanh", "relu"] = "tanh",
+    time_major: bool = False,
+    reverse: bool = False,
+    layer_axis: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Returns the states of a plain recurrent layer, `h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh)`.
+
+    Args:
+        h: the first state.
+        activation: "relu" replaces the hyperbolic tangent.
+
+    Returns:
+        The states of all times, (batch, time, hidden), and the last state, (batch, hidden).
+
+    Raises:
+        ArgumentError: if the activation is unknown.
+        ShapeError: if the shapes do not fit together, or if the sequences have no element.
+
+    Example:
+        >>> states, last = ops.rnn([[[1.0], [2.0]]], [[1.0]], [[10.0]], activation="relu")
+        >>> states.tolist(), last.tolist()
+        ([[[1.0], [12.0]]], [[12.0]])
+
+    Source: `torch.nn.RNN`.
+    """
+    shared_recurrent.check_activation(activation)
+    batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
+    shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
+    across = matrix_transpose(_in(weight_hh, wide))
+    state = _first(h, batch, hidden, wide, x, layer_axis)
+    function = tanh if activation == "tanh" else relu
+    states = []
+    for given in inputs[::-1] if reverse else inputs:
+        state = function(add(given, matmul(state, across)))
+        states.append(state)
+    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+
+
+@op(autocast="half")
+def gru(
+    x: TensorLike,
+    weight_ih: TensorLike,
+    weight_hh: TensorLike,
+    bias_ih: TensorLike | None = None,
+    bias_hh: TensorLike | None = None,
+    h: TensorLike | None = None,
+    time_major: bool = False,
+    reverse: bool = False,
+    layer_axis: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Returns the states of a layer of gated recurrent units.
+
+    The rows of the weights and biases are those of the reset gate r, the update gate z and the new state n, in this
+    order: `n = tanh(W_in x + b_in + r * (W_hn h + b_hn))` and `h = (1 - z) * n + z * h`.
+
+    Args:
+        h: the first state.
+
+    Returns:
+        The states of all times, (batch, time, hidden), and the last state, (batch, hidden).
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or if the sequences have no element.
+
+    Example:
+        >>> states, last = ops.gru([[[1.0], [2.0]]], [[0.0]] * 3, [[0.0]] * 3, h=[[8.0]])
+        >>> states.tolist(), last.tolist()
+        ([[[4.0], [2.0]]], [[2.0]])
+
+    Source: `torch.nn.GRU`, after Cho et al., Learning phrase representations using RNN encoder-decoder, 2014.
+    """
+    batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
+    shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    inputs = _inputs(x, weight_ih, (bias_ih,), wide, time_major)
+    across, offset = matrix_transpose(_in(weight_hh, wide)), None if bias_hh is None else _in(bias_hh, wide)
+    state = _first(h, batch, hidden, wide, x, layer_axis)
+    states = []
+    for given in inputs[::-1] if reverse else inputs:
+        own = matmul(state, across)
+        own = own if offset is None else add(own, offset)
+        reset, update, new = split(given, 3, -1)
+        own_reset, own_update, own_new = split(own, 3, -1)
+        new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
+        state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
+        states.append(state)
+    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+
+
+@op(autocast="half")
+def lstm(
+    x: TensorLike,
+    weight_ih: TensorLike,
+    weight_hh: TensorLike,
+    bias_ih: TensorLike | None = None,
+    bias_hh: TensorLike | None = None,
+    h: TensorLike | None = None,
+    c: TensorLike | None = None,
+    weight_hr: TensorLike | None = None,
+    time_major: bool = False,
+    reverse: bool = False,
+    layer_axis: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the outputs of a layer of long short-term memory.
+
+    The rows of the weights and biases are those of the input gate i, the forget gate f, the cell g and the output gate
+    o, in this order: `c = f * c + i * g` and `h = o * tanh(c)`.
+
+    Args:
+        h: the first output.
+        c: the first cell state.
+        weight_hr: the matrix (outputs, hidden) by which each output is multiplied; `weight_hh` then has `outputs`
+            columns.
+
+    Returns:
+        The outputs of all times, (batch, time, hidden), the last output and the last cell state, (batch, hidden).
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or if the sequences have no element.
+
+    Example:
+        >>> outputs, h, c = ops.lstm([[[1.0], [2.0]]], [[0.0]] * 4, [[0.0]] * 4, c=[[8.0]])
+        >>> tuple(outputs.shape), c.tolist()
+        ((1, 2, 1), [[2.0]])
+
+    Source: `torch.nn.LSTM`, after Hochreiter and Schmidhuber, Long short-term memory, 1997.
+    """
+    batch, hidden, outputs = shared_recurrent.check_recurrent(
+        4, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major, weight_hr
+    )
+    shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
+    shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
+    across = matrix_transpose(_in(weight_hh, wide))
+    projection = None if weight_hr is None else matrix_transpose(_in(weight_hr, wide))
+    state = _first(h, batch, outputs, wide, x, layer_axis)
+    cell = _first(c, batch, hidden, wide, x, layer_axis)
+    states = []
+    for given in inputs[::-1] if reverse else inputs:
+        enter, forget, new, leave = split(add(given, matmul(state, across)), 4, -1)
+        cell = add(multiply(sigmoid(forget), cell), multiply(sigmoid(enter), tanh(new)))
+        state = multiply(sigmoid(leave), tanh(cell))
+        state = state if projection is None else matmul(state, projection)
+        states.append(state)
+    outputs_of_all = _joined(states, kind, time_major, reverse)
+    return outputs_of_all, _last(state, kind, layer_axis), _last(cell, kind, layer_axis)
+
+
+def product(x: Tensor, matrix: Tensor) -> Tensor:
+    """Returns the products of the vectors of all times and samples with a matrix, as one product of two matrices.
+
+    NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
+    """
+    first, second, features = x.shape
+    return reshape(matmul(reshape(x, (first * second, features)), matrix), (first, second, matrix.shape[1]))
+
+
+def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
+    """Returns the dtype of the result, and that of the computation."""
+    kind = as_inexact(result_type(*[tensor for tensor in tensors if tensor is not None]))
+    return kind, "float32" if kind.bits == 16 else kind
+
+
+def _in(x: Tensor, wanted: DType | str) -> Tensor:
+    return x if dtype(x) == wanted else cast(x, wanted)
+
+
+def _first(state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool) -> Tensor:
+    if state is None:
+        return zeros((batch, length), wanted, get_device(x))
+    return _in(squeeze(state, 0) if layer_axis else state, wanted)
+
+
+def _last(state: Tensor, wanted: DType | str, layer_axis: bool) -> Tensor:
+    state = _in(state, wanted)
+    return expand_dims(state, 0) if layer_axis else state
+
+
+def _inputs(
+    x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
+) -> Sequence[Tensor]:
+    """Returns what the input contributes to the gates, time by time: one product for all times."""
+    gates = product(_in(x, wanted), matrix_transpose(_in(weight, wanted)))
+    for bias in biases:
+        gates = gates if bias is None else add(gates, _in(bias, wanted))
+    return unstack(gates, None, 0 if time_major else 1)
+
+
+def _joined(states: list[Tensor], kind: DType, time_major: bool, reverse: bool) -> Tensor:
+    return _in(stack(states[::-1] if reverse else states, 0 if time_major else 1), kind)

@@ -1,0 +1,186 @@
+"""Connectionist temporal classification: the loss and the decoding of label sequences of unknown alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.host import host_indices
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import float32
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.arrays.creation import arange, full_like
+from emberharmony.ops.arrays.indexing import get_item, take_along_axis, where
+from emberharmony.ops.arrays.shape import broadcast_to, concatenate, expand_dims, pad, reshape, stack
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.logic.comparison import equal, greater, greater_equal, less, logical_and, not_equal
+from emberharmony.ops.math import add, maximum, multiply, negative, subtract
+from emberharmony.ops.neural.activation import log_softmax
+from emberharmony.ops.reductions.reduction import argmax, logsumexp, max, sum
+from emberharmony.ops.reductions.sorting import argsort
+from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import sequences as decoding
+else:
+    decoding = Deferred("emberharmony.backend.shared.neural.sequences")
+
+_NEVER = -1e30
+"""Replaces log(0) = -inf, whose gradients would be NaN."""
+
+
+def _within(numbers: Any, limit: int, what: str) -> Tensor:
+    """Returns labels or lengths as a tensor; values that the host knows are checked."""
+    if is_tensor(numbers):
+        return numbers
+    known = host_indices(numbers)
+    outside = known[(known < 0) | (known >= limit)]
+    if outside.size:
+        raise IndexOutOfBoundsError(f"{what} {outside.flat[0]} is out of bounds: expected 0 to {limit - 1}")
+    return convert_to_tensor(known)
+
+
+@op(autocast="float32", reads="checks")
+def ctc_loss(
+    target: Tensor | Sequence[Sequence[int]],
+    output: TensorLike,
+    target_length: Tensor | Sequence[int],
+    output_length: Tensor | Sequence[int],
+    mask_index: int = 0,
+) -> Tensor:
+    """Returns `-log p` of each target, where p sums over all alignments of its labels with the steps of the output.
+
+    Args:
+        output: logits.
+        mask_index: the class that stands for "no label"; a negative number counts from the last class.
+
+    Shape: target (batch, labels), output (batch, steps, classes), lengths (batch,) to (batch,).
+
+    In tensors, labels and target lengths that are out of range are detected on NumPy and PyTorch, and on MLX in checked
+    mode only; otherwise MLX uses the nearest class or length. In tensors, an output length that is too long counts as
+    all steps.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+        IndexOutOfBoundsError: if `mask_index` or a label is not a class, or if a length is too long.
+
+    Source: Graves et al., Connectionist temporal classification, 2006, section 4.1.
+    """
+    if output.ndim != 3:
+        raise ShapeError(f"expected output of shape (batch, steps, classes), got {tuple(output.shape)}")
+    classes = output.shape[2]
+    mask_index = as_index(mask_index)
+    if not -classes <= mask_index < classes:
+        raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {classes} classes")
+    mask_index %= classes
+    target = _within(target, classes, "label")
+    if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
+        raise ShapeError(f"expected target of shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
+    batch, labels = target.shape
+    target_length = _within(target_length, labels + 1, "target length")
+    output_length = _within(output_length, output.shape[1] + 1, "output length")
+    for lengths in (target_length, output_length):
+        if tuple(lengths.shape) != (batch,):
+            raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
+    states = 2 * labels + 1
+    # CTC allows a blank before, between and after the labels.
+    mixed = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * labels))
+    extended = pad(mixed, [(0, 0), (0, 1)], "constant", mask_index)
+    steps = output.shape[1]
+    where_at = broadcast_to(expand_dims(extended, 1), (batch, steps, states))
+    emitted = take_along_axis(log_softmax(output, -1), where_at, -1)
+    later, earlier = (get_item(extended, (slice(None), part)) for part in (slice(2, None), slice(0, -2)))
+    skips = logical_and(not_equal(later, mask_index), not_equal(later, earlier))
+    skips = get_item(pad(skips, [(0, 0), (2, 0)]), (slice(None), slice(0, states)))
+    places = arange(states, device=get_device(output))
+    # Before the first step only the empty path exists, in the first state.
+    scores = broadcast_to(cast(where(less(places, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
+    for step in range(steps):
+        new = get_item(emitted, (slice(None), step))
+        if step:
+            ways = [scores, _delayed(scores, 1), where(skips, _delayed(scores, 2), _NEVER)]
+            new = add(logsumexp(stack(ways, -1), -1), new)
+        else:
+            new = where(less(places, 2), new, _NEVER)
+        scores = where(expand_dims(greater(output_length, step), -1), new, scores)
+    end = expand_dims(multiply(target_length, 2), -1)
+    final = take_along_axis(scores, end, -1)
+    before = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
+    both = concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
+    return negative(logsumexp(both, -1))
+
+
+@op(reads="host")
+def ctc_decode(
+    inputs: TensorLike,
+    sequence_lengths: TensorLike,
+    strategy: Literal["greedy", "beam_search"] = "greedy",
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
+    mask_index: int | None = 0,
+) -> tuple[Tensor, Tensor]:
+    """Returns the most likely labels for logits, with -1 after the last label, and the score of each sequence.
+
+    "greedy" takes the most likely class of each step; the score is minus the sum of the logits of these classes.
+    "beam_search" finds the `top_paths` most likely sequences over all alignments, and keeps `beam_width` of them at
+    each step; scores are the logarithms of their probabilities, and -inf for missing sequences. It runs on the host and
+    has no gradients.
+
+    Args:
+        merge_repeated: whether "greedy" merges equal classes of consecutive steps into one label; "beam_search" always
+            does.
+        mask_index: the class that stands for "no label"; None is the last class.
+
+    Shape: inputs (batch, steps, classes) and lengths (batch,) to labels (paths, batch, steps) and scores (batch,
+    paths); "greedy" gives one path. Dtype: labels are int64; scores are float64 for float64, else float32.
+
+    Raises:
+        ArgumentError: if `strategy` is unknown, `mask_index` is not a class, or `top_paths` is larger than
+            `beam_width`.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> labels, scores = ops.ctc_decode([[[0.0, 2.0], [0.0, 1.0], [3.0, 0.0], [0.0, 4.0]]], [4])
+        >>> labels.tolist(), scores.tolist()
+        ([[[1, 1, -1, -1]]], [[-10.0]])
+
+    Source: Graves et al., Connectionist temporal classification, 2006, section 3.2.
+    """
+    if inputs.ndim != 3 or tuple(sequence_lengths.shape) != (inputs.shape[0],):
+        wanted = "outputs (batch, steps, classes) and lengths (batch,)"
+        raise ShapeError(f"expected {wanted}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
+    steps, classes = inputs.shape[1:]
+    top_paths, beam_width = as_index(top_paths), as_index(beam_width)
+    blank = classes - 1 if mask_index is None else as_index(mask_index)
+    if not 0 <= blank < classes:
+        raise ArgumentError(f"mask_index {mask_index} is out of range for {classes} classes")
+    logits, device = cast(inputs, result_type(inputs, float32)), get_device(inputs)
+    if strategy == "beam_search":
+        if not 1 <= top_paths <= beam_width:
+            raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
+        host = to_numpy(logits).astype("float64")
+        paths, best = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
+        return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device=device)
+    if strategy != "greedy":
+        raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")
+    over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))
+    labels = where(over, blank, argmax(logits, -1))
+    if merge_repeated:
+        rest = get_item(labels, (slice(None), slice(1, None)))
+        goes_on = equal(rest, get_item(labels, (slice(None), slice(0, -1))))
+        labels = where(pad(goes_on, [(0, 0), (1, 0)]), blank, labels)
+    nothing = equal(labels, blank)
+    order = argsort(cast(nothing, "int32"), -1)
+    scores = negative(sum(where(over, 0.0, max(logits, -1)), -1, keepdims=True))
+    return expand_dims(take_along_axis(where(nothing, -1, labels), order, -1), 0), scores
+
+
+def _delayed(scores: Tensor, by: int) -> Tensor:
+    """Returns the scores moved to later states; the first states get the score of an impossible path."""
+    later = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
+    return get_item(later, (slice(None), slice(0, scores.shape[1])))

@@ -1,0 +1,1 @@
+"""Ops that reduce, sort, count or group the elements along axes."""

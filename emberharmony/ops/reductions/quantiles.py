@@ -1,0 +1,233 @@
+"""Quantiles, percentiles and medians, of all elements or of those that are not NaN.
+
+Shape and dtype follow the reductions. Quantiles of an empty tensor are NaN, and so are those of elements that are all
+NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import holds_traced
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.creation import full
+from emberharmony.ops.arrays.indexing import take, take_along_axis, where
+from emberharmony.ops.arrays.shape import (
+    broadcast_to,
+    moveaxis,
+    reshape,
+    transpose,
+)
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import widened
+from emberharmony.ops.elementwise.rounding import ceil, floor, round
+from emberharmony.ops.flow.transforms import stop_gradient
+from emberharmony.ops.logic.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isnan,
+    less_equal,
+    logical_and,
+    logical_not,
+)
+from emberharmony.ops.math import add, divide, maximum, minimum, multiply, subtract
+from emberharmony.ops.reductions.reduction import sum
+from emberharmony.ops.reductions.sorting import sort
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.reductions import quantiles as shared_quantiles
+else:
+    shared_quantiles = Deferred("emberharmony.backend.shared.reductions.quantiles")
+
+Method = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+
+
+@op(reads="host")
+def quantile(
+    x: TensorLike,
+    q: Varying,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th quantiles over axes, with `q` from 0 to 1; NaN if an element is NaN.
+
+    Shape: that of `q`, then that of the reduction.
+
+    Args:
+        q: a number, a list or a tensor, which is read on the host, as float64. A tensor that is being differentiated is
+            not read: where it is outside [0, 1], the quantile is NaN. The gradient by `q` is the slope of the linear
+            interpolation, at an element the slope above it; for the other methods it is 0.
+        method: how to choose a value between two neighbouring elements.
+
+    Raises:
+        ArgumentError: if `method` is unknown or a value of `q` is outside [0, 1].
+
+    Example:
+        >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
+        2.0
+    """
+    return _quantile(x, *_host(q), axis, method, keepdims, False)
+
+
+@op(reads="host")
+def nanquantile(
+    x: TensorLike,
+    q: Varying,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th quantiles over axes of the elements that are not NaN; forces evaluation on MLX.
+
+    Shape, arguments and errors are those of `quantile`.
+
+    Example:
+        >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
+        2.0
+    """
+    return _quantile(x, *_host(q), axis, method, keepdims, True)
+
+
+@op(reads="host")
+def percentile(
+    x: TensorLike,
+    q: Varying,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`.
+
+    Example:
+        >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
+        2.0
+    """
+    return _quantile(x, *_host(q, 100.0), axis, method, keepdims, False)
+
+
+@op(reads="host")
+def nanpercentile(
+    x: TensorLike,
+    q: Varying,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th percentiles over axes of the elements that are not NaN, with `q` from 0 to 100.
+
+    Otherwise it is like `nanquantile`.
+    """
+    return _quantile(x, *_host(q, 100.0), axis, method, keepdims, True)
+
+
+@op(reads="host")
+def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the median over axes; NaN if an element is NaN.
+
+    The median of an even number of elements is the mean of the two in the middle.
+
+    Example:
+        >>> ops.median([3, 1, 2, 4]).tolist()
+        2.5
+    """
+    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, False)
+
+
+@op(reads="host")
+def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the median over axes of the elements that are not NaN; forces evaluation on MLX.
+
+    Example:
+        >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
+        2.0
+    """
+    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, True)
+
+
+def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
+    """Returns quantiles, divided by 100 for percentiles, as a float64 host array, and False.
+
+    If they are being differentiated, it returns a tensor and True. Python numbers skip the tensor, which would round
+    them to float32.
+    """
+    if q.__class__ is not float and holds_traced(q):
+        given = convert_to_tensor(q)
+        return (given if share == 1.0 else divide(given, share)), True
+    return shared_quantiles.digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)) / share, False
+
+
+def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
+    result = as_inexact(dtype_of(x))
+    axes = nonnegative_axes(axis, len(x.shape))
+    kept = [a for a in range(len(x.shape)) if a not in axes]
+    shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+    length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
+    if not math.prod(x.shape):
+        shared_quantiles.places(shared_quantiles.digits(0.5) if traced else q, 1, method)
+        return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
+    rows = reshape(transpose(widened(x), [*kept, *axes]), (-1, length))
+    ordered = sort(rows)
+    pick = take_along_axis if skip else take
+    if traced:
+        counts: Any = cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(ordered)) if skip else float(length)
+        found = _varying(ordered, reshape(q, (-1,)), counts, method, pick)
+    else:
+        counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
+        low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
+        share = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
+        found = _between(pick(ordered, low, -1), pick(ordered, high, -1), share)
+    if not skip:
+        last = ordered[:, -1:]
+        found = where(isnan(last), last, found)
+    return cast(reshape(moveaxis(found, -1, 0), (*q.shape, *shape)), result)
+
+
+def _between(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
+    between = add(below, multiply(subtract(above, below), share))
+    # Two equal infinities would give NaN, because inf - inf is NaN.
+    return where(equal(below, above), below, between)
+
+
+def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any) -> Tensor:
+    """Returns the quantiles of sorted rows for a vector `q` that is being differentiated; NaN for `q` outside [0, 1].
+
+    The derivative by `q` is the slope of the interpolation: at an element the slope above it, at the last one the
+    slope below it. For methods other than "linear" the quantile is piecewise constant, so the derivative is 0.
+    """
+    if method not in shared_quantiles.METHODS:
+        shared_quantiles.places(shared_quantiles.digits(0.5), 1, method)  # raises
+    q = cast(q, dtype_of(ordered))
+    fixed = stop_gradient(q)
+    valid = logical_and(greater_equal(fixed, 0.0), less_equal(fixed, 1.0))
+    last = maximum(subtract(counts, 1.0), 0.0)
+    at = multiply(where(valid, fixed, 0.0), last)
+    low, high = floor(at), ceil(at)
+    if method == "nearest":
+        low = high = round(at)
+    low, high = high if method == "higher" else low, low if method == "lower" else high
+    share = (
+        where(greater(high, low), 0.5, 0.0) if method == "midpoint" else minimum(subtract(at, low), subtract(high, low))
+    )
+
+    def element(place: Tensor) -> Tensor:
+        rows = ordered.shape[0] if pick is take_along_axis else 1
+        place = stop_gradient(cast(place, "int64"))
+        return pick(ordered, broadcast_to(place, (rows, place.shape[-1])) if pick is take_along_axis else place, -1)
+
+    found = _between(element(low), element(high), share)
+    if method == "linear":
+        start = minimum(low, maximum(subtract(last, 1.0), 0.0))
+        slope = multiply(subtract(element(minimum(add(start, 1.0), last)), element(start)), last)
+        # This adds 0, which carries the derivative.
+        found = add(found, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed)))
+    return where(valid, found, math.nan)

@@ -1,0 +1,414 @@
+"""Reductions and cumulative ops over axes.
+
+Shape: `axis` is one axis, several, or None for all. Reduced axes are removed unless `keepdims`; reducing all axes gives
+a 0-d tensor.
+
+Dtype: `sum`, `prod`, `cumsum` and `cumprod` return int64 for booleans and signed integers, and uint64 for unsigned
+ones. Means of integers are the default float; indices are int64.
+
+NaN propagates. Half precision is accumulated in float32. Sums of float32 have an error of a few eps times the sum of
+magnitudes, for any length of the axis.
+
+An axis that is out of range, or named twice, raises `AxisError`. Complex tensors raise `DTypeError` if an order is
+needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from emberharmony.backend.promote import nonempty, nonnegative_axes, single
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.errors import ArgumentError, AxisError
+from emberharmony.core.options import without_axes
+from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.creation import arange
+from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.shape import pad, ravel, reshape, squeeze
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import narrowed, option, refuse_complex, widened
+from emberharmony.ops.elementwise.complex_numbers import imag, real
+from emberharmony.ops.elementwise.elementary import exp, log, logaddexp
+from emberharmony.ops.flow.control import associative_scan
+from emberharmony.ops.logic.comparison import equal, greater, isfinite, isnan, logical_or, not_equal
+from emberharmony.ops.math import add, divide, maximum, minimum, multiply, sqrt, square, subtract
+from emberharmony.ops.tensor import cast
+
+
+@op(along="axes", autocast="float32", finite="gradient")
+def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the sum over axes; 0 if there are no elements.
+
+    Example:
+        >>> ops.sum([[1, 2], [3, 4]], axis=0).tolist()
+        [4, 6]
+    """
+    ...
+
+
+@op(along="axes", autocast="float32")
+def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the product over axes; 1 if there are no elements.
+
+    Example:
+        >>> ops.prod([1, 2, 3]).tolist()
+        6
+    """
+    ...
+
+
+@op(along="axes", autocast="float32", finite="gradient")
+def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the arithmetic mean over axes; NaN if there are no elements.
+
+    Example:
+        >>> ops.mean([1, 2, 3]).tolist()
+        2.0
+    """
+    return narrowed(divide(sum(widened(x), axis, keepdims), _count(x, axis)), x)
+
+
+@op(along="axes", autocast="float32")
+def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+    """Returns the variance over axes: the mean squared distance from the mean, computed in two passes.
+
+    Args:
+        correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. If the divisor
+            is not positive, the variance is NaN. It is a number, or a tensor without axes.
+
+    Example:
+        >>> ops.var([1.0, 3.0]).tolist()
+        1.0
+    """
+    return narrowed(_variance(x, axis, keepdims, correction), x)
+
+
+@op(along="axes", autocast="float32")
+def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
+    """Returns the standard deviation over axes, the square root of `var`.
+
+    Example:
+        >>> ops.std([1.0, 3.0]).tolist()
+        1.0
+    """
+    return narrowed(sqrt(_variance(x, axis, keepdims, correction)), x)
+
+
+@op(along="axes", finite="yes")
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
+    """Returns the largest element over axes.
+
+    Args:
+        initial: a lower bound of the result, which is returned if there are no elements; a number, or a tensor without
+            axes.
+
+    Raises:
+        ShapeError: if there are no elements and no `initial`.
+
+    Example:
+        >>> ops.max([3, 1, 2]).tolist()
+        3
+    """
+    ...
+
+
+amax = alias("amax", max)
+
+
+@op(along="axes", finite="yes")
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
+    """Returns the smallest element over axes.
+
+    Args:
+        initial: an upper bound of the result, which is returned if there are no elements; a number, or a tensor without
+            axes.
+
+    Raises:
+        ShapeError: if there are no elements and no `initial`.
+
+    Example:
+        >>> ops.min([3, 1, 2]).tolist()
+        1
+    """
+    ...
+
+
+amin = alias("amin", min)
+
+
+@op(along="axes", gradient="zero", finite="yes")
+def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns whether any element over axes is non-zero; False if there are no elements.
+
+    Example:
+        >>> ops.any([0, 1]).tolist()
+        True
+    """
+    return not_equal(max(cast(not_equal(x, 0), "int32"), axis, keepdims, 0), 0)
+
+
+@op(along="axes", gradient="zero", finite="yes")
+def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns whether all elements over axes are non-zero; True if there are no elements.
+
+    Example:
+        >>> ops.all([0, 1]).tolist()
+        False
+    """
+    return not_equal(min(cast(not_equal(x, 0), "int32"), axis, keepdims, 1), 0)
+
+
+@op(along="axes", gradient="zero", finite="yes")
+def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first largest element along an axis, by default of the flattened `x`.
+
+    NaN counts as the largest.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.argmax([3, 1, 2]).tolist()
+        0
+    """
+    return _first(max, x, axis, keepdims)
+
+
+@op(along="axes", gradient="zero", finite="yes")
+def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first smallest element along an axis, by default of the flattened `x`.
+
+    NaN counts as the smallest.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.argmin([3, 1, 2]).tolist()
+        1
+    """
+    return _first(min, x, axis, keepdims)
+
+
+@op(along="axis", autocast="float32")
+def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the cumulative sum along an axis, by default of the flattened `x`.
+
+    Example:
+        >>> ops.cumsum([1, 2, 3]).tolist()
+        [1, 3, 6]
+    """
+    return _accumulated(add, x, axis, dtype)
+
+
+@op(along="axis", autocast="float32")
+def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the cumulative product along an axis, by default of the flattened `x`.
+
+    Example:
+        >>> ops.cumprod([1, 2, 3]).tolist()
+        [1, 2, 6]
+    """
+    return _accumulated(multiply, x, axis, dtype)
+
+
+@op
+def cumulative_sum(
+    x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """Returns the cumulative sum along an axis, with the signature of the array API standard; see `cumsum`.
+
+    Args:
+        axis: required unless `x` is a vector.
+        include_initial: whether to begin with a 0, which makes the axis longer by one.
+
+    Raises:
+        AxisError: if `x` has several axes and `axis` is None.
+
+    Example:
+        >>> ops.cumulative_sum([1, 2, 3], include_initial=True).tolist()
+        [0, 1, 3, 6]
+    """
+    return _after(0, cumsum(x, _only(x, axis), dtype), axis, include_initial)
+
+
+@op
+def cumulative_prod(
+    x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """Returns the cumulative product along an axis, with the signature of the array API standard; see `cumprod`.
+
+    Args:
+        axis: required unless `x` is a vector.
+        include_initial: whether to begin with a 1, which makes the axis longer by one.
+
+    Raises:
+        AxisError: if `x` has several axes and `axis` is None.
+
+    Example:
+        >>> ops.cumulative_prod([2, 3], include_initial=True).tolist()
+        [1, 2, 6]
+    """
+    return _after(1, cumprod(x, _only(x, axis), dtype), axis, include_initial)
+
+
+def _only(x: Tensor, axis: int | None) -> int | None:
+    if axis is None and len(x.shape) > 1:
+        raise AxisError(f"expected an axis, because shape {tuple(x.shape)} has several; pass axis")
+    return axis
+
+
+def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
+    """Returns `x` with a number put before its first element along an axis, if `wanted`."""
+    if not wanted:
+        return x
+    widths = [(0, 0)] * len(x.shape)
+    widths[0 if axis is None else axis] = (1, 0)
+    return pad(x, widths, "constant", first)
+
+
+@op(along="axis", finite="yes")
+def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns the cumulative maximum along an axis, by default of the flattened `x`; NaN propagates.
+
+    Example:
+        >>> ops.cummax([1, 3, 2]).tolist()
+        [1, 3, 3]
+    """
+    refuse_complex(x)
+    return _prefixes(maximum, x, axis)
+
+
+@op(along="axis", finite="yes")
+def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns the cumulative minimum along an axis, by default of the flattened `x`; NaN propagates.
+
+    Example:
+        >>> ops.cummin([2, 1, 3]).tolist()
+        [2, 1, 1]
+    """
+    refuse_complex(x)
+    return _prefixes(minimum, x, axis)
+
+
+@op(finite="yes")
+def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the number of non-zero elements over axes (int64).
+
+    Example:
+        >>> ops.count_nonzero([0, 5, 6]).tolist()
+        2
+    """
+    return sum(not_equal(x, 0), axis, keepdims)
+
+
+@op(along="axes", autocast="float32")
+def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements.
+
+    Example:
+        >>> ops.logsumexp([0.0, float("-inf")]).tolist()
+        0.0
+    """
+    refuse_complex(x)
+    wide, axes = widened(x), nonnegative_axes(axis, len(x.shape))
+    top = max(wide, axes, True, -math.inf)
+    # Do not shift by infinities: inf - inf is NaN.
+    shift = where(isfinite(top), top, 0.0)
+    total = add(log(sum(exp(subtract(wide, shift)), axes, True)), shift)
+    return narrowed(total if keepdims else squeeze(total, axes), x)
+
+
+@op(autocast="float32")
+def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) -> Tensor:
+    """Returns `log(cumsum(exp(x)))` along an axis, by default of the flattened `x`, without overflow and underflow.
+
+    Dtype: that of `x`; integers become the default float.
+
+    Args:
+        reverse: whether to add from the end.
+
+    Example:
+        >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
+        [0.0, 0.0]
+    """
+    return narrowed(_prefixes(logaddexp, widened(x), axis, reverse), x)
+
+
+@op(autocast="float32")
+def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
+    """Returns the mean and the variance over axes.
+
+    Args:
+        synchronized: an option of Keras; only False is accepted, because no other process takes part.
+
+    Raises:
+        ArgumentError: if `synchronized` is True.
+
+    Example:
+        >>> [part.tolist() for part in ops.moments([[1.0, 3.0]], 1)]
+        [[2.0], [1.0]]
+    """
+    if synchronized:
+        raise ArgumentError("synchronized=True is not available, because no other process takes part; leave it out")
+    return mean(x, axes, keepdims), var(x, axes, keepdims)
+
+
+@op
+def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the range over axes: the largest minus the smallest element.
+
+    Example:
+        >>> ops.ptp([3, 1, 5]).tolist()
+        4
+    """
+    return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
+
+
+def _count(x: Tensor, axis: Axis) -> int:
+    return math.prod([x.shape[a] for a in nonnegative_axes(axis, len(x.shape))])
+
+
+def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
+    """Returns the variance of `var`, half precision as float32."""
+    wide, count = widened(x), _count(x, axis)
+    off = subtract(wide, mean(wide, axis, True))
+    squares = add(square(real(off)), square(imag(off))) if dtype_of(off).is_complex else square(off)
+    total = sum(squares, axis, keepdims)
+    freedom = option("correction", without_axes("correction", correction), total)
+    if isinstance(freedom, float):
+        return divide(total, count - freedom if count > freedom else math.nan)
+    freedom = subtract(float(count), freedom)
+    return divide(total, where(greater(freedom, 0.0), freedom, math.nan))
+
+
+def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """Returns the first place of the extreme element along an axis; NaN is extreme."""
+    refuse_complex(x)
+    nonempty(x.shape, axis)
+    if axis is None:
+        found = _first(reduction, ravel(x), 0, False)
+        return reshape(found, (1,) * len(x.shape)) if keepdims else found
+    axis = single(axis, len(x.shape))
+    hits = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
+    places = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
+    return min(where(hits, places, x.shape[axis]), axis, keepdims)
+
+
+def _accumulated(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
+    """Returns cumulative sums or products; half precision is accumulated in float32."""
+    x = x if dtype is None else cast(x, dtype)
+    own = dtype_of(x)
+    if own.is_floating or own.is_complex:
+        return narrowed(_prefixes(combine, widened(x), axis), x)
+    wide = cast(x, "uint64" if own.kind == "unsigned" else "int64") if dtype is None else x
+    return _prefixes(combine, wide, axis)
+
+
+def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
+    """Returns for each place along an axis what an associative op makes of the elements up to it."""
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    found: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x
+    return found

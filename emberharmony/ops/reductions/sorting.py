@@ -1,0 +1,398 @@
+"""Sorting, searching and sets.
+
+Sorts are stable and put NaN last, also in descending order. A 0-d tensor is sorted already. Indices are int64. Complex
+numbers have no order, so ops that need one raise `DTypeError`; only the set ops order them, by the real and then the
+imaginary part.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+from emberharmony.backend.promote import nonnegative_axes, single
+from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.core.options import integer
+from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from emberharmony.core.types import Tensor, TensorLike, Tensors, Varying
+from emberharmony.ops.arrays.creation import arange, full, zeros
+from emberharmony.ops.arrays.indexing import get_item, nonzero, take, take_along_axis, where
+from emberharmony.ops.arrays.shape import concatenate, expand_dims, moveaxis, pad, ravel, reshape, squeeze, unstack
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import refuse_complex, result_type
+from emberharmony.ops.elementwise.complex_numbers import imag, real
+from emberharmony.ops.logic.comparison import (
+    equal,
+    greater,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
+from emberharmony.ops.math import add, floor_divide, minimum, subtract
+from emberharmony.ops.reductions.reduction import any, cumsum, sum
+from emberharmony.ops.tensor import cast, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.reductions import sorting as shared_sorting
+else:
+    shared_sorting = Deferred("emberharmony.backend.shared.reductions.sorting")
+
+
+@op(along="axis")
+def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Returns the elements in order along an axis; with `axis=None` those of the flattened `x`.
+
+    Example:
+        >>> ops.sort([3, 1, 2]).tolist()
+        [1, 2, 3]
+    """
+    refuse_complex(x)
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape) or 1))
+    return take_along_axis(x, argsort(x, axis, descending, stable), axis) if x.shape else x
+
+
+@op(along="axis", gradient="zero")
+def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Returns the indices that sort along an axis; equal elements keep their order in both directions.
+
+    Example:
+        >>> ops.argsort([3, 1, 2]).tolist()
+        [1, 2, 0]
+    """
+    ...
+
+
+@op(gradient="zero")
+def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
+    """Returns the indices that sort along an axis by several keys of the same shape; the last key is the primary one.
+
+    Raises:
+        ShapeError: if there are no keys, or if their shapes differ.
+
+    Example:
+        >>> ops.lexsort([[2, 1, 0], [5, 5, 4]]).tolist()
+        [2, 1, 0]
+    """
+    if not keys:
+        raise ShapeError("expected at least one key")
+    shape = tuple(keys[0].shape)
+    for key in keys[1:]:
+        # MLX does not check that the lengths match when it reads one key in the order of another.
+        if tuple(key.shape) != shape:
+            raise ShapeError(f"expected keys of the same shape, got {shape} and {tuple(key.shape)}")
+    order = argsort(keys[0], axis)
+    if not shape:
+        return order
+    for key in keys[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+@op(gradient="zero")
+def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+    """Returns indices that put the kth smallest element in its sorted position.
+
+    No larger elements are before it and no smaller ones after it. The order of these elements is undefined.
+
+    Raises:
+        IndexOutOfBoundsError: if `kth` is out of range.
+    """
+    _check_kth(x, kth, axis)
+    return argsort(x, axis)
+
+
+@op
+def partition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+    """Returns the elements with the kth smallest one in its sorted position, along an axis or of the flattened `x`.
+
+    No larger elements are before it and no smaller ones after it. The order of these elements is undefined. NaN counts
+    as the largest.
+
+    Raises:
+        IndexOutOfBoundsError: if `kth` is out of range.
+
+    Example:
+        >>> ops.partition([3, 1, 2], 1).tolist()[1]
+        2
+    """
+    _check_kth(x, kth, axis)
+    return sort(x, axis)
+
+
+def _check_kth(x: Tensor, kth: int, axis: int | None) -> None:
+    length = math.prod(x.shape) if axis is None else x.shape[axis] if x.shape else 1
+    if not -length <= as_index(kth) < length:
+        raise IndexOutOfBoundsError(f"kth={kth} is out of bounds for an axis of length {length}")
+
+
+@op
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
+    """Returns whether the prediction for each target is among the k largest of its row.
+
+    Predictions equal to the k-th largest count as among them. A target that is out of range, or whose prediction is
+    NaN, gives False.
+
+    Shape: targets (n,), predictions (n, classes).
+
+    Example:
+        >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
+        [True, False]
+    """
+    k = as_index(k)
+    chosen = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
+    own = sum(where(chosen, predictions, 0), -1, True)
+    better = sum(greater(predictions, own), -1)
+    valid = logical_and(any(chosen, -1), logical_not(isnan(squeeze(own, -1))))
+    return logical_and(less(better, k), valid)
+
+
+@op
+def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """Returns the k largest elements along the last axis, in descending order, and their indices.
+
+    Raises:
+        ShapeError: if the axis is shorter than `k`.
+
+    Example:
+        >>> [part.tolist() for part in ops.top_k([1, 3, 2], 2)]
+        [[3, 2], [1, 2]]
+    """
+    refuse_complex(x)
+    shared_sorting.top(tuple(x.shape), k)
+    order = get_item(argsort(x, -1, True), (..., slice(0, k)))
+    return take_along_axis(x, order, -1), order
+
+
+@op(gradient="zero")
+def searchsorted(
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    side: Literal["left", "right"] = "left",
+    sorter: TensorLike | None = None,
+) -> Tensor:
+    """Returns the indices at which values would be inserted in a sorted vector to keep it sorted.
+
+    Args:
+        side: "left" inserts before equal elements, "right" after them.
+        sorter: the indices that sort the vector, if it is not sorted.
+
+    Raises:
+        ArgumentError: if `side` is unknown.
+        ShapeError: if `sorted_sequence` is not a vector, or if `sorter` is not a vector of the same length.
+        IndexOutOfBoundsError: if an index in `sorter` is out of range.
+
+    Example:
+        >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
+        [1, 2]
+    """
+    if len(sorted_sequence.shape) != 1:
+        raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
+    length, left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
+    if sorter is not None:
+        sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
+    common = result_type(sorted_sequence, values)
+    a, b = cast(sorted_sequence, common), cast(values, common)
+    refuse_complex(a)
+    device = get_device(b)
+    low, high = zeros(b.shape, "int64", device), full(b.shape, length, "int64", device)
+    # Halve the interval of each value, as often as the sequence needs.
+    for _ in range(int(length).bit_length()):
+        middle = floor_divide(add(low, high), 2)
+        found = take(a, minimum(middle, length - 1), 0)
+        above = _before(found, b) if left else logical_not(_before(b, found))
+        above = logical_and(above, less(low, high))
+        low, high = where(above, add(middle, 1), low), where(above, high, middle)
+    return low
+
+
+@op
+def unique(
+    x: TensorLike,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    size: int | None = None,
+    fill_value: Varying | None = None,
+) -> Tensor | Any:
+    """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX.
+
+    The results that the options ask for follow in a tuple: indices, inverse indices, counts (int64).
+
+    Args:
+        sorted: an option of Keras without effect: the elements are always sorted.
+        return_index: whether to return the index of the first occurrence of each element.
+        return_inverse: whether to return the indices that rebuild `x` from the unique elements.
+        return_counts: whether to return how often each element occurs.
+        axis: the axis whose slices are compared, in the order of their first elements, then of their second ones; None
+            compares the elements.
+        size: the number of elements of the result. Elements beyond it are cut off; missing ones are `fill_value`, with
+            the count 0 and the index 0. The inverse indices do not change.
+        fill_value: the value of missing elements; None is 0.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `size` is negative.
+
+    Example:
+        >>> ops.unique([3, 1, 3]).tolist()
+        [1, 3]
+        >>> [part.tolist() for part in ops.unique([[2, 0], [1, 5], [2, 0]], return_counts=True, axis=0)]
+        [[[1, 5], [2, 0]], [1, 2]]
+    """
+    place = 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0]
+    rows = ravel(x) if axis is None else moveaxis(x, place, 0)
+    length = rows.shape[0]
+    table = reshape(rows, (length, math.prod(rows.shape[1:])))
+    order = _order(table)
+    ordered = take(table, order, 0)
+    after, before = _neighbours(ordered)
+    new = not_equal(after, before)
+    if not dtype_of(table).is_integer:
+        new = logical_and(new, logical_not(logical_and(isnan(after), isnan(before))))
+    starts, inverse, counts = _groups(order, any(new, 1))
+    index = take(order, starts)
+    values = take(rows, index, 0)
+    if size is not None:
+        missing = integer("size", size, 0) - index.shape[0]
+        kept = min(size, index.shape[0])
+        values, index, counts = values[:kept, ...], index[:kept], counts[:kept]
+        if missing > 0:
+            values = pad(
+                values,
+                [(0, missing), *[(0, 0)] * (len(values.shape) - 1)],
+                "constant",
+                0 if fill_value is None else fill_value,
+            )
+            index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
+    values = moveaxis(values, 0, place)
+    inverse = reshape(inverse, x.shape) if axis is None else inverse
+    asked = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
+    others = [part for wanted, part in asked if wanted]
+    return (values, *others) if others else values
+
+
+@op(reads="host")
+def unique_all(x: TensorLike) -> UniqueAllResult:
+    """Returns the sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts.
+
+    The inverse indices rebuild `x` from the unique elements. Every NaN is unique, as the array API standard requires.
+    Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
+        [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    flat = ravel(x)
+    order = _order(expand_dims(flat, 1))
+    ordered = take(flat, order)
+    starts, inverse, counts = _groups(order, not_equal(*_neighbours(ordered)))
+    return UniqueAllResult(take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts)
+
+
+def _order(table: Tensor) -> Tensor:
+    """Returns the indices that sort the rows of a table by their first elements, then by their second ones, and on."""
+    length, width = table.shape
+    columns = list(unstack(table, axis=1))[::-1] if width else []
+    if dtype_of(table).is_complex:
+        columns = [part for column in columns for part in (imag(column), real(column))]
+    return lexsort(columns) if width else arange(length, device=get_device(table))
+
+
+def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns all rows but the first, and all but the last."""
+    length = ordered.shape[0]
+    # In the array API standard a slice begins and ends within its axis, and a key names all axes.
+    return ordered[min(length, 1) :, ...], ordered[: max(length - 1, 0), ...]
+
+
+def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the starts of the groups of equal neighbours, the group of each element before sorting, and the counts.
+
+    Args:
+        order: the indices that sort the elements.
+        new: whether each sorted element but the first differs from the one before it.
+    """
+    length, device = order.shape[0], get_device(order)
+    ends = (min(length, 1),)
+    first = concatenate([full(ends, True, device=device), new])
+    (starts,) = nonzero(first)
+    which = subtract(cumsum(first), 1)
+    counts = subtract(concatenate([starts[ends[0] :], full(ends, length, device=device)]), starts)
+    return starts, take(which, argsort(order)), counts
+
+
+@op(reads="host")
+def unique_counts(x: TensorLike) -> UniqueCountsResult:
+    """Returns the sorted unique elements and how often each occurs; every NaN is unique. Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
+        [[1, 3], [1, 2]]
+    """
+    found = unique_all(x)
+    return UniqueCountsResult(found.values, found.counts)
+
+
+@op(reads="host")
+def unique_inverse(x: TensorLike) -> UniqueInverseResult:
+    """Returns the sorted unique elements and the indices that rebuild `x` from them; every NaN is unique.
+
+    Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
+        [[1, 3], [1, 0, 1]]
+    """
+    found = unique_all(x)
+    return UniqueInverseResult(found.values, found.inverse_indices)
+
+
+@op(reads="host")
+def unique_values(x: TensorLike) -> Tensor:
+    """Returns the sorted unique elements of the flattened `x`; every NaN is unique. Forces evaluation on MLX.
+
+    Example:
+        >>> ops.unique_values([3, 1, 3]).tolist()
+        [1, 3]
+    """
+    return unique_all(x).values
+
+
+@op(gradient="zero")
+def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert: bool = False) -> Tensor:
+    """Returns whether each element of `x1` occurs in `x2`.
+
+    Args:
+        assume_unique: promises that neither tensor repeats an element; the result is the same.
+        invert: whether to negate the result.
+
+    Example:
+        >>> ops.isin([1, 2, 3], [2, 4]).tolist()
+        [False, True, False]
+    """
+    common = result_type(x1, x2)
+    a, b = cast(x1, common), ravel(cast(x2, common))
+    (length,) = b.shape
+    if not length:
+        return full(a.shape, invert, "bool", get_device(a))
+    if common.is_complex:
+        found = any(equal(expand_dims(a, -1), b), -1)
+    else:
+        b = sort(b)
+        found = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
+    return logical_not(found) if invert else found
+
+
+def _before(a: Tensor, b: Tensor) -> Tensor:
+    """Returns whether elements are sorted before others; NaN is last."""
+    below = less(a, b)
+    return logical_or(below, logical_and(isnan(b), logical_not(isnan(a)))) if dtype_of(a).is_floating else below

@@ -1,0 +1,347 @@
+"""Statistics: averages, covariance, and reductions that ignore NaN.
+
+Shape and dtype follow the reductions. If all elements are NaN, then means and extremes are NaN. Means of an empty
+tensor are NaN too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import DTypeError, ShapeError
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
+from emberharmony.ops.arrays.indexing import diagonal, where
+from emberharmony.ops.arrays.shape import (
+    broadcast_to,
+    expand_dims,
+    matrix_transpose,
+    reshape,
+    squeeze,
+)
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option, widened
+from emberharmony.ops.elementwise.complex_numbers import conj, real
+from emberharmony.ops.logic.comparison import equal, greater, isnan, logical_not
+from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
+from emberharmony.ops.reductions.reduction import all, argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum
+from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.ops.algebra import products
+else:
+    products = Deferred("emberharmony.ops.algebra.products")  # which imports modules beside this one
+
+
+@op
+def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the weighted mean over axes; NaN or infinite where the weights sum to 0.
+
+    Args:
+        weights: broadcast against `x`; a vector of weights applies along `axis`. None gives the plain mean.
+
+    Raises:
+        ShapeError: if the length of a vector of weights differs from that of `axis`.
+
+    Example:
+        >>> ops.average([1.0, 3.0], weights=[3.0, 1.0]).tolist()
+        1.5
+    """
+    if weights is None:
+        return mean(x, axis, keepdims)
+    if len(weights.shape) == 1 and len(x.shape) > 1 and isinstance(axis, int):
+        shape = [1] * len(x.shape)
+        shape[axis] = -1
+        weights = reshape(weights, shape)
+        if weights.shape[axis] != x.shape[axis]:
+            raise ShapeError(f"expected {x.shape[axis]} weights for axis {axis}, got {weights.shape[axis]}")
+    # Cast to float, because products of narrow integers would wrap.
+    weights = cast(weights, as_inexact(dtype_of(weights)))
+    return divide(sum(multiply(x, weights), axis, keepdims), sum(broadcast_to(weights, x.shape), axis, keepdims))
+
+
+def _is_float(x: Tensor) -> bool:
+    return bool(dtype_of(x).is_floating)
+
+
+def _without_nan(x: Tensor, instead: float) -> Tensor:
+    return where(isnan(x), instead, x) if _is_float(x) or dtype_of(x).is_complex else x
+
+
+def _in_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+    """Returns `x` in the dtype that a mean should have; None keeps that of `x`.
+
+    Raises:
+        DTypeError: if the dtype holds whole numbers only.
+    """
+    if dtype is None:
+        return x
+    result = cast(x, dtype)
+    if not (_is_float(result) or dtype_of(result).is_complex):
+        raise DTypeError(f"a mean is floating, got dtype {dtype_of(result).name}; cast the result (ops.cast)")
+    return result
+
+
+@op
+def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the sum over axes of the elements that are not NaN.
+
+    Example:
+        >>> ops.nansum([1.0, float("nan")]).tolist()
+        1.0
+    """
+    return sum(_without_nan(x, 0), axis, keepdims, dtype)
+
+
+@op
+def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the product over axes of the elements that are not NaN.
+
+    Example:
+        >>> ops.nanprod([2.0, float("nan"), 3.0]).tolist()
+        6.0
+    """
+    return prod(_without_nan(x, 1), axis, keepdims, dtype)
+
+
+@op
+def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the cumulative sum along an axis, where NaN counts as 0; otherwise like `cumsum`.
+
+    Example:
+        >>> ops.nancumsum([1.0, float("nan"), 3.0]).tolist()
+        [1.0, 1.0, 4.0]
+    """
+    return cumsum(_without_nan(x, 0), axis, dtype)
+
+
+@op
+def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the cumulative product along an axis, where NaN counts as 1; otherwise like `cumprod`.
+
+    Example:
+        >>> ops.nancumprod([2.0, float("nan"), 3.0]).tolist()
+        [2.0, 2.0, 6.0]
+    """
+    return cumprod(_without_nan(x, 1), axis, dtype)
+
+
+def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """Returns the mean of the elements that are not NaN, and their number."""
+    count = sum(logical_not(isnan(x)), axis, keepdims)
+    return divide(sum(_without_nan(x, 0), axis, keepdims), count), count
+
+
+def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
+    x = widened(x)
+    missing = isnan(x)
+    centre, _ = _nanmean(x, axis, True)
+    # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
+    off = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
+    count = cast(sum(logical_not(missing), axis, keepdims), dtype_of(x))
+    freedom = subtract(count, option("correction", correction, x))
+    divisor = where(greater(freedom, 0.0), freedom, math.nan)
+    return divide(sum(square(off), axis, keepdims), divisor)
+
+
+@op
+def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the mean over axes of the elements that are not NaN.
+
+    Args:
+        dtype: that of the result, to which `x` is cast first; floating or complex.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
+
+    Example:
+        >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
+        2.0
+    """
+    x = _in_dtype(x, dtype)
+    return cast(_nanmean(widened(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
+
+
+@op
+def nanvar(
+    x: TensorLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: Varying = 0,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Returns the variance over axes of the elements that are not NaN; for real tensors.
+
+    Args:
+        correction: see `var`.
+        dtype: see `nanmean`.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
+
+    Example:
+        >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
+        1.0
+    """
+    x = _in_dtype(x, dtype)
+    return cast(_nanvar(x, axis, keepdims, correction), as_inexact(dtype_of(x)))
+
+
+@op
+def nanstd(
+    x: TensorLike,
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: Varying = 0,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Returns the standard deviation over axes of the elements that are not NaN; for real tensors.
+
+    Args:
+        correction: see `var`.
+        dtype: see `nanmean`.
+
+    Raises:
+        DTypeError: if `dtype` is neither floating nor complex.
+
+    Example:
+        >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
+        1.0
+    """
+    x = _in_dtype(x, dtype)
+    variance = _nanvar(x, axis, keepdims, correction)
+    # The derivative of sqrt at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
+    none = equal(variance, 0)
+    return cast(where(none, 0.0, sqrt(where(none, 1.0, variance))), as_inexact(dtype_of(x)))
+
+
+@op
+def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the largest element over axes that is not NaN; NaN where all are NaN.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.nanmax([1.0, float("nan")]).tolist()
+        1.0
+    """
+    if not _is_float(x):
+        return max(x, axis, keepdims)
+    found = max(where(isnan(x), float("-inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), found)
+
+
+@op
+def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the smallest element over axes that is not NaN; NaN where all are NaN.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.nanmin([1.0, float("nan")]).tolist()
+        1.0
+    """
+    if not _is_float(x):
+        return min(x, axis, keepdims)
+    found = min(where(isnan(x), float("inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), found)
+
+
+@op
+def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first largest element along an axis that is not NaN; -1 where all are NaN.
+
+    JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.nanargmax([1.0, float("nan"), 3.0]).tolist()
+        2
+    """
+    if not _is_float(x):
+        return argmax(x, axis, keepdims)
+    # If the maximum is -inf, argmax of `filled` could point to a NaN, so use the first element that is not NaN.
+    missing = isnan(x)
+    filled = where(missing, float("-inf"), x)
+    first = argmax(logical_not(missing), axis, keepdims)
+    infinite = equal(max(filled, axis, keepdims), float("-inf"))
+    return where(all(missing, axis, keepdims), -1, where(infinite, first, argmax(filled, axis, keepdims)))
+
+
+@op
+def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first smallest element along an axis that is not NaN; -1 where all are NaN.
+
+    JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    Example:
+        >>> ops.nanargmin([1.0, float("nan"), 3.0]).tolist()
+        0
+    """
+    if not _is_float(x):
+        return argmin(x, axis, keepdims)
+    missing = isnan(x)
+    filled = where(missing, float("inf"), x)
+    first = argmax(logical_not(missing), axis, keepdims)
+    infinite = equal(min(filled, axis, keepdims), float("inf"))
+    return where(all(missing, axis, keepdims), -1, where(infinite, first, argmin(filled, axis, keepdims)))
+
+
+@op
+def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
+    """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False.
+
+    Args:
+        correction: subtracted from the number of observations in the divisor; the result is NaN if nothing is left.
+
+    Raises:
+        ShapeError: if `x` has more than two axes.
+
+    Example:
+        >>> ops.cov([[1.0, 3.0], [3.0, 1.0]]).tolist()
+        [[2.0, -2.0], [-2.0, 2.0]]
+    """
+    if len(x.shape) > 2:
+        raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
+    result = as_inexact(dtype_of(x))
+    rows = widened(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
+    off = subtract(rows, mean(rows, 1, True))
+    divisor: Any
+    if is_number(correction):
+        freedom = rows.shape[1] - correction
+        divisor = float(freedom) if freedom > 0 else 0.0
+    else:
+        left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
+        divisor = where(greater(left, 0.0), left, 0.0)
+    found = divide(products.matmul(off, conj(matrix_transpose(off))), divisor)
+    return cast(squeeze(found), result)
+
+
+@op
+def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
+    """Returns the correlation coefficients of real variables: the rows of `x`, or the columns if `rowvar` is False.
+
+    Raises:
+        ShapeError: if `x` has more than two axes.
+
+    Example:
+        >>> ops.corrcoef([[1.0, 3.0], [3.0, 1.0]]).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    found = cov(widened(x), rowvar, 0)
+    if len(found.shape) < 2:
+        return cast(divide(found, found), as_inexact(dtype_of(x)))
+    spread = sqrt(diagonal(found))
+    ratio = divide(divide(found, expand_dims(spread, 1)), expand_dims(spread, 0))
+    return cast(clip(ratio, -1.0, 1.0), as_inexact(dtype_of(x)))

@@ -1,0 +1,103 @@
+"""Rules of `ops/algebra/products.py`.
+
+The gradient of the body of `einsum` takes 1.1 to 3 times as long, for few elements.
+"""
+
+import math
+from typing import Any
+
+from emberharmony.ops.algebra.products import einsum, matmul, outer, vecdot
+from emberharmony.ops.arrays.creation import eye, ones
+from emberharmony.ops.arrays.shape import expand_dims, matrix_transpose, reshape
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.math import multiply
+from emberharmony.ops.reductions.reduction import sum as sum_
+
+T = Any
+
+
+def sum_of_products(x1: T, x2: T, axis: Any) -> T:
+    """Returns the sum of the products of two tensors over axes, which stay with length 1."""
+    if axis.__class__ is int and dtype_of(x1).is_floating:
+        return expand_dims(vecdot(x1, x2, axis), axis)  # without a tensor of the products
+    return sum_(multiply(x1, x2), axis, True)
+
+
+def _left(g: T, _y: T, _x1: T, x2: T) -> T:
+    if len(_x1.shape) > 1 < len(x2.shape) or (len(_x1.shape) == 1 and len(x2.shape) == 2):
+        return matmul(g, matrix_transpose(x2))
+    if len(_x1.shape) == len(x2.shape) == 1:
+        return multiply(g, x2)
+    if len(x2.shape) == 1:
+        x2, g = expand_dims(x2, -1), expand_dims(g, -1)
+    if len(_x1.shape) > 1:
+        return matmul(g, matrix_transpose(x2))
+    gradient = matmul(expand_dims(g, -2), matrix_transpose(x2))
+    return reshape(gradient, gradient.shape[:-2] + _x1.shape)
+
+
+def _right(g: T, _y: T, x1: T, _x2: T) -> T:
+    if len(x1.shape) == len(_x2.shape) == 2:
+        return matmul(matrix_transpose(x1), g)
+    if len(x1.shape) == 1:
+        if len(g.shape) == 1:
+            return outer(x1, g)
+        return multiply(x1, g) if len(_x2.shape) == 1 else multiply(expand_dims(x1, -1), expand_dims(g, -2))
+    if len(_x2.shape) == 1:
+        g = expand_dims(g, -1)
+    if len(_x2.shape) == 2 and len(x1.shape) > 2:  # one product of all rows is faster than a batch that is then summed
+        x1, g = (reshape(m, (math.prod(m.shape[:-1]), m.shape[-1])) for m in (x1, g))
+    gradient = matmul(matrix_transpose(x1), g)
+    return reshape(gradient, gradient.shape[:-2] + _x2.shape) if len(_x2.shape) == 1 else gradient
+
+
+def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
+    """Returns the labels of each operand and of the result, with letters in place of each ellipsis."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
+    widths = [len(x.shape) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    wide = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
+    spelled = "".join(free[:wide])
+    terms = [t.replace("...", spelled[wide - w :]) if "..." in t else t for t, w in zip(terms, widths, strict=True)]
+    if arrow:
+        return terms, right.replace("...", spelled)
+    joined = "".join(terms)
+    return terms, spelled + "".join(sorted(c for c in set(joined) - set(spelled) if joined.count(c) == 1))
+
+
+def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
+    terms, result = _labels(subscripts, operands)
+    gradients: list[T | None] = [None]
+    for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
+        others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
+        known = set(result).union(*(t for t, _ in others))
+        lengths = dict(zip(term, x.shape, strict=True))
+        # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
+        alone = "".join(c for c in lengths if c not in known)
+        if alone:
+            others = [*others, (alone, ones([lengths[c] for c in alone], dtype=dtype_of(g)))]
+        once = "".join(lengths)
+        gradient = einsum(",".join([result, *(t for t, _ in others)]) + "->" + once, g, *(o for _, o in others))
+        gradients.append(gradient if once == term else _on_diagonals(gradient, once, term, lengths))
+    return gradients
+
+
+def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) -> T:
+    """Returns the gradient of an operand with repeated labels, as in "ii": zero except where their indices agree."""
+    spare = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in term)
+    seen: set[str] = set()
+    factors, labels = [once], ""
+    tensors = [gradient]
+    for c in term:
+        label = next(spare) if c in seen else c
+        if c in seen:
+            factors.append(c + label)
+            tensors.append(eye(lengths[c], dtype=dtype_of(gradient)))
+        seen.add(c)
+        labels += label
+    return einsum(",".join(factors) + "->" + labels, *tensors)
+
+
+RULES: dict[str, Any] = {"matmul": (_left, _right), "einsum": _einsum}

@@ -1,0 +1,1 @@
+"""Gradient rules of making, reading, writing and arranging arrays."""

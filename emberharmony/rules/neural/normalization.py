@@ -1,0 +1,83 @@
+"""Rules of `ops/neural/normalization.py`.
+
+The ops are composites, which need no rule. These have one because training calls them for each layer: the tape records
+one node in place of ten, and keeps one tensor in place of five. The gradients of the bodies take 1.4 to 3.1 times as
+long, for few elements.
+"""
+
+import math
+from typing import Any
+
+from emberharmony.backend.promote import nonnegative_axes
+from emberharmony.backend.shared.neural.normalization import EPSILON
+from emberharmony.ops.arrays.shape import reshape
+from emberharmony.ops.dtype import option, widened
+from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
+from emberharmony.ops.neural.normalization import along
+from emberharmony.ops.reductions.reduction import mean
+from emberharmony.ops.reductions.reduction import sum as sum_
+from emberharmony.rules.algebra.products import sum_of_products
+
+T = Any
+
+
+def _statistics(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
+    """Returns `x` less its mean over `count` elements, and the reciprocal of the standard deviation."""
+    centred = subtract(x, mean(x, axes, True))
+    return centred, rsqrt(add(divide(sum_of_products(centred, centred, axes), count), epsilon))
+
+
+def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
+    """Returns the gradient of a weight from a tensor that broadcasts like `x`."""
+    spread = along(weight, axis, x)
+    if spread is weight:
+        return gradient
+    ones = tuple(place for place, n in enumerate(spread.shape) if n == 1)
+    return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
+
+
+def _layer(
+    g: T,
+    _y: T,
+    x: T,
+    gamma: T = None,
+    beta: T = None,
+    axis: Any = -1,
+    epsilon: T = None,
+    rms_scaling: bool = False,
+) -> list[T]:
+    wide = widened(x)
+    places = nonnegative_axes(axis, len(x.shape))
+    count = math.prod([x.shape[place] for place in places])
+    centred, factor = _statistics(wide, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
+    scaled = multiply(wide if rms_scaling else centred, factor)
+    by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
+    by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
+    inner = widened(g if gamma is None else multiply(g, along(gamma, axis, x)))
+    share = divide(sum_of_products(inner, scaled, axis), count)
+    if rms_scaling:
+        slope = multiply(multiply(centred, factor), share)
+    else:
+        slope = add(multiply(scaled, share), mean(inner, axis, True))
+    by_x = multiply(subtract(inner, slope), factor)
+    by_epsilon = None if epsilon is None else multiply(multiply(share, square(factor)), -0.5 * count)
+    return [by_x, by_gamma, by_beta, None, by_epsilon, None]
+
+
+def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
+    wide, by_y = widened(x), widened(g[0])
+    (place,) = nonnegative_axes(axis, len(x.shape))
+    over = [a for a in range(len(x.shape)) if a != place]
+    count = math.prod(x.shape[a] for a in over)
+    centred, factor = _statistics(wide, over, count, option("epsilon", epsilon, wide))
+    scaled = multiply(centred, factor)
+    by_offset, by_scale = sum_(by_y, over, True), sum_(multiply(by_y, scaled), over, True)
+    slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))
+    weight = factor if scale is None else multiply(factor, reshape(scale, factor.shape))
+    by_x = multiply(subtract(by_y, slope), weight)
+    by_epsilon = multiply(multiply(multiply(by_scale, weight), factor), -0.5)
+    flat = [reshape(t, (-1,)) for t in (by_offset, by_scale)]
+    return [by_x, None, *flat, by_epsilon]
+
+
+RULES: dict[str, Any] = {"layer_normalization": _layer, "batch_normalization_training": _batch}

@@ -1,0 +1,54 @@
+"""Rules of `ops/neural/quantization.py`.
+
+The product is a composite, which needs no rule. It has one because with the body alone the tape would keep the values
+of each matrix until the gradients are computed.
+"""
+
+import math
+from typing import Any
+
+from emberharmony.ops.algebra.products import matmul
+from emberharmony.ops.arrays.creation import ones, zeros
+from emberharmony.ops.arrays.shape import matrix_transpose, reshape
+from emberharmony.ops.dtype import dtype, widened
+from emberharmony.ops.math import multiply
+from emberharmony.ops.neural.quantization import dequantize, quantized_matmul
+from emberharmony.ops.reductions.reduction import sum as sum_
+
+T = Any
+
+
+def _by_x(
+    g: T, _y: T, _x: T, w: T, scales: T, biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
+) -> T:
+    return quantized_matmul(g, w, scales, biases, transpose=not transpose, group_size=group_size, bits=bits)
+
+
+def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
+    """Returns the gradient by the values of the matrix, of shape (rows, groups, group_size)."""
+    left, right = (g, x) if transpose else (x, g)
+    product = matmul(matrix_transpose(_rows(left)), _rows(right))
+    return reshape(product, (*scales.shape, group_size))
+
+
+def _rows(x: T) -> T:
+    wide = widened(x)
+    return reshape(wide, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _by_scales(
+    g: T, _y: T, x: T, w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
+) -> T:
+    by_groups = _by_groups(g, x, _scales, transpose, group_size)
+    one, none = (make(_scales.shape, dtype(by_groups)) for make in (ones, zeros))
+    integers = dequantize(w, one, none, group_size=group_size, bits=bits)
+    return sum_(multiply(by_groups, reshape(integers, by_groups.shape)), -1)
+
+
+def _by_biases(
+    g: T, _y: T, x: T, _w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
+) -> T:
+    return sum_(_by_groups(g, x, _scales, transpose, group_size), -1)
+
+
+RULES: dict[str, Any] = {"quantized_matmul": (_by_x, None, _by_scales, _by_biases)}

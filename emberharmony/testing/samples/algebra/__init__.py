@@ -1,0 +1,1 @@
+"""Sample rows of linear algebra."""

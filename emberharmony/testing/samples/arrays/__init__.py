@@ -1,0 +1,1 @@
+"""Sample rows of making, reading, writing and arranging arrays."""

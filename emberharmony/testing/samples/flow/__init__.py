@@ -1,0 +1,1 @@
+"""Sample rows of functions that take functions: branches, loops, gradients, compilation."""

@@ -1,0 +1,1 @@
+"""Sample rows of samples of a line or a grid: transforms, filters, resizing."""

@@ -1,0 +1,136 @@
+"""Sample rows of `ops/images/image_ops.py`; the oracles loop over pixels, and convert colours by `colorsys`."""
+
+import colorsys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.left_out import DIFFERENCE, NO_WINDOW
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+_COLOURS = 0.5 + 0.45 * np.sin(grid(0.3, 90, 72)).reshape(2, 3, 4, 3)
+_FIRST = np.moveaxis(_COLOURS, -1, 1).copy()
+_PIXELS = np.rint(255 * _COLOURS)
+_HUE = np.array([1.0, 0.0, 0.0])
+_VOLUME = np.arange(2 * 5 * 4 * 3 * 2.0).reshape(2, 5, 4, 3, 2)
+
+
+def _each_pixel(convert: Callable[..., Any]) -> Callable[..., Any]:
+    def converted(x: Any, data_format: str | None = None) -> Any:
+        if data_format == "channels_first":
+            return np.moveaxis(converted(np.moveaxis(x, -3, -1)), -1, -3)
+        return np.apply_along_axis(lambda colour: np.array(convert(*colour)), -1, x)
+
+    return converted
+
+
+def _grey(red: Any, green: Any, blue: Any) -> Any:
+    mixed = 0.2989 * float(red) + 0.587 * float(green) + 0.114 * float(blue)
+    return [np.rint(mixed).astype(np.int64) if isinstance(red, np.integer) else mixed]
+
+
+def _padded(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any = None) -> Any:
+    result = np.zeros((x.shape[0], x.shape[1] + top + bottom, x.shape[2] + left + right, x.shape[3]), x.dtype)
+    result[:, top : top + x.shape[1], left : left + x.shape[2]] = x
+    return result
+
+
+def _patches(
+    x: Any, size: Any, strides: Any = None, rate: int = 1, padding: str = "valid", data_format: Any = None
+) -> Any:
+    n = 2 if isinstance(size, int) else len(size)
+    if data_format == "channels_first":
+        moved = _patches(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
+        return np.moveaxis(moved, -1, -n - 1)
+    if x.ndim == n + 1:
+        return _patches(x[None], size, strides, rate, padding)[0]
+    size = (size,) * n if isinstance(size, int) else size
+    steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
+    padded, counts = x, []
+    for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
+        reach, length = (k - 1) * rate + 1, x.shape[axis]
+        counts.append(-(-length // step) if padding == "same" else (length - reach) // step + 1)
+        missing = max((counts[-1] - 1) * step + reach - length, 0) if padding == "same" else 0
+        around = [(0, 0)] * x.ndim
+        around[axis] = (missing // 2, missing - missing // 2)
+        padded = np.pad(padded, around)
+    result = np.empty((len(x), *counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
+    for place in np.ndindex(*counts):
+        starts = [i * step for i, step in zip(place, steps, strict=True)]
+        spans = [slice(s, s + (k - 1) * rate + 1, rate) for s, k in zip(starts, size, strict=True)]
+        part = padded[(slice(None), *spans)]
+        result[(slice(None), *place)] = part.reshape(len(x), -1)
+    return result
+
+
+def _volumes(x: Any, size: Any, *options: Any) -> Any:
+    return _patches(x, (size,) * 3 if isinstance(size, int) else size, *options)
+
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
+_WHOLE: dict[str, Any] = D | {"integers": ("int32", "uint8")}
+
+SAMPLES = [
+    Sample(
+        "rgb_to_grayscale",
+        _each_pixel(_grey),
+        (case(_COLOURS), case(_FIRST, "channels_first"), case(_PIXELS)),
+        integers=("uint8",),
+        **D,
+        tolerance=2,
+    ),
+    Sample(
+        "rgb_to_hsv",
+        _each_pixel(colorsys.rgb_to_hsv),
+        (case(_COLOURS), case(_FIRST, "channels_first")),
+        **D,
+        tolerance=1,
+    ),
+    Sample(
+        "hsv_to_rgb",
+        _each_pixel(colorsys.hsv_to_rgb),
+        (case(_COLOURS), case(_FIRST, "channels_first"), case(_COLOURS + _HUE)),
+        **D,
+        tolerance=8,
+        left_out={"large offsets": DIFFERENCE},
+    ),
+    Sample(
+        "pad_images",
+        lambda x, *sizes: _padded(x, 1, 0, 2, 3),
+        (case(_COLOURS, 1, 0, 2, 3), case(_COLOURS, 1, None, None, 3, 6, 7)),
+        **_WHOLE,
+        left_out={"empty axes": "the oracle computes the padding from the length"},
+    ),
+    Sample(
+        "crop_images",
+        lambda x, *sizes: x[:, 1:2, 0:3],
+        (case(_COLOURS, 1, 0, 1, 1), case(_COLOURS, 1, None, None, 1, 1, 3)),
+        **_WHOLE,
+        left_out={"results of empty axes": "an empty image cannot be cropped"},
+    ),
+    Sample(
+        "extract_patches",
+        _patches,
+        (
+            case(_COLOURS, (3, 2)),
+            case(_COLOURS[0], 2, 1),
+            case(_COLOURS, 2, (2, 1), 2, "same"),
+            case(_FIRST, (2, 3), 1, 1, "valid", "channels_first"),
+            case(_VOLUME, (2, 2, 1)),
+        ),
+        **_WHOLE,
+        left_out={"results of empty axes": NO_WINDOW},
+    ),
+    Sample(
+        "extract_patches_3d",
+        _volumes,
+        (
+            case(_VOLUME, 2),
+            case(_VOLUME[0], (2, 3, 1), (1, 1, 2)),
+            case(np.moveaxis(_VOLUME, -1, 1), 2, 1, 1, "same", "channels_first"),
+        ),
+        **_WHOLE,
+        left_out={"results of empty axes": NO_WINDOW},
+    ),
+]

@@ -1,0 +1,199 @@
+"""Sample rows of `ops/images/resampling.py`; the oracles loop over pixels, or are functions of SciPy."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from emberharmony.testing.left_out import DIFFERENCE, NO_PIXELS, NO_WINDOW
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+_SHOT = 0.5 + 0.5 * np.cos(grid(0, 60, 84)).reshape(2, 6, 7, 1)
+_PIXELS = np.rint(3 * _SHOT)
+_COLOURS = np.sin(grid(0, 90, 60)).reshape(4, 5, 3)
+_FIRST = np.moveaxis(np.sin(grid(3, 70, 72)).reshape(2, 6, 3, 2), -1, 1)
+_LARGE = 0.5 + 0.3 * np.cos(grid(0, 200, 13 * 12 * 2)).reshape(13, 12, 2)
+_OTHER = _LARGE + 0.1 * np.sin(grid(0, 350, 13 * 12 * 2)).reshape(13, 12, 2)
+
+
+def _linear(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _cubic(x: float) -> float:
+    x = abs(x)
+    if x < 1.0:
+        return 1.5 * x**3 - 2.5 * x**2 + 1.0
+    return -0.5 * x**3 + 2.5 * x**2 - 4.0 * x + 2.0 if x < 2.0 else 0.0
+
+
+def _lanczos(radius: int) -> Callable[[float], float]:
+    def kernel(x: float) -> float:
+        if x == 0.0 or abs(x) >= radius:
+            return float(x == 0.0)
+        angle = math.pi * x
+        return radius * math.sin(angle) * math.sin(angle / radius) / angle**2
+
+    return kernel
+
+
+_KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5)}
+
+
+def _sampled(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
+    """Returns a row of pixels resampled to `target` pixels, by a loop over these."""
+    kernel, wide = _KERNELS[method], max(step, 1.0) if antialias else 1.0
+    result = np.zeros(target)
+    for i in range(target):
+        place = (i + 0.5 - translation) * step
+        if 0.0 <= place <= len(row):
+            weights = [kernel((j + 0.5 - place) / wide) for j in range(len(row))]
+            result[i] = sum(w * pixel for w, pixel in zip(weights, row, strict=True)) / sum(weights)
+    return result
+
+
+def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bool = False, **options: Any) -> Any:
+    if options.get("data_format") == "channels_first":
+        options.pop("data_format")
+        return np.moveaxis(_resize(np.moveaxis(x, -3, -1), size, method, antialias, **options), -1, -3)
+    (h, w), (height, width) = x.shape[-3:-1], size
+    if options.get("crop_to_aspect_ratio"):
+        kept_h, kept_w = min(h, w * height // width), min(w, h * width // height)
+        top, left = (h - kept_h) // 2, (w - kept_w) // 2
+        x = x[..., top : top + kept_h, left : left + kept_w, :]
+    if options.get("pad_to_aspect_ratio"):
+        top, left = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
+        around = [(0, 0)] * (x.ndim - 3) + [(top, top), (left, left), (0, 0)]
+        x = np.pad(x, around, constant_values=options.get("fill_value", 0.0))
+    result = x
+    for axis, target in ((-3, height), (-2, width)):
+        n = x.shape[axis]
+        if method == "nearest":
+            result = np.take(result, [math.floor((i + 0.5) * n / target) for i in range(target)], axis)
+        else:
+            result = np.apply_along_axis(_sampled, axis, result, target, n / target, 0.0, method, antialias)
+    return _as(x, result)
+
+
+def _as(x: Any, result: Any) -> Any:
+    """Returns `result` rounded and clipped to the dtype of `x`, if that is an integer dtype."""
+    if x.dtype.kind not in "iu":
+        return result
+    limits = np.iinfo(x.dtype)
+    return np.clip(np.rint(result), limits.min, limits.max).astype(x.dtype)
+
+
+def _moved(x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True) -> Any:
+    result = x
+    for k, axis in enumerate(axes):
+        s, t = (np.broadcast_to(v, (len(axes),))[k] for v in (scale, translation))
+        result = np.apply_along_axis(_sampled, axis, result, shape[axis], 1.0 / s, t, method, antialias)
+    return _as(x, result)
+
+
+def _window(size: int, sigma: float) -> Any:
+    bell = np.exp(-0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2)
+    return bell / bell.sum()
+
+
+def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
+    kernel = np.outer(*(_window(n, s) for n, s in zip(size, sigma, strict=True)))
+    shaped = kernel[..., None] if data_format != "channels_first" else kernel[None]
+    return ndimage.correlate(x, shaped.reshape((1,) * (x.ndim - 3) + shaped.shape), mode="constant")
+
+
+def _sobel(x: Any, data_format: str | None = None) -> Any:
+    axes = (-3, -2) if data_format != "channels_first" else (-2, -1)
+    smooth, slope = np.array([1.0, 2.0, 1.0]), np.array([-1.0, 0.0, 1.0])
+    return np.stack(
+        [
+            ndimage.correlate1d(ndimage.correlate1d(x, slope, a, mode="reflect"), smooth, b, mode="reflect")
+            for a, b in (axes, axes[::-1])
+        ],
+        -1,
+    )
+
+
+def _ssim(
+    a: Any, b: Any, peak: float = 1.0, n: int = 11, sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
+) -> Any:
+    weights = np.outer(_window(n, sigma), _window(n, sigma))
+    c1, c2, found = (k1 * peak) ** 2, (k2 * peak) ** 2, []
+    for channel in range(a.shape[-1]):
+        for i in range(a.shape[0] - n + 1):
+            for j in range(a.shape[1] - n + 1):
+                x, y = (z[i : i + n, j : j + n, channel] for z in (a, b))
+                m, k = (weights * x).sum(), (weights * y).sum()
+                p, q = (weights * (x - m) ** 2).sum(), (weights * (y - k) ** 2).sum()
+                both = (weights * (x - m) * (y - k)).sum()
+                found.append((2 * m * k + c1) * (2 * both + c2) / ((m * m + k * k + c1) * (p + q + c2)))
+    return np.mean(found)
+
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
+_SIZES = ((9, 5), (3, 7), (6, 10))
+_RESIZE = [case(_SHOT, _SIZES[i % 3], method, i % 2 == 1) for i, method in enumerate(_KERNELS)]
+_RESIZE += [
+    case(_COLOURS, (2, 9), "nearest"),
+    case(_PIXELS, (4, 9), "bicubic", True),
+    case(_FIRST, (4, 4), data_format="channels_first"),
+    case(_SHOT, (4, 2), crop_to_aspect_ratio=True),
+    case(_SHOT, (2, 5), pad_to_aspect_ratio=True, fill_value=0.25),
+]
+
+SAMPLES = [
+    Sample(
+        "resize",
+        _resize,
+        _RESIZE,
+        integers=("uint8", "int32"),
+        **D,
+        tolerance=24,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "scale_and_translate",
+        _moved,
+        (
+            case(_COLOURS, (7, 5, 3), [1.5], [0.25], (0,), "bilinear"),
+            case(_COLOURS, (3, 4, 3), [0.5, 0.75], [-0.25, 1.5], (0, 1), "bicubic"),
+            case(_COLOURS, (3, 4, 5), 0.625, 0.5, (2, 0, 1), "lanczos3", False),
+            case(_PIXELS, (2, 9, 5, 1), [1.25, 0.75], [0.0, -2.0], (1, 2), "lanczos5"),
+        ),
+        integers=("uint8",),
+        **D,
+        tolerance=8,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "gaussian_blur",
+        _blur,
+        (
+            case(_COLOURS),
+            case(_SHOT, (5, 3), (0.8, 2.0)),
+            case(_FIRST, (3, 7), (1.5, 0.5), "channels_first"),
+        ),
+        **D,
+        tolerance=3,
+    ),
+    Sample(
+        "sobel_edges",
+        _sobel,
+        (case(_COLOURS), case(_FIRST, "channels_first"), case(_PIXELS)),
+        integers=("uint8",),
+        result="float",
+        **D,
+        tolerance=4,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "ssim",
+        _ssim,
+        (case(_LARGE, _OTHER), case(_LARGE, _OTHER, 2.0, 5, 0.9, 0.02, 0.05)),
+        **D | {"dtypes": FLOATS},
+        tolerance=6,
+        left_out={"results of empty axes": NO_WINDOW, "large offsets": DIFFERENCE},
+    ),
+]

@@ -1,0 +1,121 @@
+"""Sample rows of `ops/images/warping.py`; the oracles apply SciPy's interpolation to each channel of each image."""
+
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from emberharmony.testing.left_out import NO_PIXELS
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+_MODES = {"constant": "grid-constant", "wrap": "grid-wrap"}
+_TABLE = np.cos(grid(0, 20, 30)).reshape(5, 6)
+_PLACES = np.stack([grid(-6.9, 11.7, 40), grid(-8.8, 10.6, 40)[::-1]]).reshape(2, 8, 5)
+_LINE = np.array([3.0, 1.0, 4.0, 1.5])
+_SHOTS = np.cos(grid(0, 50, 84)).reshape(2, 6, 7, 1)
+_FIRST = np.moveaxis(np.sin(grid(0, 40, 60)).reshape(5, 6, 2), -1, 0)
+_TURN = [0.875, -0.5, 1.25, 0.375, 0.75, 0.5, 0.0, 0.0]
+_TILT = [1.0, 0.125, -0.625, -0.0625, 1.125, 0.375, 0.03125, -0.015625]
+_CORNERS = [[0.0, 0.0], [6.0, 0.0], [0.0, 5.0], [6.0, 5.0]]
+_BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
+
+
+def _sampled(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
+    kind = x.dtype if x.dtype.kind in "iu" else None
+    if order == 0:
+        # SciPy rounds halves up, but the op rounds them away from zero.
+        places = np.sign(places) * np.floor(np.abs(places) + 0.5)
+    result = ndimage.map_coordinates(x.astype(np.float64), places, None, order, _MODES.get(mode, mode), value)
+    return result if kind is None else np.rint(result).astype(kind)
+
+
+def _warped(
+    x: Any,
+    transform: Any,
+    interpolation: str = "bilinear",
+    mode: str = "constant",
+    value: float = 0.0,
+    data_format: Any = None,
+) -> Any:
+    if data_format == "channels_first":
+        return np.moveaxis(_warped(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
+    if x.ndim == 3:
+        return _warped(x[None], transform, interpolation, mode, value)[0]
+    rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
+    down, across = np.mgrid[: x.shape[1], : x.shape[2]]
+    result = np.empty(x.shape, x.dtype)
+    for image, row, out in zip(x, rows, result, strict=True):
+        matrix = np.append(row, 1.0).reshape(3, 3)
+        u, v, k = np.tensordot(matrix, np.stack([across, down, np.ones_like(across)]), 1)
+        for channel in range(x.shape[-1]):
+            places = np.stack([v / k, u / k])
+            out[..., channel] = _sampled(image[..., channel], places, int(interpolation == "bilinear"), mode, value)
+    return result
+
+
+def _seen(
+    x: Any, start: Any, end: Any, interpolation: str = "bilinear", value: float = 0.0, data_format: Any = None
+) -> Any:
+    """Warps images by the perspective transforms that map `end` to `start`.
+
+    Each transform is the null vector of the equations of the direct linear transformation (DLT).
+    """
+    found = []
+    for starts, ends in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
+        rows = []
+        for (u, v), (a, b) in zip(starts, ends, strict=True):
+            rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
+        null = np.linalg.svd(np.array(rows, np.float64))[2][-1]
+        found.append(null[:8] / null[8])
+    return _warped(x, np.array(found), interpolation, "constant", value, data_format)
+
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
+
+SAMPLES = [
+    Sample(
+        "map_coordinates",
+        _sampled,
+        (
+            case(_TABLE, _PLACES, 1),
+            case(_TABLE, _PLACES, 1, "nearest"),
+            case(_TABLE, _PLACES, 1, "wrap"),
+            case(_TABLE, _PLACES, 1, "mirror"),
+            case(_TABLE, _PLACES, 1, "reflect"),
+            case(_TABLE, _PLACES, 0, "constant", 0.5),
+            case(_TABLE, _PLACES, 0, "reflect"),
+            case(_LINE, np.array([[-1.25, -0.75, 0.25, 1.5, 2.875, 3.25, 4.5]]), 1, "constant", 2.0),
+        ),
+        **D,
+        tolerance=3,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "affine_transform",
+        _warped,
+        (
+            case(_SHOTS, _TURN),
+            case(_SHOTS, [_TURN, _TILT], "bilinear", "reflect"),
+            case(_SHOTS, [_TILT, _TURN], "nearest", "constant", 0.5),
+            case(_FIRST, _TILT, "bilinear", "wrap", 0.0, "channels_first"),
+            case(np.rint(127 + 127 * _SHOTS), _TURN, "bilinear", "mirror"),
+        ),
+        integers=("uint8", "int32"),
+        **D,
+        tolerance=6,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "perspective_transform",
+        _seen,
+        (
+            case(_SHOTS[0], _CORNERS, _BENT),
+            case(_SHOTS, [_CORNERS, _BENT], [_BENT, _CORNERS], "bilinear", 1.0),
+            case(_FIRST, _CORNERS, _BENT, "nearest", 0.0, "channels_first"),
+        ),
+        **D,
+        tolerance=48,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample("elastic_transform", str, (case(_SHOTS, seed=3),), reference="tests"),
+]

@@ -1,0 +1,1 @@
+"""Sample rows of comparisons, truth values and bits."""

@@ -1,0 +1,1 @@
+"""Sample rows of what layers of neural networks compute."""

@@ -1,0 +1,248 @@
+"""Sample rows of `ops/neural/convolution.py`.
+
+The oracles loop over windows, and that of a transposed convolution adds up what each element contributes.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.testing.left_out import NO_WINDOW
+from emberharmony.testing.refused import LINE
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "floor": 4, "differentiable": True}
+
+
+def _tensor(*shape: int) -> np.ndarray[Any, Any]:
+    return np.sin(grid(-40, 40, int(np.prod(shape)))).reshape(shape)
+
+
+def _each(value: Any, n: int) -> list[int]:
+    return [value] * n if isinstance(value, int) else list(value)
+
+
+def _sides(padding: Any, n: int) -> list[Any]:
+    given = [padding] * n if isinstance(padding, (int, str)) else list(padding)
+    return [(side, side) if isinstance(side, int) else side for side in given]
+
+
+def _around(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
+    if isinstance(padding, tuple):
+        return padding
+    missing = max((-(-n // stride) - 1) * stride + k - n, 0) if padding == "same" else 0
+    return missing // 2, missing - missing // 2
+
+
+def _conv(
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: Any = None,
+    dilation: Any = 1,
+    bias: Any = None,
+) -> Any:
+    if data_format == "channels_first":
+        return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
+    n, size = w.ndim - 2, w.shape[:-2]
+    steps, spread = _each(strides, n), _each(dilation, n)
+    reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
+    sides = [_around(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
+    padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
+    counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
+    inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
+    result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
+    for at in itertools.product(*map(range, counts)):
+        cut = [slice(i * s, i * s + r, d) for i, s, r, d in zip(at, steps, reach, spread, strict=True)]
+        window = padded[:, *cut]
+        for channel in range(w.shape[-1]):
+            first = channel // outer * inner
+            result[:, *at, channel] += (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
+    return result
+
+
+def _depthwise(x: Any, w: Any, *options: Any, **named: Any) -> Any:
+    return _conv(x, w.reshape(*w.shape[:-2], 1, -1), *options, **named)
+
+
+def _transpose(
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    extra: Any = None,
+    data_format: Any = None,
+    d: Any = 1,
+    bias: Any = None,
+) -> Any:
+    """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
+    if data_format == "channels_first":
+        return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
+    n = w.ndim - 2
+    steps, spread, more = _each(strides, n), _each(d, n), [None] * n if extra is None else _each(extra, n)
+    reach = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
+    groups, inner, outer = x.shape[-1] // w.shape[-1], w.shape[-1], w.shape[-2] // (x.shape[-1] // w.shape[-1])
+    whole = np.zeros(
+        (len(x), *((m - 1) * s + r + 8 for m, s, r in zip(x.shape[1:-1], steps, reach, strict=True)), w.shape[-2])
+    )
+    for at in itertools.product(*map(range, x.shape[1:-1])):
+        for k in itertools.product(*map(range, w.shape[:-2])):
+            place = tuple(i * s + j * e for i, s, j, e in zip(at, steps, k, spread, strict=True))
+            for g in range(groups):
+                outputs, inputs = slice(g * outer, (g + 1) * outer), slice(g * inner, (g + 1) * inner)
+                whole[:, *place, outputs] += x[:, *at, inputs] @ w[k][outputs].T
+    cuts = []
+    for m, s, r, e, side in zip(x.shape[1:-1], steps, reach, more, _sides(padding, n), strict=True):
+        if isinstance(side, tuple):
+            start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
+        elif padding == "valid":
+            start, length = 0, m * s + max(r - s, 0) if e is None else (m - 1) * s + r + e
+        elif e is None:
+            start, length = _around(m * s, r, s, "same")[0] if s < r else 0, m * s
+        else:
+            start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
+        cuts.append(slice(start, start + length))
+    return whole[:, *cuts] + (0 if bias is None else bias)
+
+
+def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    n = x.ndim - 2
+    size, d, s = _each(k, n), _each(dilation, n), _each(stride, n)
+    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _each(padding, n))])
+    counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
+    columns = []
+    for at in itertools.product(*map(range, counts)):
+        cut = [slice(at[a] * s[a], at[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
+        columns.append(x[:, :, *cut].reshape(len(x), -1))
+    return np.stack(columns, -1)
+
+
+def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    size = _each(k, len(output))
+    channels = x.shape[1] // int(np.prod(size))
+    indices = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
+    places = _unfold(indices, k, dilation, padding, stride)[0].astype(int)
+    result = np.zeros((len(x), indices.size + 1))
+    for b in range(len(x)):
+        np.add.at(result[b], places, x[b])
+    return result[:, 1:].reshape(len(x), channels, *output)
+
+
+def _sequences(x: Any, length: int, stride: int) -> Any:
+    return np.lib.stride_tricks.sliding_window_view(x, length, -1)[..., ::stride, :]
+
+
+_LINE, _PLANE = _tensor(2, 7, 4), _tensor(1, 6, 5, 2)
+
+SAMPLES = [
+    Sample(
+        "conv",
+        _conv,
+        (
+            case(_LINE, _tensor(3, 4, 5)),
+            case(_LINE, _tensor(3, 4, 2), 2, "same"),
+            case(_LINE, _tensor(2, 4, 2), 3, "same", None, 2),
+            case(_LINE, _tensor(3, 2, 6), 1, "valid"),
+            case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), "same", None, (1, 2)),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), 1, "valid", "channels_first"),
+            case(_tensor(1, 3, 3, 3, 2), _tensor(2, 2, 2, 2, 2), 1, "same"),
+            case(_LINE, _tensor(3, 4, 2), 2, 1),
+            case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), (1, 2)),
+            case(_PLANE, _tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), (1, 2), (1, 0), "channels_first", (1, 1), _tensor(3)),
+            case(_LINE, _tensor(3, 2, 6), 1, "same", bias=_tensor(6)),
+        ),
+        **D,
+        tolerance=3,
+        left_out={"results of empty axes": NO_WINDOW},
+        refuses=(
+            (ShapeError, case(LINE, np.ones((3, 3, 2)))),
+            (ShapeError, case(LINE, np.ones((3, 2, 2)), bias=np.ones(3))),
+            (ArgumentError, case(LINE, np.ones((3, 2, 2)), 1, "odd")),
+        ),
+    ),
+    Sample(
+        "depthwise_conv",
+        _depthwise,
+        (
+            case(_LINE, _tensor(3, 4, 2)),
+            case(_PLANE, _tensor(2, 2, 2, 1), 1, "same"),
+            case(_LINE, _tensor(3, 4, 1), 1, 1),
+        ),
+        **D,
+        tolerance=1,
+        left_out={"results of empty axes": NO_WINDOW},
+    ),
+    Sample(
+        "separable_conv",
+        lambda x, w, p, *options: _conv(_depthwise(x, w, *options), p),
+        (
+            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 2, "same"),
+            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 1, ((2, 1),)),
+        ),
+        **D,
+        tolerance=6,
+        left_out={"results of empty axes": NO_WINDOW},
+    ),
+    Sample(
+        "conv_transpose",
+        _transpose,
+        (
+            case(_LINE, _tensor(3, 5, 4)),
+            case(_LINE, _tensor(3, 5, 4), 2),
+            case(_LINE, _tensor(2, 5, 4), 3),
+            case(_LINE, _tensor(3, 5, 4), 2, "same"),
+            case(_LINE, _tensor(2, 5, 4), 3, "same"),
+            case(_LINE, _tensor(3, 5, 4), 2, "same", 1),
+            case(_LINE, _tensor(3, 5, 4), 2, "valid", 1),
+            case(_PLANE, _tensor(3, 2, 3, 2), 1, "valid", None, None, 2),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), (2, 1), "same", None, "channels_first"),
+            case(_LINE, _tensor(3, 5, 4), 2, 1, 1),
+            case(_PLANE, _tensor(3, 2, 3, 2), (2, 1), (1, 0), (1, 0), None, (1, 2)),
+            case(_LINE, _tensor(3, 5, 4), 1, [(2, 0)]),
+            case(_LINE, _tensor(3, 6, 2), 2, 1, 1),
+            case(_LINE, _tensor(2, 5, 4), 4, "valid", 3, bias=_tensor(5)),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), 2, 1, 1, "channels_first", bias=_tensor(3)),
+            case(_LINE, _tensor(3, 6, 2), 2, 1, 1, bias=_tensor(6)),
+        ),
+        **D,
+        tolerance=3,
+        left_out={"results of empty axes": NO_WINDOW},
+        refuses=((ShapeError, case(LINE, np.ones((3, 3, 2)), bias=np.ones(2))),),
+    ),
+    Sample(
+        "unfold",
+        _unfold,
+        (
+            case(_LINE, 3),
+            case(np.moveaxis(_PLANE, -1, 1), (2, 3), (2, 1), 1, (1, 2)),
+            case(np.moveaxis(_PLANE, -1, 1), (2, 3), 1, (1, 0), (1, 2)),
+        ),
+        dtypes=FLOATS + HALVES,
+        differentiable=True,
+        left_out={"results of empty axes": NO_WINDOW},
+    ),
+    Sample(
+        "fold",
+        _fold,
+        (
+            case(_tensor(2, 6, 5), (7,), 3),
+            case(_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2)),
+            case(_tensor(1, 12, 14), (6, 5), (2, 3), 1, (1, 0), (1, 2)),
+        ),
+        dtypes=FLOATS,
+        differentiable=True,
+        tolerance=2,
+    ),
+    Sample(
+        "extract_sequences",
+        _sequences,
+        (case(_LINE, 3, 2), case(grid(0, 9, 10), 4, 3)),
+        dtypes=FLOATS + HALVES,
+        integers=("int32",),
+        differentiable=True,
+    ),
+]

@@ -1,0 +1,133 @@
+"""Sample rows of `ops/neural/normalization.py`."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
+from emberharmony.testing.left_out import ROUNDED_MEAN
+from emberharmony.testing.refused import ONES_3_4
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
+A: dict[str, Any] = D | {"integers": ("int32", "uint8")}
+_X = grid(-4, 4, 24).reshape(2, 3, 4)
+_T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
+
+
+def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+    off = x - x.mean(axis, keepdims=True)
+    result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
+    shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
+    result = result if gamma is None else result * gamma.reshape(shape)
+    return result if beta is None else result + beta.reshape(shape)
+
+
+def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
+    result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
+    return result if scale is None else result * scale
+
+
+def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+    moved = np.moveaxis(x, axis, -1)
+    parts = []
+    for part in np.split(moved, groups, -1):
+        axes = tuple(range(1, x.ndim))
+        off = part - part.mean(axes, keepdims=True)
+        parts.append(off / np.sqrt((off**2).mean(axes, keepdims=True) + epsilon))
+    result = np.concatenate(parts, -1)
+    result = result if scale is None else result * scale
+    return np.moveaxis(result if offset is None else result + offset, -1, axis)
+
+
+def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
+    moved = np.moveaxis(x, axis, -1)
+    near = [moved[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(moved.shape[-1])]
+    total = np.stack([(part**2).sum(-1) for part in near], -1) if near else moved
+    return np.moveaxis(moved / (k + alpha * total / size) ** beta, -1, axis)
+
+
+def _training(x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3) -> tuple[Any, Any, Any]:
+    moved = np.moveaxis(x, axis, -1)
+    rows = moved.reshape(-1, moved.shape[-1])
+    center, variance = rows.mean(0), ((rows - rows.mean(0)) ** 2).mean(0)
+    result = (moved - center) / np.sqrt(variance + epsilon)
+    result = result if scale is None else result * scale
+    return np.moveaxis(result if offset is None else result + offset, -1, axis), center, variance
+
+
+_IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)
+
+SAMPLES = [
+    Sample(
+        "layer_normalization",
+        _layer,
+        (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1), case(_X, _T[:, 0], _P[:, 1], 1, 1e-3)),
+        floor=4,
+        **A,
+        tolerance=16,
+        left_out={"large offsets": ROUNDED_MEAN},
+    ),
+    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
+    Sample(
+        "batch_normalization",
+        lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
+            (x - mean) / np.sqrt(variance + epsilon) * scale + offset
+        ),
+        (case(_X, _P[0], _P[1], -1), case(_X, _P[0], _P[1], 2, _T[0], _T[1], 0.1)),
+        floor=8,
+        **A,
+        tolerance=2,
+    ),
+    Sample(
+        "batch_normalization_training",
+        _training,
+        (
+            case(_X, -1),
+            case(_X, 1, _T[:, 0], _P[:, 1], 0.1),
+            case(_IMAGE, 1, None, _P[0, :3], 1e-5),
+            case(_IMAGE, 3, _T.reshape(-1)[:6]),
+            case(_X[:, 0], 0, epsilon=0.1),
+        ),
+        floor=4,
+        dtypes=FLOATS + HALVES,
+        integers=("int32", "uint8"),
+        result=("float", "float wide", "float wide"),
+        tolerance=4,
+        left_out={"large offsets": ROUNDED_MEAN},
+    ),
+    Sample(
+        "group_normalization",
+        _group,
+        (
+            case(_X, 2),
+            case(_IMAGE, 3, _T.reshape(-1)[:6], _P.reshape(-1)[3:9]),
+            case(_IMAGE, 1, _P[0, :3], None, 1, 0.1),
+            case(_IMAGE, 4, None, _P[0], 2, 1e-5),
+            case(_X[:, 0], 4),
+        ),
+        floor=4,
+        **A,
+        tolerance=4,
+        left_out={"large offsets": ROUNDED_MEAN},
+        refuses=(
+            (ArgumentError, case(ONES_3_4, 0)),
+            (ArgumentError, case(ONES_3_4, 1, axis=0)),
+            (ShapeError, case(ONES_3_4, 3)),
+            (ShapeError, case(ONES_3_4, 1, ONES_3_4)),
+        ),
+    ),
+    Sample(
+        "local_response_normalization",
+        _response,
+        (
+            case(_IMAGE, 3),
+            case(_IMAGE, 4, 0.5, 0.6, 2.0, 1),
+            case(_X, 20, 0.3),
+            case(_X, 1, 2.0, 1.0, 0.5, 0),
+        ),
+        **A,
+        tolerance=4,
+        refuses=((ArgumentError, case(ONES_3_4, 0)), (AxisError, case(ONES_3_4, 1, axis=2))),
+    ),
+]

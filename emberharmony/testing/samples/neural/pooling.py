@@ -1,0 +1,253 @@
+"""Sample rows of `ops/neural/pooling.py`; the oracles loop over windows, and ignore elements outside of the image."""
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+from emberharmony.testing.gradient_row import TIES, GradientRow
+from emberharmony.testing.refused import LINE
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "floor": 4, "differentiable": True}
+_LINE = np.cos(grid(0, 60, 42)).reshape(2, 7, 3)
+_PLANE = np.cos(grid(0, 60, 60)).reshape(1, 6, 5, 2)
+
+
+def _spans(
+    lengths: Any, sizes: Any, steps: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> list[list[tuple[range, int]]]:
+    """Returns, for each axis, the places of each window, and how many of them are up to the end of the padding."""
+    n, result = len(lengths), []
+    given = [padding] * n if isinstance(padding, (int, str)) else list(padding)
+    for length, k, s, side, d in zip(lengths, sizes, steps, given, dilation, strict=True):
+        low, high = (side, side) if isinstance(side, int) else (0, 0) if isinstance(side, str) else side
+        reach = (k - 1) * d + 1
+        count = (length + low + high - reach) / s + 1
+        count = int(np.ceil(count) if ceil_mode else np.floor(count))
+        if side == "same":
+            count = -(-length // s)
+            low = max((count - 1) * s + reach - length, 0) // 2
+            high = max((count - 1) * s + reach - length, 0) - low
+        starts = [i * s - low for i in range(count) if not ceil_mode or i * s - low < length or i == 0]
+        ends = [min(start + reach, length + high) for start in starts]
+        result.append([(range(a, a + reach, d), len(range(a, b, d))) for a, b in zip(starts, ends, strict=True)])
+    return result
+
+
+def _places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    n = x.ndim - 2
+    sizes = [size] * n if isinstance(size, int) else list(size)
+    steps = sizes if strides is None else [strides] * n if isinstance(strides, int) else list(strides)
+    spread = [dilation] * n if isinstance(dilation, int) else list(dilation)
+    return _spans(x.shape[1:-1], sizes, steps, padding, spread, ceil_mode)
+
+
+def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
+    """Applies `reduce(elements, places, held)` to each window: its elements, their places, the places that count."""
+    parts = []
+    for window in itertools.product(*spans):
+        inside = [[i for i in places if 0 <= i < n] for (places, _), n in zip(window, x.shape[1:-1], strict=True)]
+        grids = np.ix_(*inside)
+        elements = x[:, *grids].reshape(len(x), -1, x.shape[-1])
+        flat = np.ravel_multi_index(grids, x.shape[1:-1]).reshape(-1)
+        parts.append(reduce(elements, flat, int(np.prod([held for _, held in window]))))
+    return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
+
+
+def _first(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an oracle of both data formats, for one that takes the channels last."""
+
+    @functools.wraps(function)
+    def pooled(
+        x: Any,
+        size: Any,
+        strides: Any = None,
+        padding: Any = "valid",
+        data_format: Any = None,
+        *options: Any,
+        **named: Any,
+    ) -> Any:
+        if data_format == "channels_first":
+            return np.moveaxis(function(np.moveaxis(x, 1, -1), size, strides, padding, *options, **named), -1, 1)
+        return function(x, size, strides, padding, *options, **named)
+
+    return pooled
+
+
+@_first
+def _max(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
+    return _windows(x, _places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
+
+
+@_first
+def _indices(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
+    spans = _places(x, size, strides, padding, dilation_rate, ceil_mode)
+    return _windows(x, spans, lambda w, flat, _: flat[w.argmax(1)])
+
+
+@_first
+def _average(
+    x: Any,
+    size: Any,
+    strides: Any,
+    padding: Any,
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+    divisor_override: int | None = None,
+) -> Any:
+    def mean(w: Any, _: Any, held: int) -> Any:
+        return w.sum(1) / (divisor_override or (held if count_include_pad else w.shape[1]))
+
+    return _windows(x, _places(x, size, strides, padding, 1, ceil_mode), mean)
+
+
+def _lp(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False) -> Any:
+    if np.isinf(p):
+        return _max(x, size, strides, "valid", data_format, 1, ceil_mode)
+    n = x.ndim - 2
+    whole = size**n if isinstance(size, int) else int(np.prod(size))
+    return (_average(x**p, size, strides, "valid", data_format, ceil_mode) * whole) ** (1 / p)
+
+
+def _unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
+    if data_format == "channels_first":
+        return np.moveaxis(_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
+    result = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
+    places = indices.astype(int).reshape(len(x), -1, x.shape[-1])
+    np.put_along_axis(result, places, x.reshape(places.shape), 1)
+    return result.reshape(len(x), *size, x.shape[-1])
+
+
+def _adapted(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def pooled(x: Any, size: Any, data_format: Any = None) -> Any:
+        if data_format == "channels_first":
+            return np.moveaxis(pooled(np.moveaxis(x, 1, -1), size), -1, 1)
+        counts = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
+        spans = [
+            [slice(int(np.floor(i * n / c)), int(np.ceil((i + 1) * n / c))) for i in range(c)]
+            for n, c in zip(x.shape[1:-1], counts, strict=True)
+        ]
+        return _gathered(x, spans, reduce)
+
+    return pooled
+
+
+def _gathered(x: Any, spans: list[list[slice]], reduce: Callable[..., Any]) -> Any:
+    axes = tuple(range(1, x.ndim - 1))
+    parts = [reduce(x[:, *span], axes) for span in itertools.product(*spans)]
+    return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
+
+
+_CASES = (
+    case(_LINE, 2),
+    case(_LINE, 3, 2, "same"),
+    case(_PLANE, (2, 3), 1, "same"),
+    case(_PLANE, 2, (2, 1)),
+    case(np.moveaxis(_PLANE, -1, 1), 2, None, "valid", "channels_first"),
+    case(_LINE, 3, 2, 1, ceil_mode=True),
+    case(_PLANE, (3, 2), (2, 3), (1, 0), ceil_mode=True),
+    case(_PLANE, 3, 2, [(1, 0), (0, 1)]),
+)
+_DILATED = (case(_LINE, 2, 2, 1, None, 3), case(_PLANE, (2, 3), 1, (0, 1), dilation_rate=(4, 2), ceil_mode=True))
+_COUNTED = (
+    case(_LINE, 3, 2, 1, None, True, True),
+    case(_PLANE, 2, 2, 1, count_include_pad=True),
+    case(_PLANE, (3, 2), (2, 3), (1, 0), ceil_mode=True, count_include_pad=True),
+    case(_PLANE, 3, 2, "same", count_include_pad=True),
+    case(_PLANE, 2, divisor_override=3),
+    case(_LINE, 3, 2, 1, divisor_override=2),
+)
+_ADAPTIVE = (
+    case(_LINE, 3),
+    case(_PLANE, (4, 2)),
+    case(_PLANE, 1),
+    case(np.moveaxis(_PLANE, -1, 1), (5, 3), "channels_first"),
+)
+
+SAMPLES = [
+    Sample(
+        "max_pool",
+        _max,
+        (*_CASES, *_DILATED),
+        integers=("int32", "uint8"),
+        **D,
+        refuses=((ArgumentError, case(LINE, 0)),),
+    ),
+    Sample(
+        "max_pool_indices",
+        _indices,
+        (*_CASES, *_DILATED),
+        dtypes=FLOATS + HALVES,
+        integers=("int32", "uint8"),
+        result="int64",
+        refuses=((ArgumentError, case(LINE, 3, 1, -1)),),
+    ),
+    Sample(
+        "max_unpool",
+        _unpool,
+        (
+            case(_LINE[:, :2], np.array([[[0, 6, 3], [1, 2, 4]], [[5, 0, 1], [4, 1, 2]]]), (7,)),
+            case(_PLANE[:, 0:1, 0:2], np.array([[[[3, 2], [1, 11]]]]), (3, 4)),
+            case(
+                np.moveaxis(_LINE[:, :1], -1, 1), np.array([[[0], [3], [1]], [[2], [0], [3]]]), (4,), "channels_first"
+            ),
+        ),
+        integers=("int32", "uint8"),
+        **D,
+        refuses=(
+            (ShapeError, case(LINE, np.zeros((1, 1, 2), np.int64), (3,))),
+            (IndexOutOfBoundsError, case(np.ones((1, 1, 1)), np.array([[[3]]]), (3,))),
+        ),
+    ),
+    Sample(
+        "average_pool",
+        _average,
+        (*_CASES, *_COUNTED),
+        integers=("int32", "uint8"),
+        result="float",
+        **D,
+        tolerance=1,
+        left_out={"large offsets": "a window is summed one element after the other, so rounding errors add up"},
+        refuses=(
+            (ArgumentError, case(LINE, (2, 2))),
+            (ArgumentError, case(LINE, 2, 2, 2)),
+            (ArgumentError, case(LINE, 2, divisor_override=0)),
+        ),
+    ),
+    Sample(
+        "lp_pool",
+        _lp,
+        (
+            case(_LINE, 2, 3, 2),
+            case(_PLANE, 2.0, (2, 3), 1, ceil_mode=True),
+            case(np.moveaxis(_PLANE, -1, 1), 4, 2, None, "channels_first", True),
+            case(1 + _LINE**2, 1.5, 2),
+            case(_LINE, np.inf, 2),
+        ),
+        result="float",
+        **D,
+        tolerance=4,
+        refuses=((ArgumentError, case(LINE, 0, 2)), (ArgumentError, case(LINE, "two", 2))),
+    ),
+    Sample(
+        "adaptive_average_pool",
+        _adapted(np.mean),
+        _ADAPTIVE,
+        integers=("int32", "uint8"),
+        result="float",
+        **D,
+        tolerance=1,
+    ),
+    Sample(
+        "adaptive_max_pool",
+        _adapted(np.max),
+        _ADAPTIVE,
+        integers=("int32", "uint8"),
+        **D,
+        gradient=GradientRow(skipped={3: TIES}),
+    ),
+]

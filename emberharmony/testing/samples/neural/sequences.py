@@ -1,0 +1,91 @@
+"""Sample rows of `ops/neural/sequences.py`; the oracles add up the probabilities of all alignments one by one."""
+
+import collections
+import itertools
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from emberharmony.testing.sample import FLOATS, Sample, case, grid
+
+
+def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
+    losses = []
+    for labels, logits, n, steps in zip(target, output, target_length, output_length, strict=True):
+        log = special.log_softmax(logits, -1)
+        total = 0.0
+        for path in itertools.product(range(logits.shape[-1]), repeat=int(steps)):
+            merged = [label for label, _ in itertools.groupby(path) if label != mask_index]
+            if merged == [int(label) for label in labels[: int(n)]]:
+                total += np.exp(sum(log[t, label] for t, label in enumerate(path)))
+        losses.append(-np.log(total))
+    return np.array(losses)
+
+
+def _greedy(logits: Any, merge: bool, blank: int) -> Any:
+    best = [int(label) for label in logits.argmax(-1)]
+    runs = [label for label, _ in itertools.groupby(best)] if merge else best
+    return [([label for label in runs if label != blank], -logits.max(-1).sum())]
+
+
+def _likeliest(logits: Any, blank: int) -> Any:
+    log = special.log_softmax(logits, -1)
+    total: dict[tuple[int, ...], float] = collections.defaultdict(float)
+    for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
+        merged = tuple(label for label, _ in itertools.groupby(path) if label != blank)
+        total[merged] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
+    return [(labels, np.log(p)) for labels, p in sorted(total.items(), key=lambda entry: -entry[1])]
+
+
+def _decoded(
+    inputs: Any,
+    lengths: Any,
+    strategy: str = "greedy",
+    width: int = 0,
+    paths: int = 1,
+    merge: bool = True,
+    blank: int = 0,
+) -> Any:
+    labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
+    for item, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
+        used = logits[: int(steps)]
+        found = _greedy(used, merge, blank) if strategy == "greedy" else _likeliest(used, blank)
+        for place, (sequence, score) in enumerate(found[:paths]):
+            labels[place, item, : len(sequence)], scores[item, place] = sequence, score
+    return labels, scores
+
+
+_LOGITS = np.sin(grid(2, 40, 3 * 5 * 3)).reshape(3, 5, 3)
+
+SAMPLES = [
+    Sample(
+        "ctc_loss",
+        _ctc,
+        (
+            case(np.array([[1, 2], [1, 1], [2, 0]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 4, 5])),
+            case(np.array([[1, 0], [1, 1], [0, 1]]), _LOGITS, np.array([2, 2, 1]), np.array([5, 5, 3]), 2),
+            case(np.array([[1], [2], [1]]), _LOGITS, np.array([0, 1, 0]), np.array([4, 1, 0])),
+            case(np.zeros((3, 0), np.int64), _LOGITS, np.array([0, 0, 0]), np.array([5, 0, 3])),
+        ),
+        dtypes=FLOATS,
+        tolerance=8,
+        differentiable=True,
+        left_out={"results of empty axes": "the target lengths exceed the number of labels, which is 0"},
+    ),
+    Sample(
+        "ctc_decode",
+        _decoded,
+        (
+            case(_LOGITS, np.array([5, 4, 3])),
+            case(_LOGITS, np.array([5, 5, 2]), "greedy", 100, 1, False, 2),
+            case(_LOGITS, np.array([5, 4, 1]), "beam_search", 200, 4),
+            case(_LOGITS, np.array([3, 0, 5]), "beam_search", 100, 3, True, 1),
+        ),
+        dtypes=FLOATS,
+        tolerance=4,
+        fixed=True,
+        result=("int64", "promoted"),
+        left_out={"results of empty axes": "the index of the blank must be one of the classes"},
+    ),
+]

@@ -1,0 +1,1 @@
+"""Sample rows of reductions, sorting, counting and grouping."""

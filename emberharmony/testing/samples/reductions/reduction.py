@@ -1,0 +1,277 @@
+"""Sample rows of `ops/reductions/reduction.py`; the tolerances do not depend on the length of the axis."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from emberharmony.core.errors import AxisError, DTypeError, ShapeError
+from emberharmony.testing.gradient_row import NO_DERIVATIVE, TIES, GradientRow
+from emberharmony.testing.left_out import DIFFERENCE
+from emberharmony.testing.refused import NO_ROWS, ONES_3_4, ONES_4
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Case, Sample, case, grid
+
+REAL = FLOATS + HALVES
+_RNG = np.random.default_rng(0)
+_CUBE = grid(-3, 5, 24).reshape(2, 3, 4)
+_LONG = np.random.default_rng(5).permutation(grid(0.05, 0.15, 20000))
+_FAR = 1e3 + _RNG.standard_normal(4000)
+_NAN = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]])
+_EMPTY = np.zeros((0, 3))
+
+
+def _cases(*more: Case) -> tuple[Case, ...]:
+    return (
+        case(_CUBE),
+        case(_CUBE, axis=1),
+        case(_CUBE, axis=-1, keepdims=True),
+        case(_CUBE, axis=(0, 2)),
+        case(np.asarray(2.5)),
+        *more,
+    )
+
+
+def _summed(function: Any) -> Any:
+    return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
+
+
+def _spread(function: Any) -> Any:
+    def oracle(x, axis=None, keepdims=False, correction=0):
+        found = function(x, axis=axis, keepdims=keepdims, ddof=correction)
+        return found if x.size > correction * np.size(found) else found * np.nan
+
+    return oracle
+
+
+_SPREAD = (case(_FAR), case(_CUBE, 1, correction=1), case(_CUBE, 1, correction=3), case(_EMPTY, 0), case(_NAN, 0))
+_ARG = (case(_CUBE), case(_CUBE, 1), case(_CUBE, -1, True), case(_NAN, 1), case(np.asarray(2.5)))
+_RUN = (case(_CUBE), case(_CUBE, 1), case(_LONG[:3000]), case(np.asarray(2.5)))
+
+_INITIAL = (case(_CUBE, 1), case(_CUBE, -1, include_initial=True), case(_CUBE[0, 0], include_initial=True))
+
+
+def _initial(function: Any) -> Any:
+    return lambda x, axis=None, include_initial=False: function(x, axis=axis, include_initial=include_initial)
+
+
+def _along(ufunc: Any) -> Any:
+    return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
+
+
+def _logcumsumexp(x, axis=None, reverse=False):
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
+    if not rows.size:
+        return np.moveaxis(rows, -1, axis)
+    summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
+    found = np.moveaxis(special.logsumexp(np.where(summed, rows[..., None, :], -np.inf), -1), -1, axis)
+    return np.flip(found, axis) if reverse else found
+
+
+SAMPLES = [
+    Sample(
+        "sum",
+        _summed(np.sum),
+        _cases(case(_LONG), case(_EMPTY, 0)),
+        dtypes=REAL + COMPLEX,
+        floor=8,
+        differentiable=True,
+        integers=WHOLE,
+        result="sum",
+        tolerance=3,
+        refuses=((AxisError, case(ONES_3_4, (0, 0))),),
+    ),
+    Sample(
+        "prod",
+        _summed(np.prod),
+        _cases(case(_EMPTY, 0)),
+        dtypes=(*FLOATS, "bfloat16", *COMPLEX),
+        tolerance=4,
+        differentiable=True,
+        integers=WHOLE,
+        result="sum",
+        left_out={"large offsets": DIFFERENCE},
+    ),
+    Sample(
+        "mean",
+        _summed(np.mean),
+        _cases(case(_LONG), case(_EMPTY, 0)),
+        dtypes=REAL + COMPLEX,
+        integers=WHOLE,
+        result="float",
+        floor=8,
+        differentiable=True,
+        tolerance=1,
+    ),
+    Sample(
+        "var",
+        _spread(np.var),
+        _cases(*_SPREAD),
+        dtypes=REAL,
+        tolerance=24,
+        integers=("int32", "uint8"),
+        result="float",
+        differentiable=True,
+        gradient=GradientRow(skipped={9: NO_DERIVATIVE}),
+    ),
+    Sample(
+        "std",
+        _spread(np.std),
+        _cases(*_SPREAD),
+        dtypes=REAL,
+        tolerance=24,
+        integers=("int32", "uint8"),
+        result="float",
+        differentiable=True,
+        gradient=GradientRow(skipped={9: NO_DERIVATIVE}),
+    ),
+    Sample(
+        "max",
+        _summed(np.max),
+        _cases(case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((ShapeError, case(NO_ROWS, 0)), (AxisError, case(ONES_3_4, (1, -1)))),
+    ),
+    Sample(
+        "min",
+        _summed(np.min),
+        _cases(case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample("any", _summed(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
+    Sample("all", _summed(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
+    Sample(
+        "argmax",
+        lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
+        _ARG,
+        dtypes=REAL,
+        integers=WHOLE,
+        result="int64",
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample(
+        "argmin",
+        lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
+        _ARG,
+        dtypes=REAL,
+        integers=WHOLE,
+        result="int64",
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample(
+        "cumsum",
+        np.cumsum,
+        _RUN,
+        dtypes=REAL + COMPLEX,
+        integers=WHOLE,
+        result="sum",
+        floor=8,
+        differentiable=True,
+        tolerance=4,
+    ),
+    Sample(
+        "cumprod",
+        np.cumprod,
+        _RUN[1:2] + _RUN[3:],
+        dtypes=REAL + COMPLEX,
+        tolerance=3,
+        differentiable=True,
+        integers=("int64", "int32", "uint8"),
+        result="sum",
+    ),
+    Sample(
+        "cumulative_sum",
+        _initial(np.cumulative_sum),
+        _INITIAL,
+        dtypes=REAL,
+        integers=WHOLE,
+        result="sum",
+        floor=8,
+        differentiable=True,
+        tolerance=1,
+    ),
+    Sample(
+        "cumulative_prod",
+        _initial(np.cumulative_prod),
+        _INITIAL,
+        tolerance=3,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=WHOLE,
+        result="sum",
+    ),
+    Sample(
+        "cummax",
+        _along(np.maximum),
+        (*_RUN, case(_NAN, 1)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+        gradient=GradientRow(skipped={2: TIES}),
+    ),
+    Sample("cummin", _along(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample(
+        "count_nonzero",
+        lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
+        _cases(),
+        result="int64",
+        dtypes=REAL + COMPLEX,
+        integers=WHOLE,
+    ),
+    Sample(
+        "logsumexp",
+        _summed(special.logsumexp),
+        _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
+        tolerance=3,
+    ),
+    Sample(
+        "logcumsumexp",
+        _logcumsumexp,
+        (
+            case(_CUBE),
+            case(_CUBE, 1),
+            case(_CUBE, -1, True),
+            case(_FAR[:500]),
+            case(np.array([-np.inf, -np.inf, 1.0, np.inf, 2.0])),
+            case(np.array([1.0, np.nan, 2.0])),
+        ),
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
+        tolerance=3,
+        gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
+        refuses=((AxisError, case(ONES_3_4, 2)), (DTypeError, case(ONES_4 * 1j))),
+    ),
+    Sample(
+        "ptp",
+        _summed(np.ptp),
+        _cases(),
+        dtypes=REAL,
+        integers=INTEGERS,
+        differentiable=True,
+        tolerance=1,
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample(
+        "moments",
+        lambda x, axes, keepdims=False: (np.mean(x, axes, keepdims=keepdims), np.var(x, axes, keepdims=keepdims)),
+        (case(_CUBE, (0, 2)), case(_CUBE, 1, True)),
+        dtypes=REAL,
+        integers=WHOLE,
+        result="float",
+        differentiable=True,
+        tolerance=4,
+    ),
+]

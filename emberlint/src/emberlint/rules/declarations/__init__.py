@@ -1,0 +1,1 @@
+"""Rules about ops that are declared and those that backends define."""

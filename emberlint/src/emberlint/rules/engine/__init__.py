@@ -1,0 +1,1 @@
+"""Findings of the linter itself: suppressions, the baseline, files that do not parse."""

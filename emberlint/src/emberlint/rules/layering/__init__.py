@@ -1,0 +1,1 @@
+"""Rules about imports between frontend and backends."""

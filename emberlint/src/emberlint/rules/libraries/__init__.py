@@ -1,0 +1,1 @@
+"""Rules about native libraries that code uses beside the ops."""

@@ -1,0 +1,112 @@
+"""EMB109: a method that the tensors of some libraries lack."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.knowledge.methods import (
+    OF_TORCH,
+    TENSORS,
+    is_number,
+    libraries_with,
+    op_of,
+    rows,
+    tells_torch,
+    tied,
+)
+from emberlint.rule import Example, Rule
+from emberlint.rules.libraries.backend_conversion import METHODS as CONVERSIONS
+from emberlint.rules.libraries.native_device import MOVES
+from emberlint.rules.libraries.native_dtype import CASTS, COMMON
+from emberlint.source.method_calls import MethodCall, method_calls
+from emberlint.source.source_file import Evidence, SourceFile
+
+OPS = "from emberharmony import ops\n\n"
+REPORTED = CONVERSIONS | MOVES | CASTS | COMMON  # by other rules
+# Methods of OF_TORCH that nothing but a tensor has, also in a file that does not import PyTorch.
+UNMISTAKABLE = frozenset({"index_select", "log_softmax", "masked_fill", "unsqueeze"})
+
+
+class NativeMethod(Rule):
+    """Finds methods of tensors that some libraries lack, such as `.unsqueeze()`, `.astype()` and `.sum(dim=0)`."""
+
+    code = "EMB109"
+    name = "native-method"
+    message = "{what}: call `ops.{op}`"
+    why = (
+        "The libraries have different methods, with different names of arguments and different defaults: the tensors "
+        "of PyTorch have no `astype`, those of NumPy no `unsqueeze`, and `std()` divides by n - 1 in PyTorch only. "
+        "So the call ends with an AttributeError, or with other numbers, on another backend. An op means the same on "
+        "every backend. Methods that all libraries have, such as `x.sum(axis=0)` and `x.reshape(-1)`, are no finding."
+    )
+    min_tier = Tier.C
+    VALID = (
+        Example(OPS + "y = ops.expand_dims(ops.ones(3), -1)\n"),
+        Example(OPS + "x = ops.ones((2, 3))\ny = x.sum(axis=0), x.reshape(-1), x.mean(), x.max(), x.flatten()\n"),
+        Example("def f(frame):\n    return frame.astype('int64').clip(0, 1)\n"),
+        Example("class Axes:\n    def permute(self, order):\n        return order\n\ny = Axes().permute(1)\n"),
+        Example("class A:\n    def unsqueeze(self, n):\n        return self\n\ndef f(x):\n    return x.unsqueeze(0)\n"),
+        Example("def f(group):\n    return group.permute((1, 0))\n"),
+        Example("import numpy as np\n\ny = np.ones(3).view('uint8')\n"),
+    )  # fmt: skip
+    INVALID = (
+        Example(OPS + "y = ops.ones(3).unsqueeze(-1)\n"),
+        Example(OPS + "x = ops.ones((2, 3))\ny = x.sum(dim=0)\n"),
+        Example(OPS + "x = ops.ones((2, 3))\ny = x.permute(1, 0), x.masked_fill(x, 0.0)\n", count=2),
+        Example(OPS + "x = ops.ones((2, 3))\ny = x.astype('float64'), x.std()\n", count=2),
+        Example("import torch\n\ndef f(x):\n    return x.unsqueeze(-1)\n"),
+        Example("import torch\n\ndef f(x: torch.Tensor):\n    return x.transpose(0, 1)\n"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yields a finding for each call of a method that is tied to some libraries."""
+        for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
+            positional = 1 if any(isinstance(one, ast.Starred) for one in call.args) else len(call.args)
+            keywords = [one.arg for one in call.keywords if one.arg is not None]
+            what = tied(method, positional, keywords)
+            evidence = self._evidence(file, call, method) if what else None
+            if evidence is not None:
+                named = [one for one in TENSORS if f"`{one}." in evidence.reason]
+                library = named[0] if named else "torch"
+                if library not in rows(method) and library in libraries_with()[method]:
+                    continue  # no op equals `view` of NumPy
+                op = op_of(method, positional, keywords, library)
+                fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")
+                yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=what, op=op)
+
+    def _evidence(self, file: SourceFile, call: MethodCall, method: str) -> Evidence | None:
+        """Returns why a method is one of a tensor, or None."""
+        known = file.inference.evidence(call.func.value)
+        if known is not None or not _is_of_torch(file, call, method):
+            return known
+        if any(one.name == method for one in file.index.nodes(ast.FunctionDef)):
+            return None
+        return Evidence(Tier.C, f"only tensors of PyTorch have `.{method}()` with such arguments")
+
+
+def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
+    """Returns whether the name of a method and its arguments tell that its receiver is a tensor of PyTorch."""
+    if method in UNMISTAKABLE:
+        return True
+    roots = file.derived(_roots)
+    if "torch" not in roots:
+        return False
+    given, alone = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
+    if tells_torch(method, call):
+        return True
+    if method in ("dim", "size"):
+        return not call.keywords and not given and (alone or method == "dim")
+    if method == "numel":  # of shapes too
+        return "shape" not in file.segment(call.func.value) and not file.inference.is_shape(call.func.value)
+    if method == "repeat":
+        return len(given) > (1 if alone else 2) or any(isinstance(one, ast.Starred) for one in given)
+    if method == "transpose":
+        return len(given) == 2 and all(map(is_number, given)) and alone
+    return method in OF_TORCH and method not in ("softmax", "tile")
+
+
+def _roots(file: SourceFile) -> frozenset[str]:
+    """Returns the packages that the imports of a file are from."""
+    bound = (one.origin for some in file.names.root.bindings.values() for one in some)
+    return frozenset(f"{origin}".partition(".")[0] for origin in bound)

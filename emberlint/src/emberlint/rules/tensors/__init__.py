@@ -1,0 +1,1 @@
+"""Rules about what Python does with tensors: operators, truth, loops, numbers."""

@@ -1,0 +1,91 @@
+"""Positions, counts and padding of the windows of convolutions and pooling."""
+
+import numpy as np
+import pytest
+
+from emberharmony.backend.shared.neural.convolution import (
+    channels_last,
+    check_channels,
+    each,
+    first_windows,
+    spatial,
+    transposed,
+    windows,
+)
+from emberharmony.errors import ArgumentError, ShapeError
+
+
+@pytest.mark.parametrize("padding", ["valid", "same"])
+@pytest.mark.parametrize(
+    ("length", "size", "stride", "dilation"), [(7, 3, 1, 1), (8, 3, 2, 1), (9, 2, 1, 3), (5, 5, 3, 1)]
+)
+def test_every_window_is_inside_the_padded_axis(
+    padding: str, length: int, size: int, stride: int, dilation: int
+) -> None:
+    found = windows((length,), (size,), stride, padding, dilation)
+    ((before, after),) = found.padding
+    places = np.arange(before + length + after)
+    columns = [places[part] for part in found.along(0)]
+    assert {len(column) for column in columns} == {found.counts[0]}
+    assert columns[-1][-1] <= before + length + after - 1
+    assert found.counts[0] == (
+        -(-length // stride) if padding == "same" else (length - (size - 1) * dilation - 1) // stride + 1
+    )
+    assert after - before in (0, 1)
+
+
+def test_offsets_visit_every_position_of_a_window() -> None:
+    found = windows((4, 5), (2, 3), 1, "valid")
+    assert [place for place, _ in found.offsets()] == [(i, j) for i in range(2) for j in range(3)]
+    assert found.around() == [(0, 0)] * 4
+    assert not found.padded
+
+
+def test_a_window_that_is_too_long_or_an_unknown_padding_is_refused() -> None:
+    with pytest.raises(ShapeError, match="does not fit an axis of length 2"):
+        windows((2,), (3,), 1, "valid")
+    with pytest.raises(ArgumentError, match="padding"):
+        windows((2,), (1,), 1, "full")
+
+
+def test_an_option_is_one_number_or_one_for_each_axis() -> None:
+    assert each(2, 3, "strides") == (2, 2, 2)
+    assert each([1, np.int64(2)], 2, "strides") == (1, 2)
+    for wrong in (0, (1, 2, 3), 1.5, "a"):
+        with pytest.raises(ArgumentError, match="strides"):
+            each(wrong, 2, "strides")
+
+
+def test_data_format_and_number_of_axes_are_checked() -> None:
+    assert channels_last(None)
+    assert not channels_last("channels_first")
+    with pytest.raises(ArgumentError):
+        channels_last("channels")
+    assert spatial(4) == 2
+    with pytest.raises(ShapeError):
+        spatial(2)
+
+
+def test_the_number_of_groups_follows_from_the_channels() -> None:
+    assert check_channels((1, 8, 6), (3, 2, 9)) == 3
+    for kernel in ((3, 4, 8), (3, 2, 8), (3, 3, 6, 6)):
+        with pytest.raises(ShapeError):
+            check_channels((1, 8, 6), kernel)
+
+
+@pytest.mark.parametrize("padding", ["valid", "same"])
+@pytest.mark.parametrize(("length", "size", "stride"), [(5, 3, 1), (5, 3, 2), (4, 2, 3)])
+def test_a_transposed_convolution_restores_the_length(padding: str, length: int, size: int, stride: int) -> None:
+    plan = transposed((length,), (size,), stride, padding)
+    spread_out = (length - 1) * stride + 1 + sum(plan.around[0])
+    result = spread_out - size + 1
+    assert windows((result,), (size,), stride, padding).counts == (length,)
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 10])
+@pytest.mark.parametrize("count", [1, 3, 4, 7, 25])
+def test_the_first_of_equal_adaptive_windows(length: int, count: int) -> None:
+    reaches = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+    different = [i for i in range(count) if i == 0 or reaches[i] != reaches[i - 1]]
+    assert list(first_windows(length, count)) == different
+    assert len(first_windows(length, 10**30)) <= 2 * length

@@ -1,0 +1,184 @@
+"""Tests the guards of compiled functions on PyTorch: what can change is looked at, what cannot is not."""
+
+import functools
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from emberharmony import nn, ops
+from emberharmony.backend.torch.flow.guards import changing
+
+activation = ops.relu
+scale = 2.0
+
+
+@pytest.fixture(autouse=True)
+def quick_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes PyTorch the backend, and torch.compile only trace."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    before = ops.get_backend()
+    ops.set_backend("torch")
+    yield
+    ops.set_backend(before)
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout(0.5)).eval()
+
+
+class Guards:
+    """The kinds and names of the guards of what is compiled, those that are kept and those that are left out."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str]] = []
+        self.dropped: list[tuple[str, str]] = []
+
+    def judged(self, guards: Any) -> list[bool]:
+        found = changing(guards)
+        for guard, needed in zip(guards, found, strict=True):
+            (self.kept if needed else self.dropped).append((guard.guard_type, guard.name))
+        return found
+
+
+@pytest.fixture
+def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
+    found = Guards()
+    monkeypatch.setattr("emberharmony.backend.torch.flow.compilation.changing", found.judged)
+    return found
+
+
+def test_definitions_of_the_package_are_not_guarded(model: nn.Module, guards: Guards) -> None:
+    ops.compile(lambda x: model(x))(ops.ones((2, 3)))
+    assert len(guards.dropped) > len(guards.kept) / 2
+    own = [(kind, name) for kind, name in guards.kept if "__import_emberharmony" in name]
+    assert not [each for each in own if each[0] in ("CLOSURE_MATCH", "MODULE_MATCH", "CLASS_MATCH")]
+
+
+def test_declarations_and_classes_of_the_package_are_not_guarded(guards: Guards) -> None:
+    """Attention without a gradient converts its arguments by their declarations, and asks for ops of the backend."""
+    ops.compile(lambda x: ops.dot_product_attention(x, x, x, is_causal=True))(ops.ones((1, 3, 2, 4)))
+    assert any(".OPS[" in name for _, name in guards.dropped)
+    assert any("torch_backend).__mro__[" in name for _, name in guards.dropped)
+    own = [(kind, name) for kind, name in guards.kept if "OPS" in name or "torch_backend)." in name]
+    assert not [each for each in own if "__defaults__" not in each[1]]
+
+
+def test_tensors_and_attributes_of_layers_are_guarded(model: nn.Module, guards: Guards) -> None:
+    ops.compile(lambda x: model(x))(ops.ones((2, 3)))
+    names = [name for _, name in guards.kept]
+    assert sum(name.endswith("._held[0]") for name in names) == 4
+    assert any(name.endswith(".training") for name in names)
+    assert any(name.endswith(".eps") for name in names)
+
+
+@pytest.mark.parametrize("change", ["weight", "training", "eps", "shape", "dtype"])
+def test_compiled_model_follows_its_changes(model: nn.Module, change: str) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    assert ops.allclose(call(x), model(x))
+    if change == "weight":
+        model[0].weight.value = ops.ones((4, 3)) / 7
+    elif change == "training":
+        model.train()
+        model[3].p = 0.0
+    elif change == "eps":
+        model[1].eps = 10.0
+    elif change == "shape":
+        x = ops.ones((5, 3))
+    else:
+        model.to(dtype="float64")
+        x = ops.ones((2, 3), "float64")
+    got = call(x)
+    assert got.dtype == x.dtype
+    assert ops.allclose(got, model(x))
+
+
+class Mine(nn.Linear):
+    """A layer of the user's with an attribute in its class."""
+
+    factor = 2.0
+
+
+def test_classes_of_the_user_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = nn.Sequential(Mine(3, 4)), ops.ones((2, 3))
+    call = ops.compile(lambda x: layer(x) * layer[0].factor)
+    assert ops.allclose(call(x), layer(x) * 2.0)
+    monkeypatch.setattr(Mine, "factor", 5.0)
+    assert ops.allclose(call(x), layer(x) * 5.0)
+    monkeypatch.setattr(Mine, "__call__", lambda self, x: x)
+    assert ops.allclose(call(x), x * 5.0)
+
+
+def test_a_layer_in_the_place_of_another_is_followed(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    call(x)
+    model[2] = nn.ReLU()
+    assert ops.allclose(call(x), model(x))
+    model[0].bias = None
+    assert ops.allclose(call(x), model(x))
+
+
+def test_only_the_class_says_how_an_object_is_called(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), ops.ones((2, 3))
+    wanted = call(x)
+    object.__setattr__(model[0], "__call__", lambda x: x)
+    assert ops.allclose(model(x), wanted)
+    assert ops.allclose(call(x), wanted)
+
+
+def test_equal_numbers_are_followed_wherever_they_are(model: nn.Module) -> None:
+    """Dynamo guards a number once for each time that it reads it."""
+    call, x = ops.compile(lambda x: x * model[3].p + x * model[3].p), ops.ones((2, 3))
+    for p in (0.5, 0.25):
+        model[3].p = p
+        assert call(x).tolist() == (x * 2 * p).tolist()
+
+
+def test_another_function_in_a_variable_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, x = ops.compile(lambda x: activation(x) * scale), ops.array([-1.0, 2.0])
+    assert call(x).tolist() == [0.0, 4.0]
+    monkeypatch.setitem(globals(), "activation", ops.abs)
+    assert call(x).tolist() == [2.0, 4.0]
+    monkeypatch.setitem(globals(), "scale", 3.0)
+    assert call(x).tolist() == [3.0, 6.0]
+
+
+def test_defaults_of_the_users_functions_are_followed() -> None:
+    def scaled(x: Any, factor: float = 2.0) -> Any:
+        return x * factor
+
+    call, x = ops.compile(lambda x: scaled(x)), ops.array([1.0])
+    assert call(x).tolist() == [2.0]
+    scaled.__defaults__ = (5.0,)
+    assert call(x).tolist() == [5.0]
+
+
+def test_default_float_is_followed() -> None:
+    call = ops.compile(lambda x: ops.zeros((2,)) + ops.cast(x, "float16"))
+    x, before = ops.array([1.0], "float32"), ops.default_float()
+    assert call(x).dtype == torch.float32
+    try:
+        ops.set_default_float("float64")
+        assert call(x).dtype == torch.float64
+    finally:
+        ops.set_default_float(before)
+
+
+def test_backend_is_followed(model: nn.Module) -> None:
+    call, x = ops.compile(lambda x: model(x)), [[1.0, 2.0, 3.0]]
+    wanted = ops.to_numpy(call(ops.array(x)))
+    with ops.use_backend("numpy"):
+        assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
+    assert abs(ops.to_numpy(call(ops.array(x))) - wanted).max() < 1e-6
+
+
+def test_a_class_of_the_package_that_a_caller_names_is_guarded() -> None:
+    for kind in ("ID_MATCH", "EQUALS_MATCH", "TYPE_MATCH"):
+        guard = SimpleNamespace(name="L['kind']", guard_type=kind, value=nn.Linear, has_value=True)
+        assert changing([guard]) == [True]
+    guard = SimpleNamespace(name="L['kind']", guard_type="HASATTR", value=nn.Linear, has_value=True)
+    assert changing([guard]) == [False]
