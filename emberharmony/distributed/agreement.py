@@ -28,7 +28,7 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
     lines = [call, *(f"{name}={value!r}" for name, value in sorted(options.items()))]
     lines += [f"{name or 'the tensor'}: shape {tuple(shape)}, {dtype}" for name, shape, dtype in leaves]
 
-    def compared(transport: Transport) -> list[list[str]] | None:
+    def lines_if_different(transport: Transport) -> list[list[str]] | None:
         text = json.dumps(lines).encode()
         digest = np.frombuffer(hashlib.sha256(text).digest() + len(text).to_bytes(8, "little"), np.uint8).copy()
         digests = transport.all_gather(digest)
@@ -40,20 +40,20 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
         rows = transport.all_gather(padded)
         return [json.loads(row[:length].tobytes()) for row, length in zip(rows, lengths, strict=True)]
 
-    found = world.run(call, compared)
-    if found is not None:
-        raise _difference(world, found)
+    lines_of_ranks = world.run(call, lines_if_different)
+    if lines_of_ranks is not None:
+        raise _difference(world, lines_of_ranks)
 
 
-def _difference(world: World, found: list[list[str]]) -> DistributedError:
+def _difference(world: World, lines_of_ranks: list[list[str]]) -> DistributedError:
     """Returns the error for ranks that have made different calls."""
-    counts = Counter(map(tuple, found))
+    counts = Counter(map(tuple, lines_of_ranks))
     # Of several that are as frequent, the one of the lowest rank.
-    usual = max(counts, key=lambda each: (counts[each], -found.index(list(each))))
+    usual = max(counts, key=lambda each: (counts[each], -lines_of_ranks.index(list(each))))
     texts = []
-    ranks = [rank for rank, lines in enumerate(found) if tuple(lines) != usual]
+    ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual]
     for rank in ranks:
-        lines = found[rank]
+        lines = lines_of_ranks[rank]
         if lines[0] != usual[0]:
             texts.append(f"rank {rank} calls {lines[0]}(), the others {usual[0]}()")
             continue

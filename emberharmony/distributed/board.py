@@ -99,14 +99,14 @@ class Board:
         (alive,) = _ALIVE.unpack_from(row, _ALIVE_AT)
         return Entry(process, state, number, since, alive, call.rstrip(b"\0").decode(errors="replace"))
 
-    def absent(self, seconds: float) -> list[int]:
+    def absent_ranks(self, seconds: float) -> list[int]:
         """Waits until all ranks have joined, and returns those that have not when the time is over."""
         until = time.monotonic() + seconds
-        while found := [rank for rank in range(self.size) if not self.read(rank).process]:
+        while absent := [rank for rank in range(self.size) if not self.read(rank).process]:
             if time.monotonic() > until:
                 break
             time.sleep(0.01)
-        return found
+        return absent
 
     def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
         """Returns the ranks that keep a call from ending, each with what is known of it.
@@ -123,19 +123,19 @@ class Board:
         until = time.monotonic() + wait
         while True:
             late: dict[int, str] = {}
-            found: dict[int, str] = {}
+            ended: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
                     late[rank] = text
                 if rank != self._rank and (text := self._end(self.read(rank))):
-                    found[rank] = text
-            if found or time.monotonic() > until:
+                    ended[rank] = text
+            if ended or time.monotonic() > until:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
                 # that has left the call is a cause only if there is no other.
-                progress = {i: self.read(i).progress for i in (*late, *found)}
+                progress = {i: self.read(i).progress for i in (*late, *ended)}
                 last = min((progress[i] for i in late), default=0.0)
-                inside = {i: text for i, text in found.items() if progress[i] < number or peer is not None}
-                return inside or found or {i: text for i, text in late.items() if progress[i] == last}
+                inside = {i: text for i, text in ended.items() if progress[i] < number or peer is not None}
+                return inside or ended or {i: text for i, text in late.items() if progress[i] == last}
             time.sleep(0.02)
 
     def is_hopeless(self, number: int, peer: int | None = None) -> bool:
@@ -158,7 +158,7 @@ class Board:
         condition = _condition(entry.process)
         if condition == "gone":
             where = "in" if entry.state == INSIDE else "after"
-            when = f"{where} {shown(entry.call, entry.number)}" if entry.number else "before its first call"
+            when = f"{where} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
             return f"{who} was killed or ended {when}"
         if condition == "stopped":
             return f"{who} is stopped; {last}"
@@ -175,18 +175,18 @@ class Board:
         who, waited = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
         if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
             if entry.state == INSIDE:
-                return f"{who} is still in {shown(entry.call, entry.number)}, for {waited}"
+                return f"{who} is still in {call_label(entry.call, entry.number)}, for {waited}"
             return f"{who} has not come to this call; {_last(entry)}, {waited} ago"
         if entry.number == number and entry.call != call and not is_peer and entry.state == INSIDE:
-            return f"{who} has called {shown(entry.call, entry.number)} instead"
+            return f"{who} has called {call_label(entry.call, entry.number)} instead"
         return ""
 
 
 def _last(entry: Entry) -> str:
-    return f"its last call was {shown(entry.call, entry.number)}" if entry.number else "it has made no call"
+    return f"its last call was {call_label(entry.call, entry.number)}" if entry.number else "it has made no call"
 
 
-def shown(call: str, number: int) -> str:
+def call_label(call: str, number: int) -> str:
     """Returns the name of a call for a message."""
     return f"{call}() (call {number})"
 

@@ -42,7 +42,7 @@ def all_sum(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.
         [1, 2]
     """
     options = {"deterministic": deterministic, "bucket_bytes": bucket_bytes}
-    return _summed("all_sum", tree, 1, options)
+    return _sum_over_ranks("all_sum", tree, 1, options)
 
 
 def all_mean(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.BUCKET) -> Any:
@@ -57,7 +57,7 @@ def all_mean(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire
         [1.0, 2.0]
     """
     options = {"deterministic": deterministic, "bucket_bytes": bucket_bytes}
-    return _summed("all_mean", tree, world().size, options)
+    return _sum_over_ranks("all_mean", tree, world().size, options)
 
 
 def all_gather(tree: Any) -> Any:
@@ -89,7 +89,7 @@ def all_gather(tree: Any) -> Any:
         parts = reduce_scatter(list(cotangents))
         return [ops.reshape(part, tuple(x.shape)) for part, x in zip(parts, primals, strict=True)]
 
-    return _applied(here, "all_gather", tree, {}, run, back)
+    return _apply(here, "all_gather", tree, {}, run, back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -113,20 +113,20 @@ def reduce_scatter(tree: Any) -> Any:
 
     def run(transport: Transport, given: Hosts) -> Hosts:
         def change(rows: Vector) -> Vector:
-            found: Vector = wire.pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
-            return found
+            total: Vector = wire.pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
+            return total
 
         def rows_of(tensor: HostBits) -> Vector:
-            vector = wire.widened(tensor)
+            vector = wire.vector_to_sum(tensor)
             return vector.reshape(here.size, vector.size // here.size)
 
         sums = wire.by_dtype("reduce_scatter", given, rows_of, wire.BUCKET, change)
         parts = [(x.bits.shape[0] // here.size, *x.bits.shape[1:]) for x in given]
-        return [wire.narrowed(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
+        return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        found: list[Any] = all_gather(list(cotangents))
-        return found
+        gradients: list[Any] = all_gather(list(cotangents))
+        return gradients
 
     def check(shape: tuple[int, ...], dtype: DType) -> None:
         wire.summable("reduce_scatter", dtype.name)
@@ -136,7 +136,7 @@ def reduce_scatter(tree: Any) -> Any:
                 f"ranks"
             )
 
-    return _applied(here, "reduce_scatter", tree, {}, run, back, check)
+    return _apply(here, "reduce_scatter", tree, {}, run, back, check)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -171,7 +171,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
         total = all_sum(list(cotangents))
         return [x if here.rank == root else ops.zeros_like(x) for x in total]
 
-    return _applied(here, "broadcast", tree, {"root": root}, run, back)
+    return _apply(here, "broadcast", tree, {"root": root}, run, back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -199,7 +199,7 @@ def send(tree: Any, to: int) -> Any:
         returned = recv(list(cotangents), to)
         return [ops.add(x, y) for x, y in zip(cotangents, returned, strict=True)]
 
-    return _applied(here, "send", tree, {}, run, back, peer=to)
+    return _apply(here, "send", tree, {}, run, back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -223,15 +223,15 @@ def recv(like: Any, source: int) -> Any:
             transport.recv(vector, source)
             return vector
 
-        found = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_like(vector, tensor) for vector, tensor in zip(found, given, strict=True)]
+        received = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
+        return [_like(vector, tensor) for vector, tensor in zip(received, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
         return [ops.zeros_like(x) for x in primals]
 
     given = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _applied(here, "recv", given, {}, run, back, peer=source)
+    return _apply(here, "recv", given, {}, run, back, peer=source)
 
 
 def barrier() -> None:
@@ -249,7 +249,7 @@ def barrier() -> None:
     here.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
 
 
-def _summed(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
+def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
     """Returns the sum of the trees of all ranks, divided by a number."""
     here, bucket_bytes = world(), options["bucket_bytes"]
     if not bucket_bytes > 0:
@@ -265,22 +265,22 @@ def _summed(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
                 np.divide(vector, divisor, out=vector)
             return vector
 
-        sums = wire.by_dtype(call, given, wire.widened, bucket_bytes, change)
-        return [wire.narrowed(total, x.dtype, x.bits.shape) for total, x in zip(sums, given, strict=True)]
+        sums = wire.by_dtype(call, given, wire.vector_to_sum, bucket_bytes, change)
+        return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        found: list[Any] = _summed(call, list(cotangents), divisor, options)
-        return found
+        gradients: list[Any] = _sum_over_ranks(call, list(cotangents), divisor, options)
+        return gradients
 
     def check(shape: tuple[int, ...], dtype: DType) -> None:
         wire.summable(call, dtype.name)
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _applied(here, call, tree, options, run, back, check)
+    return _apply(here, call, tree, options, run, back, check)
 
 
-def _applied(
+def _apply(
     here: World,
     call: str,
     tree: Any,
@@ -315,7 +315,7 @@ def _applied(
         described = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, given, dtypes, strict=True)]
         require_agreement(here, call, options, described)
     devices = [bound.get_device(x) for x in given]
-    found: list[Any] = [None] * len(given)
+    outputs: list[Any] = [None] * len(given)
     # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
     for places in (
         [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
@@ -335,8 +335,8 @@ def _applied(
         else:
             results = forward(*tensors)
         for i, x in zip(places, results, strict=True):
-            found[i] = x
-    return ops.tree_unflatten(structure, found)
+            outputs[i] = x
+    return ops.tree_unflatten(structure, outputs)
 
 
 def _require_rank(call: str, here: World, rank: int, other: bool = False) -> None:

@@ -78,7 +78,7 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
             count = number(given, size, 1)
             if tasks == str(count):
                 local = count
-            return _checked(
+            return _valid_place(
                 Place(
                     number(given, rank, 0),
                     count,
@@ -95,7 +95,7 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
         rank_here = number(given, "MLX_RANK", 0)
         same = names.count(names[rank_here]) if rank_here < len(names) else 0
         before = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
-        return _checked(Place(rank_here, len(hosts), before, same, names[0], _port(given)))
+        return _valid_place(Place(rank_here, len(hosts), before, same, names[0], _port(given)))
     return Place()
 
 
@@ -107,11 +107,11 @@ def first_host(nodes: str) -> str:
         >>> first_host("gpu-[003-007,011],login2"), first_host("one,two")
         ('gpu-003', 'one')
     """
-    found = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodes.strip())
-    if found is None:
+    match = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodes.strip())
+    if match is None:
         return ""
-    number = (found[2] or "").split(",")[0].split("-")[0]
-    return f"{found[1]}{number}{found[3]}"
+    number = (match[2] or "").split(",")[0].split("-")[0]
+    return f"{match[1]}{number}{match[3]}"
 
 
 def _address(given: Mapping[str, str], is_local: bool) -> str:
@@ -144,9 +144,9 @@ def number(given: Mapping[str, str], name: str, default: int) -> int:
         raise DistributedError(f"the environment variable {name} is {brief(text)}, expected an integer") from error
 
 
-def _checked(found: Place) -> Place:
-    if not 0 <= found.rank < found.size:
+def _valid_place(given: Place) -> Place:
+    if not 0 <= given.rank < given.size:
         raise DistributedError(
-            f"the environment says that this is rank {found.rank} of {found.size}, expected a rank from 0 to size - 1"
+            f"the environment says that this is rank {given.rank} of {given.size}, expected a rank from 0 to size - 1"
         )
-    return found
+    return given

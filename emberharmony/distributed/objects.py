@@ -9,7 +9,7 @@ from emberharmony.distributed.transports.transport import Transport, Vector
 from emberharmony.distributed.world import world
 
 
-def gathered(value: Any) -> list[Any]:
+def gather(value: Any) -> list[Any]:
     """Returns the values of all ranks, each of which JSON can write.
 
     Example:
@@ -29,7 +29,7 @@ def gathered(value: Any) -> list[Any]:
     return world().run("gathered", run)
 
 
-def shared(value: Any, root: int = 0) -> Any:
+def share(value: Any, root: int = 0) -> Any:
     """Returns the value of one rank, which JSON can write, on all ranks."""
     here = world()
     text = _bytes(value) if here.rank == root else np.zeros(0, np.uint8)

@@ -46,7 +46,7 @@ def summable(call: str, dtype: str) -> str:
     return _SUMMED[dtype]
 
 
-def widened(tensor: HostBits) -> Vector:
+def vector_to_sum(tensor: HostBits) -> Vector:
     """Returns a tensor as a vector of the dtype in which it is summed, perhaps in its memory."""
     bits: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
     wire = _SUMMED[tensor.dtype]
@@ -57,7 +57,7 @@ def widened(tensor: HostBits) -> Vector:
     return bits.astype(wire, copy=False)
 
 
-def narrowed(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
+def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
     """Returns a vector of sums as a tensor of a dtype, rounded to the nearest if it has 16 bits."""
     if dtype == "bfloat16":
         return HostBits(_bfloat16(vector).reshape(shape), dtype)
@@ -113,15 +113,15 @@ def by_buckets(
     """
     if not arrays:
         return []
-    found = [np.empty((*lead, x.shape[-1]), x.dtype) for x in arrays]
+    changed = [np.empty((*lead, x.shape[-1]), x.dtype) for x in arrays]
     most = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
     for bucket in pieces([x.shape[-1] for x in arrays], most):
         result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
         at = 0
         for i, start, stop in bucket:
-            found[i][..., start:stop] = result[..., at : at + stop - start]
+            changed[i][..., start:stop] = result[..., at : at + stop - start]
             at += stop - start
-    return found
+    return changed
 
 
 def by_dtype(
@@ -143,11 +143,11 @@ def by_dtype(
     groups: dict[str, list[int]] = {}
     for i, tensor in enumerate(tensors):
         groups.setdefault(summable(call, tensor.dtype), []).append(i)
-    found: dict[int, Vector] = {}
+    sums_by_place: dict[int, Vector] = {}
     for places in groups.values():
         sums = by_buckets([widen(tensors[i]) for i in places], bucket_bytes, change)
-        found.update(zip(places, sums, strict=True))
-    return [found[i] for i in range(len(tensors))]
+        sums_by_place.update(zip(places, sums, strict=True))
+    return [sums_by_place[i] for i in range(len(tensors))]
 
 
 def ordered_sum(transport: Transport, vector: Vector) -> None:

@@ -82,11 +82,11 @@ class World:
                 f"{call}() on rank {self.rank}: another thread is in {self.call}; make all calls in one thread", call
             )
         try:
-            return self._made(call, fn, peer)
+            return self._run_call(call, fn, peer)
         finally:
             self._busy.release()
 
-    def _made(self, call: str, fn: Callable[[Transport], T], peer: int | None) -> T:
+    def _run_call(self, call: str, fn: Callable[[Transport], T], peer: int | None) -> T:
         if self._failure is not None:
             raise DistributedError(
                 f"{call}() on rank {self.rank}: the ranks are no longer in step since an earlier call failed: "
@@ -117,7 +117,7 @@ class World:
         """The present or last call, for messages."""
         if self._peer is not None:
             return f"{self._call}() with rank {self._peer} (after call {self._number})"
-        return board.shown(self._call, self._number)
+        return board.call_label(self._call, self._number)
 
     def _fail(self, error: BaseException) -> None:
         """Notes that the ranks are no longer in step."""
@@ -133,13 +133,13 @@ class World:
         """Returns the error of a call that cannot end, with the ranks that keep it from ending."""
         missing = {} if self._board is None else self._board.missing(self._number, self._call, self._peer)
         if missing:
-            found = "; ".join(f"rank {rank} {text}" for rank, text in missing.items())
+            explanation = "; ".join(f"rank {rank} {text}" for rank, text in missing.items())
         elif self._board is None:
-            found = "it is unknown which rank is missing, because the ranks do not share a machine"
+            explanation = "it is unknown which rank is missing, because the ranks do not share a machine"
         else:
-            found = "no rank is known to be missing"
+            explanation = "no rank is known to be missing"
         return DistributedError(
-            f"{self.call} on rank {self.rank} of {self.size} cannot end: {found} ({reason})", self.call, missing
+            f"{self.call} on rank {self.rank} of {self.size} cannot end: {explanation} ({reason})", self.call, missing
         )
 
     def _watch(self) -> None:
@@ -250,16 +250,16 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
     early = board.Board(path, place.rank, place.size) if path and place.size > 1 else None
     try:
         # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
-        if early is not None and early.absent(timeout):
+        if early is not None and early.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
-        connected = transports.connected(name, place, timeout)
+        connected = transports.connect(name, place, timeout)
     except LostError as error:
         missing = {} if early is None else early.missing(0, "init", wait=0.2)
-        found = "".join(f"; rank {rank} {text}" for rank, text in missing.items())
+        reasons = "".join(f"; rank {rank} {text}" for rank, text in missing.items())
         if early is not None:
             early.write(board.FAILED)
         raise DistributedError(
-            f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{found}", "init()", missing
+            f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{reasons}", "init()", missing
         ) from error
     made = World(place, connected, timeout, early)
     if made.size > 1:
@@ -305,5 +305,5 @@ def _end(ended: World) -> None:
 
 def _write(row: Any, text: str) -> None:
     """Writes text into the beginning of a row of bytes, as far as it fits."""
-    found = text.encode()[: len(row)]
-    row[: len(found)] = np.frombuffer(found, np.uint8)
+    encoded = text.encode()[: len(row)]
+    row[: len(encoded)] = np.frombuffer(encoded, np.uint8)

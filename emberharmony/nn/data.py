@@ -108,12 +108,12 @@ class Batches:
         """
         # Imported here, because only programs with several processes need it.
         from emberharmony.distributed import rank, size
-        from emberharmony.distributed.objects import gathered
+        from emberharmony.distributed.objects import gather
 
         self._rank, self._ranks = rank(), size()
         if self.batch_size % self._ranks:
             raise ArgumentError(f"batches(): batch_size {self.batch_size} does not divide by the {self._ranks} ranks")
-        states = gathered([self.rows, None if self._rng is None else self._rng.state_dict()])
+        states = gather([self.rows, None if self._rng is None else self._rng.state_dict()])
         if states.count(states[0]) < len(states):
             raise ArgumentError("batches(): the ranks have other rows or generators; pass rng=ops.random.Generator(0)")
 

@@ -58,11 +58,11 @@ def test_a_rank_that_never_came(tmp_path: Path) -> None:
     path = str(tmp_path / "board")
     board.make(path, 2)
     first = board.Board(path, 0, 2)
-    assert first.absent(0.02) == [1]
+    assert first.absent_ranks(0.02) == [1]
     found = first.missing(1, "init", wait=0.0)
     assert found == {1: "has not joined the run; no call of init() has come from it"}
     board.Board(path, 1, 2)
-    assert first.absent(0.0) == []
+    assert first.absent_ranks(0.0) == []
 
 
 @contextlib.contextmanager

@@ -79,9 +79,9 @@ def test_the_transport_fits_the_launcher(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_wrong_transports_are_named() -> None:
     with pytest.raises(DistributedError, match=r"there is no transport 'tourch'; .*; did you mean 'torch'\?"):
-        transports.connected("tourch", Place(), 1.0)
+        transports.connect("tourch", Place(), 1.0)
     with pytest.raises(DistributedError, match="'single' is for one process, but this is one of 2"):
-        transports.connected("single", Place(0, 2), 1.0)
+        transports.connect("single", Place(0, 2), 1.0)
     with pytest.raises(ArgumentError, match="timeout is 0, expected seconds above 0"):
         world.init(timeout=0)
     world.init()
@@ -105,17 +105,17 @@ def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(transports, "is_installed", lambda name: True)
     monkeypatch.setattr(commands, "program", lambda name: f"/bin/{name}")
     two = commands.read_hosts("a\nb slots=2")
-    assert commands.chosen("auto", "auto", []) == ("torch", "local")
-    assert commands.chosen("mlx", "auto", []) == ("mlx", "local")
-    assert commands.chosen("mpi", "auto", []) == ("mpi", "mpirun")
-    assert commands.chosen("auto", "mlx.launch", []) == ("mlx", "mlx.launch")
-    assert [commands.chosen(name, "auto", two)[1] for name in ("torch", "mlx", "mlx:mpi")] == [
+    assert commands.choose_transport_and_launcher("auto", "auto", []) == ("torch", "local")
+    assert commands.choose_transport_and_launcher("mlx", "auto", []) == ("mlx", "local")
+    assert commands.choose_transport_and_launcher("mpi", "auto", []) == ("mpi", "mpirun")
+    assert commands.choose_transport_and_launcher("auto", "mlx.launch", []) == ("mlx", "mlx.launch")
+    assert [commands.choose_transport_and_launcher(name, "auto", two)[1] for name in ("torch", "mlx", "mlx:mpi")] == [
         "torchrun",
         "mlx.launch",
         "mpirun",
     ]
     with pytest.raises(DistributedError, match="local processes run on this machine"):
-        commands.chosen("torch", "local", two)
+        commands.choose_transport_and_launcher("torch", "local", two)
     monkeypatch.setattr(commands, "_is_open_mpi", lambda path: True)
     machines = commands.Machines(3, two, "hosts", 7, 1)
     variables = {"EMBERHARMONY_BACKEND": "numpy", "OMP_NUM_THREADS": "2", "HOME": "/"}
@@ -134,7 +134,7 @@ def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> Non
     assert line("mpirun", "mpi") == "/bin/mpirun -f hosts -n 3 train.py"
     monkeypatch.setattr(commands, "program", lambda name: "")
     with pytest.raises(DistributedError, match="mpirun is not installed"):
-        commands.chosen("mpi", "auto", [])
+        commands.choose_transport_and_launcher("mpi", "auto", [])
 
 
 def test_buckets_hold_all_elements_once() -> None:
@@ -151,15 +151,15 @@ def test_bfloat16_is_rounded_as_ml_dtypes_does() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     numbers = np.random.default_rng(0).integers(0, 2**32, 20000, dtype=np.uint32).view(np.float32)
     numbers = numbers[~np.isnan(numbers)]
-    found = wire.narrowed(numbers.copy(), "bfloat16", numbers.shape).bits
+    found = wire.tensor_of_sums(numbers.copy(), "bfloat16", numbers.shape).bits
     assert (found == numbers.astype(ml_dtypes.bfloat16).view(np.uint16)).all()
     # Halfway between two neighbours, and one bit to either side.
     halves = (np.arange(0x3F80, 0x4080, dtype=np.uint32) << 16) + np.uint32(0x8000)
     for bits in (halves, halves - np.uint32(1), halves + np.uint32(1)):
         near = bits.view(np.float32)
-        found = wire.narrowed(near.copy(), "bfloat16", near.shape).bits
+        found = wire.tensor_of_sums(near.copy(), "bfloat16", near.shape).bits
         assert (found == near.astype(ml_dtypes.bfloat16).view(np.uint16)).all()
     # NaN whose bits would be rounded to those of zero, or cut to those of infinity.
     nans = np.asarray([0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF, 0x7FC00000], np.uint32).view(np.float32)
-    assert np.isnan(wire.widened(wire.narrowed(nans.copy(), "bfloat16", nans.shape))).all()
-    assert np.isnan(wire.widened(wire.narrowed(np.asarray([np.nan], np.float32), "bfloat16", (1,)))).all()
+    assert np.isnan(wire.vector_to_sum(wire.tensor_of_sums(nans.copy(), "bfloat16", nans.shape))).all()
+    assert np.isnan(wire.vector_to_sum(wire.tensor_of_sums(np.asarray([np.nan], np.float32), "bfloat16", (1,)))).all()

@@ -76,7 +76,7 @@ def read_hosts(text: str) -> list[Host]:
     return hosts
 
 
-def chosen(transport: str, launcher: str, hosts: Sequence[Host]) -> tuple[str, str]:
+def choose_transport_and_launcher(transport: str, launcher: str, hosts: Sequence[Host]) -> tuple[str, str]:
     """Returns the transport and the launcher for options that may be "auto".
 
     On one machine the processes are our own: they start at once, and all of them end within a known time. MPI needs
@@ -135,7 +135,7 @@ def program(name: str) -> str:
     return shutil.which(name) or ""
 
 
-def guarded(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
+def with_guard(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
     """Returns a command with its guard.
 
     Args:
@@ -193,5 +193,7 @@ def command_of(
 @functools.cache
 def _is_open_mpi(path: str) -> bool:
     """Returns whether a `mpirun` is that of Open MPI, by what it says of its version."""
-    found = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=60)
-    return any(name in found.stdout + found.stderr for name in ("Open MPI", "OpenRTE", "prte", "PRRTE"))
+    version_output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    return any(
+        name in version_output.stdout + version_output.stderr for name in ("Open MPI", "OpenRTE", "prte", "PRRTE")
+    )

@@ -44,7 +44,7 @@ def main() -> None:
         os.close(writing)
     _pass_signals_on(process)
     mark = f"[{rank}] ".encode() if head == "1" and rank else b""
-    status = _watched(process, parent, {reading: to for to, (reading, _) in pipes.items()}, mark)
+    status = _watch(process, parent, {reading: to for to, (reading, _) in pipes.items()}, mark)
     board = os.environ.get("EMBERHARMONY_BOARD", "")
     if rank and board:
         _note(f"{board}.{rank}", status)
@@ -86,7 +86,7 @@ def _pass_signals_on(process: int) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def _watched(process: int, parent: int, sources: dict[int, int], mark: bytes) -> int:
+def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> int:
     """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
     waking, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -107,8 +107,8 @@ def _watched(process: int, parent: int, sources: dict[int, int], mark: bytes) ->
                         selector.unregister(key.fd)
                         del rests[key.fd]
             if status is None:
-                found, value = os.waitpid(process, os.WNOHANG)
-                if found:
+                ended_process, value = os.waitpid(process, os.WNOHANG)
+                if ended_process:
                     status, until = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
                     _kill(process, signal.SIGKILL)
                 elif not orphan_since and os.getppid() != parent:

@@ -77,13 +77,13 @@ def launch(command: Sequence[str], options: Options) -> int:
     _require_right(options)
     if len(options.hosts) == 1 and options.hosts[0].is_here:
         options = options._replace(hosts=())
-    transport, launcher = commands.chosen(options.transport, options.launcher, options.hosts)
+    transport, launcher = commands.choose_transport_and_launcher(options.transport, options.launcher, options.hosts)
     temporary = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
     children: list[subprocess.Popen[bytes]] = []
     with temporary as folder, _raising_signals():
         try:
             _start(children, command, options, transport, launcher, folder)
-            return _watched(children, options, launcher, folder)
+            return _watch(children, options, launcher, folder)
         except KeyboardInterrupt as interrupt:
             _say("interrupted; ending all ranks")
             _end(children, (signal.SIGINT, signal.SIGTERM))
@@ -139,11 +139,11 @@ def _start(
     port, *ring = _free_ports(1 + options.ranks)
     if options.hosts:  # the same one on all machines, on each of which torchrun is started
         port = environment.number(os.environ, "MASTER_PORT", environment.PORT)
-    ranks = commands.guarded(command, os.getpid() if launcher == "local" else 0, options.prefix)
+    ranks = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
         place = commands.Machines(options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node)
         started = commands.command_of(launcher, transport, ranks, place, shared)
-        begin(commands.guarded(started, os.getpid(), prefix=False), shared)
+        begin(commands.with_guard(started, os.getpid(), prefix=False), shared)
         return
     path = os.path.join(folder, "ring.json")
     with open(path, "w", encoding="utf-8") as file:
@@ -154,7 +154,7 @@ def _start(
         begin(ranks, {**shared, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
 
 
-def _watched(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
+def _watch(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
     """Waits for all ranks, and returns the status; if one fails, the others have to end."""
     pause = 0.005
     while True:
@@ -166,7 +166,7 @@ def _watched(children: list[subprocess.Popen[bytes]], options: Options, launcher
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
     first = _cause(children, options, folder)
-    _say(_told(first, options, launcher, folder))
+    _say(_describe_failure(first, options, launcher, folder))
     _wait(children, options.grace)
     _end(children, (signal.SIGTERM,))
     return first.status if first.status > 0 else 128 - first.status
@@ -174,14 +174,14 @@ def _watched(children: list[subprocess.Popen[bytes]], options: Options, launcher
 
 def _endings(folder: str) -> list[_Ending]:
     """Returns how ranks have ended, in the order of time, as far as they are on this machine and have."""
-    found = []
+    endings = []
     for name in os.listdir(folder):
         stem, _, rank = name.partition(".")
         if stem == "board" and rank.isdigit():
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 ended, status = file.read().split()
-            found.append(_Ending(float(ended), int(rank), int(status)))
-    return sorted(found)
+            endings.append(_Ending(float(ended), int(rank), int(status)))
+    return sorted(endings)
 
 
 def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
@@ -224,7 +224,7 @@ def _end(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> Non
         _wait(children, _BRIEF)
 
 
-def _told(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
+def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
     """Returns what is known of a rank that failed."""
     how = f"exit status {ending.status}"
     if ending.status < 0:
@@ -235,7 +235,7 @@ def _told(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
     entry, where = _entry(ending.rank, options, folder), ""
     if entry.number:
         when = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
-        where = f" {when} {board.shown(entry.call, entry.number)}"
+        where = f" {when} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
         others = board.Board(os.path.join(folder, "board"), None, options.ranks)
         missing = others.missing(entry.number, entry.call, wait=0.0)

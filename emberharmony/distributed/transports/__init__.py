@@ -24,7 +24,7 @@ _USUAL = {"torch": "gloo", "mlx": "ring"}
 """By transport, the option that it has if none is given."""
 
 
-def connected(name: str, place: Place, timeout: float) -> Transport:
+def connect(name: str, place: Place, timeout: float) -> Transport:
     """Returns a transport that is connected with all ranks.
 
     Args:
@@ -37,7 +37,7 @@ def connected(name: str, place: Place, timeout: float) -> Transport:
         LostError: if a rank does not come.
     """
     chosen, _, option = full_name(name).partition(":")
-    made = _loaded(chosen)(place, option, timeout)
+    made = _load(chosen)(place, option, timeout)
     made.name = full_name(name)
     return made
 
@@ -82,7 +82,7 @@ def is_installed(name: str) -> bool:
     return not NEEDS[name] or importlib.util.find_spec(NEEDS[name]) is not None
 
 
-def _loaded(name: str) -> Connect:
+def _load(name: str) -> Connect:
     if name in NEEDS:
         if not is_installed(name):
             raise DistributedError(f"the transport {name!r} needs {NEEDS[name]}: pip install {NEEDS[name]}")

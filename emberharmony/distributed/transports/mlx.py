@@ -37,9 +37,11 @@ class MLXTransport(Transport):
         self._is_ring = option == "ring"
         with _addresses(place) if self._is_ring else contextlib.nullcontext():
             self._group: Any = self._run(lambda: mx.distributed.init(strict=True, backend=option))
-        found = self._group.rank(), self._group.size()
-        if found != (place.rank, place.size):
-            raise DistributedError(f"MLX is rank {found[0]} of {found[1]}, expected {place.rank} of {place.size}")
+        rank_and_size = self._group.rank(), self._group.size()
+        if rank_and_size != (place.rank, place.size):
+            raise DistributedError(
+                f"MLX is rank {rank_and_size[0]} of {rank_and_size[1]}, expected {place.rank} of {place.size}"
+            )
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of those of all ranks."""
@@ -77,7 +79,7 @@ class MLXTransport(Transport):
         """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
         vector: Any = out if given is None else given
 
-        def made() -> Any:
+        def compute() -> Any:
             # On the CPU also where there is a GPU: the vectors are in the memory of the host.
             # With the dtype, because `mx.array` makes float32 of float64.
             sent = mx.array(vector, dtype=getattr(mx, vector.dtype.name))
@@ -85,7 +87,7 @@ class MLXTransport(Transport):
             mx.eval(result)
             return np.array(result)
 
-        result = self._run(made)
+        result = self._run(compute)
         if out is not None:
             out[...] = result.reshape(out.shape)
 

@@ -46,36 +46,36 @@ class TorchTransport(Transport):
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of those of all ranks."""
-        with self._moved(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _lost():
             dist.all_reduce(tensor)
 
     def all_gather(self, vector: Vector) -> Vector:
         """Returns the vectors of all ranks, one in each row."""
-        with self._moved(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _lost():
             rows = torch.empty((self.size, tensor.numel()), dtype=tensor.dtype, device=self._device)
             dist.all_gather(list(rows.unbind()), tensor)
             return rows.cpu().numpy()
 
     def all_to_all(self, rows: Vector) -> Vector:
         """Sends row r to rank r, and returns the rows that come."""
-        with self._moved(rows) as tensor, _lost():
-            found = torch.empty_like(tensor)
-            dist.all_to_all_single(found, tensor)
-            return found.cpu().numpy()
+        with self._on_device(rows) as tensor, _lost():
+            received = torch.empty_like(tensor)
+            dist.all_to_all_single(received, tensor)
+            return received.cpu().numpy()
 
     def broadcast(self, vector: Vector, root: int) -> None:
         """Replaces a vector by that of a rank."""
-        with self._moved(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _lost():
             dist.broadcast(tensor, root)
 
     def send(self, vector: Vector, to: int) -> None:
         """Sends a vector to a rank."""
-        with self._moved(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _lost():
             dist.send(tensor, to)
 
     def recv(self, vector: Vector, source: int) -> None:
         """Replaces a vector by one that a rank sends."""
-        with self._moved(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _lost():
             dist.recv(tensor, source)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class TorchTransport(Transport):
             dist.destroy_process_group()
 
     @contextlib.contextmanager
-    def _moved(self, vector: Vector) -> Iterator[torch.Tensor]:
+    def _on_device(self, vector: Vector) -> Iterator[torch.Tensor]:
         """Gives a vector as a tensor, in its own memory if the processors communicate."""
         tensor = torch.from_numpy(vector)
         if self._device.type == "cpu":

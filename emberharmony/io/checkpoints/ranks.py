@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.core.errors import CheckpointError
 from emberharmony.distributed import rank, size
-from emberharmony.distributed.objects import gathered, shared
+from emberharmony.distributed.objects import gather, share
 from emberharmony.io.checkpoints.checkpoint import Checkpoint
 from emberharmony.io.checkpoints.collecting import Collected
 
@@ -57,11 +57,11 @@ class RankCheckpoint:
                 Collected(parts)  # the state of a sharded optimizer is collected by all ranks
         except CheckpointError as error:
             fault = str(error)
-        faults = [(i, text) for i, (_, text) in enumerate(gathered([path, fault])) if text]
+        faults = [(i, text) for i, (_, text) in enumerate(gather([path, fault])) if text]
         if faults:
             listed = [f"rank {i}: {text}" for i, text in faults]
             raise CheckpointError("unwritable", self.checkpoint.folder, f"step {step} could not be saved", listed)
-        return path if self.sharded else str(shared(path))
+        return path if self.sharded else str(share(path))
 
     def restore(self, **parts: Any) -> int:
         """Puts the state of a checkpoint into the parts of a training, and returns its step; see `Checkpoint.restore`.
@@ -76,12 +76,12 @@ class RankCheckpoint:
             step = self.checkpoint.restore(**parts)
         except CheckpointError as error:
             fault = str(error)
-        faults = [f"rank {i}: {text}" for i, text in enumerate(gathered(fault)) if text]
+        faults = [f"rank {i}: {text}" for i, text in enumerate(gather(fault)) if text]
         if faults:
             raise CheckpointError("different", self.checkpoint.folder, "could not be restored on all ranks", faults)
         return step
 
     def latest(self) -> int | None:
         """Returns the newest step that all ranks have, or None if there is none."""
-        common = set.intersection(*map(set, gathered(self.checkpoint.steps())))
+        common = set.intersection(*map(set, gather(self.checkpoint.steps())))
         return max(common, default=None)

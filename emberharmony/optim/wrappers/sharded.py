@@ -7,7 +7,7 @@ from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.commits import Step
 from emberharmony.distributed import broadcast, rank, size
-from emberharmony.distributed.objects import shared
+from emberharmony.distributed.objects import share
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.stepping import StepPlan
@@ -122,7 +122,7 @@ def _from(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str,
         for i, entry in entries.items()
         for name, x in entry.items()
     ]
-    rows = shared(described, owner)
+    rows = share(described, owner)
     places = [(i, name) for i, name, shape, _ in rows if shape is not None]
     here = rank() == owner
     given = [entries[i][name] if here else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None]

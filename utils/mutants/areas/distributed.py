@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="integers-are-differentiated",
         module="emberharmony/distributed/collectives.py",
-        function="_applied",
+        function="_apply",
         original="dtype.kind not in _INEXACT",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         name="agreement-is-not-checked",
         module="emberharmony/distributed/collectives.py",
-        function="_applied",
+        function="_apply",
         original="checking() and peer is None",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -70,7 +70,7 @@ MUTANTS = [
     Mutant(
         name="deterministic-sum",
         module="emberharmony/distributed/collectives.py",
-        function="_summed",
+        function="_sum_over_ranks",
         original="options['deterministic']",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -116,8 +116,8 @@ MUTANTS = [
         name="dtypes-in-order",
         module="emberharmony/distributed/wire.py",
         function="by_dtype",
-        original="[found[i] for i in range(len(tensors))]",
-        replacement="list(found.values())",
+        original="[sums_by_place[i] for i in range(len(tensors))]",
+        replacement="list(sums_by_place.values())",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
         why="a tree of several dtypes comes back in another order",
     ),
@@ -142,9 +142,9 @@ MUTANTS = [
     Mutant(
         name="rank-beyond-the-size",
         module="emberharmony/distributed/environment.py",
-        function="_checked",
-        original="0 <= found.rank < found.size",
-        replacement="0 <= found.rank <= found.size",
+        function="_valid_place",
+        original="0 <= given.rank < given.size",
+        replacement="0 <= given.rank <= given.size",
         tests=("tests/distributed/test_environment.py",),
         why="a wrong rank is noticed only when the connection fails",
     ),
@@ -187,7 +187,7 @@ MUTANTS = [
     Mutant(
         name="world-goes-on-after-a-failure",
         module="emberharmony/distributed/world.py",
-        function="World._made",
+        function="World._run_call",
         original="self._failure is not None",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -224,7 +224,7 @@ MUTANTS = [
     Mutant(
         name="launch-status-of-a-signal",
         module="emberharmony/distributed/launching/run.py",
-        function="_watched",
+        function="_watch",
         original="first.status if first.status > 0 else 128 - first.status",
         replacement="first.status",
         tests=("tests/distributed/test_launch.py",),
@@ -242,7 +242,7 @@ MUTANTS = [
     Mutant(
         name="guard-orphans",
         module="emberharmony/distributed/launching/guard.py",
-        function="_watched",
+        function="_watch",
         original="orphan_since and time.monotonic() > orphan_since + _GRACE",
         replacement="False",
         tests=("tests/distributed/test_launch.py",),
@@ -251,7 +251,7 @@ MUTANTS = [
     Mutant(
         name="guard-grandchildren",
         module="emberharmony/distributed/launching/guard.py",
-        function="_watched",
+        function="_watch",
         original="_kill(process, signal.SIGKILL)",
         replacement="pass",
         tests=("tests/distributed/test_guard.py",),
