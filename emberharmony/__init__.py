@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from emberharmony.core.parameter import Buffer as Buffer
     from emberharmony.core.parameter import Parameter as Parameter
     from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
+    from emberharmony.interop.torch.aten.table import register_aten as register_aten
+    from emberharmony.interop.torch.conversion import from_torch as from_torch
+    from emberharmony.interop.torch.files import load_program as load_program
     from emberharmony.rules.registration import register_op as register_op
     from emberharmony.rules.registration import register_vjp as register_vjp
     from emberharmony.testing.models.compare import compare as compare
@@ -54,6 +57,9 @@ _LAZY = {
     "TensorSpec": "emberharmony.ops",
     "compare": "emberharmony.testing.models.compare",
     "create_backend": "emberharmony.backend",
+    "from_torch": "emberharmony.interop.torch.conversion",
+    "load_program": "emberharmony.interop.torch.files",
+    "register_aten": "emberharmony.interop.torch.aten.table",
     "register_op": "emberharmony.rules.registration",
     "register_vjp": "emberharmony.rules.registration",
     "to_backend": "emberharmony.backend.transfer",

@@ -15,6 +15,7 @@ from emberharmony.core.errors import BackendNotFoundError as BackendNotFoundErro
 from emberharmony.core.errors import BackendProtocolError as BackendProtocolError
 from emberharmony.core.errors import BackendSwitchWarning as BackendSwitchWarning
 from emberharmony.core.errors import BackendUnavailableError as BackendUnavailableError
+from emberharmony.core.errors import CaptureError as CaptureError
 from emberharmony.core.errors import CheckError as CheckError
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
@@ -48,6 +49,7 @@ __all__ = [
     "BackendProtocolError",
     "BackendSwitchWarning",
     "BackendUnavailableError",
+    "CaptureError",
     "CheckError",
     "CheckWarning",
     "CheckpointError",

@@ -99,6 +99,10 @@ class BackendExecutionError(EmberError, RuntimeError):
     """Raised when a native error has no more specific type; the native error is the cause."""
 
 
+class CaptureError(EmberError, ValueError):
+    """Raised when a model of another library cannot be captured as a program, or when a saved program is damaged."""
+
+
 class CheckError(EmberError, RuntimeError):
     """Raised by a check of `ops.checked`.
 

@@ -27,6 +27,12 @@ class Held(NamedTuple):
     value: Any
 
 
+class Sealed:
+    """The base of objects that hold no tensors, so that their attributes are not searched."""
+
+    __slots__ = ()
+
+
 def held_in(root: Any) -> Iterator[Held]:
     """Yields the leaves within an object: in its attributes, in trees there, in the attributes of objects in these.
 

@@ -1,0 +1,149 @@
+"""Activation functions of ATen."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.elementwise import scaled
+from emberharmony.interop.torch.aten.table import aten
+
+aten("log_sigmoid")(ops.log_sigmoid)
+aten("relu")(ops.relu)
+aten("selu")(ops.selu)
+aten("sigmoid", "special_expit")(ops.sigmoid)
+aten("silu")(ops.silu)
+aten("softsign")(ops.softsign)
+aten("tanhshrink")(ops.tanh_shrink)
+
+
+@aten("hardtanh")
+def hardtanh(x: Any, min_val: float = -1, max_val: float = 1) -> Any:
+    """Returns the elements within bounds; at and beyond a bound the derivative is 0, unlike that of `clamp`."""
+    return ops.where(ops.less_equal(x, min_val), min_val, ops.where(ops.greater_equal(x, max_val), max_val, x))
+
+
+aten("relu6")(lambda x: hardtanh(x, 0, 6))
+
+
+@aten("hardsigmoid")
+def hardsigmoid(x: Any) -> Any:
+    """Returns `x / 6 + 1 / 2` within 0 and 1."""
+    return ops.divide(hardtanh(ops.add(x, 3), 0, 6), 6)
+
+
+@aten("hardswish")
+def hardswish(x: Any) -> Any:
+    """Returns `x * hardsigmoid(x)`, whose derivative at -3 and 3 is that of the linear parts beside."""
+    inside = ops.multiply(x, ops.divide(ops.add(x, 3), 6))
+    return ops.where(ops.less_equal(x, -3), 0, ops.where(ops.greater_equal(x, 3), x, inside))
+
+
+@aten("hardshrink")
+def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Returns the elements, and 0 for those within a distance of 0."""
+    inside = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
+    return ops.where(inside, 0, x)
+
+
+@aten("softshrink")
+def softshrink(x: Any, lambd: float = 0.5) -> Any:
+    """Returns the elements moved towards 0 by a distance."""
+    return ops.where(
+        ops.greater(x, lambd), ops.subtract(x, lambd), ops.where(ops.less(x, -lambd), ops.add(x, lambd), 0)
+    )
+
+
+@aten("threshold")
+def threshold(x: Any, threshold: float, value: float) -> Any:
+    """Returns the elements above a threshold, and a value for the others."""
+    return ops.where(ops.less_equal(x, threshold), value, x)
+
+
+@aten("gelu")
+def gelu(x: Any, approximate: str = "none") -> Any:
+    """Returns `x` times the probability that a normal number is less."""
+    return ops.gelu(x, approximate == "tanh")
+
+
+@aten("leaky_relu")
+def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+    """Returns the elements, and a part of the negative ones."""
+    return ops.leaky_relu(x, negative_slope)
+
+
+@aten("elu")
+def elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
+    """Returns the elements, and `alpha * (exp(x) - 1)` for the negative ones."""
+    if scale == input_scale == 1:
+        return ops.elu(x, alpha)
+    below = ops.multiply(ops.expm1(ops.multiply(ops.minimum(x, 0), input_scale)), alpha)
+    return ops.multiply(ops.where(ops.greater(x, 0), x, below), scale)
+
+
+@aten("celu")
+def celu(x: Any, alpha: float = 1) -> Any:
+    """Returns the elements, and `alpha * (exp(x / alpha) - 1)` for the negative ones."""
+    return ops.celu(x, alpha)
+
+
+@aten("softplus")
+def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
+    """Returns `log(1 + exp(beta * x)) / beta`, and `x` where that is the same but for digits."""
+    product = scaled(x, beta)
+    soft = ops.softplus(product)
+    return ops.where(ops.greater(product, threshold), x, soft if beta == 1 else ops.divide(soft, beta))
+
+
+@aten("mish")
+def mish(x: Any) -> Any:
+    """Returns `x * tanh(log(1 + exp(x)))`."""
+    return ops.multiply(x, ops.tanh(ops.softplus(x)))
+
+
+@aten("glu")
+def glu(x: Any, dim: int = -1) -> Any:
+    """Returns one half of the elements, weighted by the sigmoid of the other."""
+    return ops.glu(x, dim)
+
+
+@aten("prelu", "_prelu_kernel")
+def prelu(x: Any, weight: Any) -> Any:
+    """Returns the elements, and learned parts of the negative ones."""
+    if len(weight.shape) == 1 and len(x.shape) > 1:
+        weight = ops.reshape(weight, (-1,) + (1,) * (len(x.shape) - 2))
+    elif len(weight.shape) and not len(x.shape):
+        weight = ops.reshape(weight, ())
+    return ops.where(ops.greater(x, 0), x, ops.multiply(x, weight))
+
+
+@aten("softmax", "_softmax", "softmax.int", "special_softmax")
+def softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Returns the softmax along an axis."""
+    return ops.softmax(_cast(x, dtype), dim) if len(x.shape) else ops.ones_like(x)
+
+
+@aten("log_softmax", "_log_softmax", "log_softmax.int", "special_log_softmax")
+def log_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Returns the logarithm of the softmax along an axis."""
+    return ops.log_softmax(_cast(x, dtype), dim) if len(x.shape) else ops.zeros_like(x)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    """Returns a tensor in a dtype; `_softmax` has a flag in its place."""
+    return x if dtype is None or isinstance(dtype, bool) else ops.cast(x, dtype)
+
+
+@aten("_safe_softmax")
+def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Returns the softmax along an axis, which is 0 where all elements are negative infinity."""
+    found = softmax(x, dim, dtype)
+    return ops.where(ops.all(ops.isneginf(x), axis=dim, keepdims=True), 0, found)
+
+
+@aten("rrelu_with_noise_functional", "rrelu_with_noise")
+def rrelu_with_noise(x: Any, noise: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+    """Returns the elements, and random parts of the negative ones in training; and those parts."""
+    if not training:
+        return ops.leaky_relu(x, (lower + upper) / 2), noise
+    slope = ops.cast(ops.random.uniform(tuple(x.shape), lower, upper), ops.dtype(x))
+    slope = ops.where(ops.less_equal(x, 0), slope, 1)
+    return ops.multiply(x, slope), slope

@@ -1,0 +1,57 @@
+"""Attention of ATen."""
+
+import math
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+
+@aten("scaled_dot_product_attention")
+def attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Returns the values weighted by the softmax of the scaled products of queries and keys.
+
+    The result of a query without any key is 0.
+    """
+    if len(query.shape) != 4:
+        return _flattened(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if attn_mask is not None and len(attn_mask.shape) < 2:
+        attn_mask = ops.broadcast_to(attn_mask, (query.shape[-2], key.shape[-2]))
+    is_mask = attn_mask is not None and ops.dtype(attn_mask) == "bool"
+    has_key = None
+    if attn_mask is not None:
+        allowed = attn_mask if is_mask else ops.greater(attn_mask, -math.inf)
+        has_key = ops.any(allowed, axis=-1, keepdims=True)
+        # The softmax of a row without any number is NaN, also in the derivative.
+        attn_mask = ops.logical_or(attn_mask, ops.logical_not(has_key)) if is_mask else ops.where(has_key, attn_mask, 0)
+    found = ops.dot_product_attention(
+        ops.swapaxes(query, 1, 2),
+        ops.swapaxes(key, 1, 2),
+        ops.swapaxes(value, 1, 2),
+        bias=None if is_mask else attn_mask,
+        mask=attn_mask if is_mask else None,
+        scale=scale,
+        is_causal=is_causal,
+        dropout_rate=dropout_p,
+    )
+    result = ops.swapaxes(found, 1, 2)
+    return result if has_key is None else ops.where(has_key, result, 0)
+
+
+def _flattened(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
+    """Returns attention for another number of batch axes than two."""
+    lead = tuple(query.shape[:-2])
+    lengths = (query.shape[-2], key.shape[-2])
+    if mask is not None:
+        mask = ops.reshape(ops.broadcast_to(mask, (*lead, *lengths)), (-1, 1, *lengths))
+    q, k, v = [ops.reshape(x, (-1, 1, *x.shape[-2:])) for x in (query, key, value)]
+    return ops.reshape(attention(q, k, v, mask, *options), (*lead, query.shape[-2], value.shape[-1]))

@@ -1,0 +1,98 @@
+"""Convolutions of ATen."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+Sizes = int | Sequence[int]
+
+
+def each(value: Sizes, count: int) -> list[int]:
+    """Returns a number for each spatial axis."""
+    values = [value] if isinstance(value, int) else list(value)
+    return (values * count)[:count]
+
+
+@aten("convolution", "_convolution")
+def convolution(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sizes,
+    padding: Any,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    *flags: object,
+) -> Any:
+    """Returns a convolution or a transposed one of images (batch, channels, *size), or of one without a batch."""
+    count = len(weight.shape) - 2
+    if len(x.shape) == count + 1:
+        batch = ops.expand_dims(x, 0)
+        return ops.squeeze(
+            convolution(batch, weight, bias, stride, padding, dilation, transposed, output_padding, groups), 0
+        )
+    strides, dilations = each(stride, count), each(dilation, count)
+    pads: Any = padding if isinstance(padding, str) else [(n, n) for n in each(padding, count)]
+    spatial = tuple(range(2, count + 2))
+    if not transposed:
+        kernel = ops.transpose(weight, (*spatial, 1, 0))
+        return ops.conv(x, kernel, strides, pads, "channels_first", dilations, bias)
+    if groups > 1:  # PyTorch has (in, out / groups, *size), and ops (*size, out, in / groups)
+        inputs, outputs, *size = weight.shape
+        weight = ops.reshape(weight, (groups, inputs // groups, outputs, *size))
+        weight = ops.reshape(ops.swapaxes(weight, 1, 2), (groups * outputs, inputs // groups, *size))
+    else:
+        weight = ops.swapaxes(weight, 0, 1)
+    kernel = ops.transpose(weight, (*spatial, 0, 1))
+    return ops.conv_transpose(x, kernel, strides, pads, each(output_padding, count), "channels_first", dilations, bias)
+
+
+@aten("conv1d", "conv2d", "conv3d")
+def conv(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Sizes = 1,
+    padding: Any = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Any:
+    """Returns a convolution."""
+    return convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+@aten("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Any:
+    """Returns a transposed convolution."""
+    return convolution(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+@aten("im2col")
+def im2col(x: Any, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> Any:
+    """Returns the windows of images as columns."""
+    if len(x.shape) == 3:
+        return ops.squeeze(im2col(ops.expand_dims(x, 0), kernel_size, dilation, padding, stride), 0)
+    return ops.unfold(x, each(kernel_size, 2), each(dilation, 2), each(padding, 2), each(stride, 2))
+
+
+@aten("col2im")
+def col2im(
+    x: Any, output_size: Sequence[int], kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> Any:
+    """Returns images with the sums of their windows, which are columns."""
+    if len(x.shape) == 2:
+        return ops.squeeze(col2im(ops.expand_dims(x, 0), output_size, kernel_size, dilation, padding, stride), 0)
+    return ops.fold(x, list(output_size), each(kernel_size, 2), each(dilation, 2), each(padding, 2), each(stride, 2))

@@ -1,0 +1,102 @@
+"""Operators of ATen that make tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+aten("empty", "zeros", "new_empty_strided", "empty_permuted")(
+    lambda size, *rest, dtype=None: ops.zeros(tuple(size), dtype)
+)
+aten("ones")(lambda size, dtype=None: ops.ones(tuple(size), dtype))
+aten("full")(lambda size, fill_value, dtype=None: ops.full(tuple(size), fill_value, dtype))
+aten("scalar_tensor")(lambda s, dtype=None: ops.full((), s, dtype))
+aten("eye")(lambda n, dtype=None: ops.eye(n, dtype=dtype))
+aten("eye.m")(lambda n, m, dtype=None: ops.eye(n, m, dtype=dtype))
+aten("arange")(lambda end, dtype=None: ops.arange(end, dtype=dtype))
+aten("arange.start")(lambda start, end, dtype=None: ops.arange(start, end, dtype=dtype))
+aten("arange.start_step")(lambda start, end, step=1, dtype=None: ops.arange(start, end, step, dtype))
+aten("fill")(lambda x, value: ops.broadcast_to(ops.cast(value, ops.dtype(x)), tuple(x.shape)))
+aten("tril")(ops.tril)
+aten("triu")(ops.triu)
+
+
+@aten("linspace")
+def linspace(start: Any, end: Any, steps: int, dtype: Any = None) -> Any:
+    """Returns equally spaced numbers."""
+    return ops.linspace(start, end, steps, dtype=dtype)
+
+
+@aten("logspace")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None) -> Any:
+    """Returns powers of a base with equally spaced exponents."""
+    return ops.logspace(start, end, steps, base=base, dtype=dtype)
+
+
+@aten("zeros_like", "empty_like")
+def zeros_like(x: Any, dtype: Any = None) -> Any:
+    """Returns zeros in the shape of a tensor."""
+    return ops.zeros_like(x, dtype)
+
+
+@aten("ones_like")
+def ones_like(x: Any, dtype: Any = None) -> Any:
+    """Returns ones in the shape of a tensor."""
+    return ops.ones_like(x, dtype)
+
+
+@aten("full_like")
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """Returns a number in the shape of a tensor."""
+    return ops.full(tuple(x.shape), fill_value, dtype or ops.dtype(x))
+
+
+@aten("new_zeros", "new_empty")
+def new_zeros(x: Any, size: Sequence[int], dtype: Any = None) -> Any:
+    """Returns zeros of the dtype of a tensor."""
+    return ops.zeros(tuple(size), dtype or ops.dtype(x))
+
+
+@aten("new_ones")
+def new_ones(x: Any, size: Sequence[int], dtype: Any = None) -> Any:
+    """Returns ones of the dtype of a tensor."""
+    return ops.ones(tuple(size), dtype or ops.dtype(x))
+
+
+@aten("new_full")
+def new_full(x: Any, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """Returns a number of the dtype of a tensor."""
+    return ops.full(tuple(size), fill_value, dtype or ops.dtype(x))
+
+
+@aten("tril_indices")
+def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = None) -> Any:
+    """Returns the rows and columns of the elements on and below a diagonal."""
+    return ops.stack(ops.tril_indices(row, offset, col))
+
+
+@aten("triu_indices")
+def triu_indices(row: int, col: int, offset: int = 0, dtype: Any = None) -> Any:
+    """Returns the rows and columns of the elements on and above a diagonal."""
+    return ops.stack(ops.triu_indices(row, offset, col))
+
+
+@aten("one_hot")
+def one_hot(x: Any, num_classes: int = -1) -> Any:
+    """Returns vectors that are 1 at an index and 0 elsewhere."""
+    if num_classes < 0:
+        num_classes = int(ops.to_numpy(x).max()) + 1
+    return ops.one_hot(x, num_classes, dtype="int64")
+
+
+aten("hann_window")(lambda n, dtype=None: ops.cast(_window(ops.hanning, n, True), dtype))
+aten("hann_window.periodic")(lambda n, periodic, dtype=None: ops.cast(_window(ops.hanning, n, periodic), dtype))
+aten("hamming_window")(lambda n, dtype=None: ops.cast(_window(ops.hamming, n, True), dtype))
+aten("hamming_window.periodic")(lambda n, periodic, dtype=None: ops.cast(_window(ops.hamming, n, periodic), dtype))
+aten("blackman_window")(lambda n, dtype=None: ops.cast(_window(ops.blackman, n, True), dtype))
+
+
+def _window(window: Any, length: int, periodic: bool) -> Any:
+    """Returns a window; a periodic one is the symmetric one with one more element, without that."""
+    return window(length + 1)[:length] if periodic and length > 1 else window(length)

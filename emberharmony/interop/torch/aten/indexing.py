@@ -1,0 +1,306 @@
+"""Operators of ATen that read and write elements at indices."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+_END = 2**62
+"""PyTorch writes the largest integer for the end of an axis."""
+
+
+def at(x: Any, dim: int, key: Any) -> tuple[Any, ...]:
+    """Returns the key that indexes one axis."""
+    return (slice(None),) * (dim % max(len(x.shape), 1)) + (key,)
+
+
+def _slice(start: int | None, end: int | None, step: int) -> slice:
+    return slice(start, None if end is None or end >= _END else end, step)
+
+
+@aten("slice", "slice_copy")
+def slice_(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """Returns a range of an axis."""
+    if start in (None, 0) and (end is None or end >= _END) and step == 1:
+        return x
+    return ops.get_item(x, at(x, dim, _slice(start, end, step)))
+
+
+@aten("narrow", "narrow_copy")
+def narrow(x: Any, dim: int, start: int, length: int) -> Any:
+    """Returns a range of an axis by its start and length."""
+    start = start if start >= 0 else start + x.shape[dim]
+    return ops.get_item(x, at(x, dim, slice(start, start + length)))
+
+
+@aten("slice_scatter")
+def slice_scatter(
+    x: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """Returns a tensor with others in a range of an axis."""
+    return ops.set_item(x, at(x, dim, _slice(start, end, step)), src)
+
+
+@aten("select", "select_copy")
+def select(x: Any, dim: int, index: Any) -> Any:
+    """Returns the elements at one place of an axis."""
+    return ops.get_item(x, at(x, dim, index))
+
+
+@aten("select_scatter")
+def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
+    """Returns a tensor with others at one place of an axis."""
+    return ops.set_item(x, at(x, dim, index), src)
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Returns a tensor with others on a diagonal."""
+    moved = ops.moveaxis(x, (dim1, dim2), (-2, -1))
+    length = src.shape[-1]
+    rows = ops.add(ops.arange(length), max(-offset, 0))
+    columns = ops.add(ops.arange(length), max(offset, 0))
+    return ops.moveaxis(ops.set_item(moved, (..., rows, columns), src), (-2, -1), (dim1, dim2))
+
+
+def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([slice(None) if index is None else index for index in indices])
+
+
+@aten("index", "_unsafe_index")
+def index(x: Any, indices: Sequence[Any]) -> Any:
+    """Returns the elements at tensors of indices; None takes a whole axis."""
+    return ops.get_item(x, _key(indices))
+
+
+@aten("index_put", "_unsafe_index_put", "_index_put_impl")
+def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
+    """Returns a tensor with others at indices, or added there."""
+    return ops.set_item(x, _key(indices), ops.cast(values, ops.dtype(x)), "add" if accumulate else "set")
+
+
+@aten("index_select")
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Returns the elements at places of an axis."""
+    return ops.take(x, index, axis=dim) if len(x.shape) else x
+
+
+@aten("index_add")
+def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
+    """Returns a tensor with multiples of others added at places of an axis."""
+    return _indexed(x, dim, index, ops.multiply(source, alpha), "add")
+
+
+@aten("index_copy")
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """Returns a tensor with others at places of an axis."""
+    return _indexed(x, dim, index, source, "set")
+
+
+@aten("index_fill")
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """Returns a tensor with a number at places of an axis."""
+    return _indexed(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
+
+
+def _indexed(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
+    if not len(x.shape):
+        return ops.reshape(_indexed(ops.reshape(x, (1,)), 0, index, source, mode), ())
+    return ops.set_item(x, at(x, dim, index), ops.cast(source, ops.dtype(x)), mode)
+
+
+@aten("take")
+def take(x: Any, index: Any) -> Any:
+    """Returns the elements at places of the tensor as one vector."""
+    return ops.take(ops.ravel(x), index)
+
+
+@aten("put")
+def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Returns a tensor with others at places of it as one vector."""
+    flat = ops.set_item(ops.ravel(x), (ops.ravel(index),), ops.ravel(source), "add" if accumulate else "set")
+    return ops.reshape(flat, tuple(x.shape))
+
+
+@aten("embedding")
+def embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    """Returns the rows of a table; the row `padding_idx` gets no gradient."""
+    rows = ops.embedding(indices, weight)
+    if padding_idx < 0:
+        return rows
+    return ops.where(ops.expand_dims(ops.equal(indices, padding_idx), -1), ops.stop_gradient(rows), rows)
+
+
+@aten("gather")
+def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
+    """Returns the elements at indices along an axis; along the others the index may be shorter than the tensor."""
+    if not len(x.shape):
+        return ops.broadcast_to(x, tuple(index.shape))
+    if not len(index.shape):
+        return ops.reshape(gather(x, dim, ops.reshape(index, (1,))), ())
+    dim %= len(x.shape)
+    if any(n != m for a, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if a != dim):
+        x = ops.get_item(x, tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape)))
+    return ops.take_along_axis(x, index, axis=dim)
+
+
+@aten("take_along_dim")
+def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
+    """Returns the elements at indices along an axis, with broadcasting along the others."""
+    return ops.take_along_axis(x, indices, axis=dim)
+
+
+def _scattered(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
+    """Returns a tensor with others at indices along an axis; the index may be shorter than both."""
+    if not len(x.shape) or not len(index.shape):
+        whole = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
+        return ops.reshape(_scattered(whole[0], 0, whole[1], whole[2], mode), tuple(x.shape))
+    rank, dim = len(index.shape), dim % len(index.shape)
+    if hasattr(src, "shape"):
+        if tuple(src.shape) != tuple(index.shape):
+            src = ops.get_item(src, tuple(slice(0, n) for n in index.shape))
+        src = ops.cast(src, ops.dtype(x))
+    grids = [ops.reshape(ops.arange(n), (n,) + (1,) * (rank - a - 1)) for a, n in enumerate(index.shape)]
+    return ops.set_item(x, (*grids[:dim], index, *grids[dim + 1 :]), src, mode)
+
+
+@aten("scatter.src")
+def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Returns a tensor with others at indices along an axis."""
+    return _scattered(x, dim, index, src, "set")
+
+
+@aten("scatter.value")
+def scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """Returns a tensor with a number at indices along an axis."""
+    return _scattered(x, dim, index, value, "set")
+
+
+@aten("scatter_add")
+def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+    """Returns a tensor with others added at indices along an axis."""
+    return _scattered(x, dim, index, src, "add")
+
+
+_REDUCED = {
+    "sum": "add",
+    "add": "add",
+    "mean": "add",
+    "prod": "multiply",
+    "multiply": "multiply",
+    "amax": "max",
+    "amin": "min",
+}
+"""The modes of `ops.set_item` by PyTorch's names."""
+
+
+@aten("scatter.reduce")
+def scatter_src_reduced(x: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    """Returns a tensor with others added or multiplied at indices along an axis."""
+    return _scattered(x, dim, index, src, _REDUCED[reduce])
+
+
+@aten("scatter.value_reduce")
+def scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+    """Returns a tensor with a number added or multiplied at indices along an axis."""
+    return _scattered(x, dim, index, value, _REDUCED[reduce])
+
+
+@aten("scatter_reduce.two")
+def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
+    """Returns a tensor combined with others at indices along an axis, with or without its own elements there."""
+    if not include_self:
+        x = _scattered(x, dim, index, _neutral(reduce, ops.dtype(x)), "set")
+    combined = _scattered(x, dim, index, src, _REDUCED[reduce])
+    if reduce != "mean":
+        return combined
+    ones = ops.ones_like(x)
+    first = ones if include_self else _scattered(ones, dim, index, 0, "set")
+    count = _scattered(first, dim, index, ops.ones_like(src), "add")
+    count = ops.maximum(count, 1)
+    return (
+        ops.divide(combined, count) if ops.isdtype(ops.dtype(x), "real floating") else ops.floor_divide(combined, count)
+    )
+
+
+def _neutral(reduce: str, dtype: Any) -> Any:
+    """Returns the number that changes no result of a reduction."""
+    if reduce in ("amax", "amin"):
+        low = reduce == "amax"
+        if ops.isdtype(dtype, "real floating"):
+            return -math.inf if low else math.inf
+        return ops.iinfo(dtype).min if low else ops.iinfo(dtype).max
+    return 1 if reduce == "prod" else 0
+
+
+@aten("index_reduce")
+def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True) -> Any:
+    """Returns a tensor combined with others at places of an axis."""
+    shape = [1] * len(source.shape)
+    shape[dim] = -1
+    wide = ops.broadcast_to(ops.reshape(index, tuple(shape)), tuple(source.shape))
+    return scatter_reduce(x, dim, wide, source, reduce, include_self)
+
+
+@aten("masked_select")
+def masked_select(x: Any, mask: Any) -> Any:
+    """Returns the elements where a mask is true, as a vector."""
+    shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    return ops.get_item(ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape))
+
+
+@aten("masked_scatter")
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """Returns a tensor with the elements of another one, in their order, where a mask is true."""
+    mask = ops.broadcast_to(mask, tuple(x.shape))
+    places = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
+    taken = ops.take(ops.ravel(source), ops.clip(places, 0, math.prod(source.shape) - 1))
+    return ops.where(mask, ops.reshape(taken, tuple(x.shape)), x)
+
+
+@aten("nonzero")
+def nonzero(x: Any) -> Any:
+    """Returns the indices of the elements that are not 0, as rows."""
+    return ops.argwhere(x)
+
+
+@aten("nonzero_numpy")
+def nonzero_numpy(x: Any) -> Any:
+    """Returns the indices of the elements that are not 0, by axis."""
+    return ops.nonzero(x)
+
+
+@aten("isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor")
+def isin(elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Returns where elements are among others."""
+    return ops.isin(elements, ops.convert_to_tensor(test_elements), invert=invert)
+
+
+@aten("searchsorted")
+def searchsorted(
+    sorted_sequence: Any,
+    x: Any,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    """Returns the places at which numbers would be inserted into sorted ones."""
+    after = right or side == "right"
+    if sorter is not None:
+        sorted_sequence = ops.take_along_axis(sorted_sequence, sorter, axis=-1)
+    if len(sorted_sequence.shape) == 1:
+        return ops.searchsorted(sorted_sequence, x, "right" if after else "left")
+    compare = ops.less_equal if after else ops.less
+    before = compare(ops.expand_dims(sorted_sequence, -2), ops.expand_dims(x, -1))
+    return ops.sum(ops.cast(before, "int64"), axis=-1)
+
+
+@aten("bucketize")
+def bucketize(x: Any, boundaries: Any, out_int32: bool = False, right: bool = False) -> Any:
+    """Returns the number of the interval in which each element lies."""
+    return ops.searchsorted(boundaries, x, "right" if right else "left")

@@ -1,0 +1,38 @@
+"""Losses of ATen."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+
+def _reduced(values: Any, reduction: int) -> Any:
+    """Returns values, their mean or their sum, by PyTorch's numbers 0, 1 and 2."""
+    return ops.mean(values) if reduction == 1 else ops.sum(values) if reduction == 2 else values
+
+
+@aten("mse_loss")
+def mse_loss(x: Any, target: Any, reduction: int = 1) -> Any:
+    """Returns squared differences."""
+    return _reduced(ops.square(ops.subtract(x, target)), reduction)
+
+
+@aten("l1_loss")
+def l1_loss(x: Any, target: Any, reduction: int = 1) -> Any:
+    """Returns absolute differences."""
+    return _reduced(ops.absolute(ops.subtract(x, target)), reduction)
+
+
+@aten("cross_entropy_loss")
+def cross_entropy_loss(
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: int = 1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Returns the cross entropy of logits and classes, or probabilities of classes."""
+    names: Any = ("none", "mean", "sum")
+    axis = 1 if len(x.shape) > 1 else 0
+    return ops.cross_entropy(x, target, weight, names[reduction], ignore_index, label_smoothing, axis)

@@ -1,0 +1,135 @@
+"""Normalisation operators of ATen."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+
+def _last(shape: Sequence[int]) -> int | tuple[int, ...]:
+    return -1 if len(shape) == 1 else tuple(range(-len(shape), 0))
+
+
+@aten("layer_norm")
+def layer_norm(
+    x: Any,
+    normalized_shape: Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:
+    """Returns a tensor normalised along its last axes."""
+    return ops.layer_normalization(x, weight, bias, _last(normalized_shape), eps)
+
+
+@aten("native_layer_norm")
+def native_layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    """Returns a tensor normalised along its last axes, the means, and one over the standard deviations."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    mean = ops.mean(x, dims, True)
+    inverse = ops.rsqrt(ops.add(ops.var(x, dims, True), eps))
+    return layer_norm(x, normalized_shape, weight, bias, eps), mean, inverse
+
+
+@aten("rms_norm", "_fused_rms_norm")
+def rms_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    """Returns a tensor divided by its root mean squares along its last axes."""
+    small = float(ops.finfo(ops.dtype(x)).eps) if eps is None else eps
+    return ops.rms_normalization(x, weight, _last(normalized_shape), small)
+
+
+@aten("group_norm")
+def group_norm(
+    x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
+) -> Any:
+    """Returns a tensor normalised in groups of its channels."""
+    return ops.group_normalization(x, num_groups, weight, bias, 1, eps)
+
+
+@aten("native_group_norm")
+def native_group_norm(
+    x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """Returns a tensor normalised in groups of its channels, the means, and one over the standard deviations."""
+    parts = ops.reshape(x, (N, group, -1))
+    mean = ops.mean(parts, -1)
+    inverse = ops.rsqrt(ops.add(ops.var(parts, -1), eps))
+    return ops.group_normalization(x, group, weight, bias, 1, eps), mean, inverse
+
+
+@aten("_native_batch_norm_legit_no_training")
+def batch_norm_by_statistics(
+    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> tuple[Any, Any, Any]:
+    """Returns a tensor normalised by given means and variances of its channels; PyTorch adds two empty tensors."""
+    nothing = ops.zeros((0,), ops.dtype(x))
+    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), nothing, nothing
+
+
+@aten("_native_batch_norm_legit.no_stats")
+def batch_norm_of_batch(
+    x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> tuple[Any, Any, Any]:
+    """Returns a tensor whose channels are normalised, their means, and one over their standard deviations."""
+    y, mean, variance = ops.batch_normalization_training(x, 1, bias, weight, eps)
+    return y, mean, ops.rsqrt(ops.add(variance, eps))
+
+
+@aten("_native_batch_norm_legit_functional")
+def batch_norm_functional(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Any, ...]:
+    """Returns what `batch_norm_of_batch` does and the running means and variances after it, the latter unbiased."""
+    if not training:
+        found = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
+        return (*found, running_mean, running_var)
+    y, mean, variance = ops.batch_normalization_training(x, 1, bias, weight, eps)
+    count = math.prod(x.shape) // x.shape[1]
+    unbiased = ops.multiply(variance, count / max(count - 1, 1))
+    return (
+        y,
+        mean,
+        ops.rsqrt(ops.add(variance, eps)),
+        _moved(running_mean, mean, momentum),
+        _moved(running_var, unbiased, momentum),
+    )
+
+
+def _moved(old: Any, new: Any, momentum: float) -> Any:
+    return ops.add(ops.multiply(old, 1 - momentum), ops.multiply(ops.stop_gradient(new), momentum))
+
+
+@aten("instance_norm")
+def instance_norm(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Any:
+    """Returns a tensor of which each channel of each sample is normalised."""
+    if not use_input_stats:
+        return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps)
+    return ops.group_normalization(x, x.shape[1], weight, bias, 1, eps)
+
+
+@aten("_weight_norm", "_weight_norm_interface")
+def weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
+    """Returns a weight with the direction of one tensor and the norms in another."""
+    others = tuple(axis for axis in range(len(v.shape)) if dim == -1 or axis != dim % len(v.shape))
+    norms = ops.sqrt(ops.sum(ops.square(v), others, True))
+    return ops.multiply(v, ops.divide(g, norms))

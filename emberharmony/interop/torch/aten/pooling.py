@@ -1,0 +1,175 @@
+"""Pooling and resizing of ATen."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.convolution import Sizes, each
+from emberharmony.interop.torch.aten.table import aten
+
+
+def _batched(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
+    """Returns what a function of a batch gives for a batch, or for one image."""
+    if len(x.shape) == count + 2:
+        return function(x, *options)
+    found = function(ops.expand_dims(x, 0), *options)
+    return tuple(ops.squeeze(y, 0) for y in found) if isinstance(found, tuple) else ops.squeeze(found, 0)
+
+
+def _windows(kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int) -> tuple[list[int], list[int], Any]:
+    """Returns the size, the stride and the padding of windows; without a stride they lie side by side."""
+    size = each(kernel_size, count)
+    by = size if stride is None or stride == [] else each(stride, count)
+    return size, by, [(n, n) for n in each(padding, count)]
+
+
+def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
+    def pool(
+        x: Any,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
+        size, by, pads = _windows(kernel_size, stride, padding, count)
+        options = (size, by, pads, "channels_first", each(dilation, count), ceil_mode)
+        if not indices:
+            return _batched(ops.max_pool, count, x, *options)
+        return _batched(ops.max_pool, count, x, *options), _batched(ops.max_pool_indices, count, x, *options)
+
+    return pool
+
+
+def _average_pool(count: int) -> Callable[..., Any]:
+    def pool(
+        x: Any,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        size, by, pads = _windows(kernel_size, stride, padding, count)
+        options = (size, by, pads, "channels_first", ceil_mode, count_include_pad, divisor_override)
+        return _batched(ops.average_pool, count, x, *options)
+
+    return pool
+
+
+def _adaptive(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def pool(x: Any, output_size: Sizes) -> Any:
+        sizes = [n or x.shape[i - count] for i, n in enumerate(each(output_size, count))]
+        return _batched(lambda batch: function(batch, sizes, "channels_first"), count, x)
+
+    return pool
+
+
+aten("max_pool1d")(_max_pool(1, False))
+aten("max_pool2d")(_max_pool(2, False))
+aten("max_pool3d")(_max_pool(3, False))
+aten("max_pool1d_with_indices")(_max_pool(1, True))
+aten("max_pool2d_with_indices")(_max_pool(2, True))
+aten("max_pool3d_with_indices")(_max_pool(3, True))
+aten("avg_pool1d")(_average_pool(1))
+aten("avg_pool2d")(_average_pool(2))
+aten("avg_pool3d")(_average_pool(3))
+aten("adaptive_avg_pool1d")(_adaptive(ops.adaptive_average_pool, 1))
+aten("adaptive_avg_pool2d", "_adaptive_avg_pool2d")(_adaptive(ops.adaptive_average_pool, 2))
+aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive(ops.adaptive_average_pool, 3))
+
+
+def _adaptive_max(count: int) -> Callable[..., Any]:
+    pool = _adaptive(ops.adaptive_max_pool, count)
+
+    def with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
+        values = pool(x, output_size)
+        return values, _places(x, values, count)
+
+    return with_indices
+
+
+def _places(x: Any, values: Any, count: int) -> Any:
+    """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
+    lead, sizes, wanted = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
+    flat = ops.reshape(x, (*x.shape[:lead], *[1] * count, -1))
+    inside: Any = True
+    stride = 1
+    numbers = ops.arange(flat.shape[-1])
+    for axis in reversed(range(count)):
+        place = ops.mod(ops.floor_divide(numbers, stride), sizes[axis])
+        stride *= sizes[axis]
+        window = ops.reshape(ops.arange(wanted[axis]), (-1,) + (1,) * (count - axis))
+        first = ops.floor_divide(ops.multiply(window, sizes[axis]), wanted[axis])
+        end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), wanted[axis]))
+        inside = ops.logical_and(inside, ops.logical_and(ops.greater_equal(place, first), ops.less(place, end)))
+    equal = ops.equal(flat, ops.expand_dims(values, -1))
+    return ops.argmax(ops.cast(ops.logical_and(inside, equal), "int32"), axis=-1)
+
+
+aten("adaptive_max_pool1d")(_adaptive_max(1))
+aten("adaptive_max_pool2d")(_adaptive_max(2))
+aten("adaptive_max_pool3d")(_adaptive_max(3))
+
+
+def _unpool(count: int) -> Callable[..., Any]:
+    def unpool(x: Any, indices: Any, output_size: Sequence[int], *rest: object) -> Any:
+        def of_batch(batch: Any, places: Any) -> Any:
+            lead = tuple(batch.shape[:2])
+            zeros = ops.zeros((*lead, *_one(output_size)), ops.dtype(batch))
+            flat = ops.reshape(zeros, (*lead, -1))
+            rows = ops.reshape(ops.arange(lead[0]), (-1, 1, 1)), ops.reshape(ops.arange(lead[1]), (1, -1, 1))
+            put = ops.set_item(flat, (*rows, ops.reshape(places, (*lead, -1))), ops.reshape(batch, (*lead, -1)))
+            return ops.reshape(put, tuple(zeros.shape))
+
+        if len(x.shape) == count + 2:
+            return of_batch(x, indices)
+        return ops.squeeze(of_batch(ops.expand_dims(x, 0), ops.expand_dims(indices, 0)), 0)
+
+    return unpool
+
+
+def _one(size: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size)
+
+
+aten("max_unpool2d")(_unpool(2))
+aten("max_unpool3d")(_unpool(3))
+
+
+def _resize(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
+    """Returns the function that resizes images.
+
+    Args:
+        mode: the mode of `ops.interpolate`.
+        corners: whether the operator has an argument `align_corners`.
+        scaled: the number of spatial axes, for each of which an overload may have a scale.
+    """
+
+    def resize(x: Any, output_size: Sequence[int] | None, *rest: Any) -> Any:
+        align = rest[0] if corners else None
+        scales = rest[1:] if corners else rest
+        factors = scales[0] if len(scales) == 1 and isinstance(scales[0], (list, tuple)) else scales[-scaled:]
+        if output_size is None:
+            return ops.interpolate(x, None, list(factors), mode, align, data_format="channels_first")
+        if factors and all(factor is not None for factor in factors):
+            # the overloads that have both compute positions by the factors
+            sizes = [int(n * factor) for n, factor in zip(x.shape[2:], factors, strict=True)]
+            if sizes == list(output_size):
+                return ops.interpolate(x, None, list(factors), mode, align, data_format="channels_first")
+        return ops.interpolate(x, list(output_size), None, mode, align, data_format="channels_first")
+
+    return resize
+
+
+aten("upsample_nearest1d")(_resize("nearest", False, 1))
+aten("upsample_nearest2d")(_resize("nearest", False, 2))
+aten("upsample_nearest3d")(_resize("nearest", False, 3))
+aten("_upsample_nearest_exact1d")(_resize("nearest-exact", False, 1))
+aten("_upsample_nearest_exact2d")(_resize("nearest-exact", False, 2))
+aten("_upsample_nearest_exact3d")(_resize("nearest-exact", False, 3))
+aten("upsample_linear1d")(_resize("linear", True, 1))
+aten("upsample_bilinear2d")(_resize("bilinear", True, 2))
+aten("upsample_trilinear3d")(_resize("trilinear", True, 3))
+aten("upsample_bicubic2d")(_resize("bicubic", True, 2))

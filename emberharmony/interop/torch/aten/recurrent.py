@@ -1,0 +1,79 @@
+"""Recurrent layers of ATen."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+
+def _layers(
+    cell: Callable[..., Any],
+    x: Any,
+    states: Sequence[Any],
+    params: Sequence[Any],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Any, ...]:
+    """Returns the outputs of recurrent layers one above the other, and their last states."""
+    directions = 2 if bidirectional else 1
+    count = len(params) // (num_layers * directions)
+    projected = [None] * (count == (5 if has_biases else 3))
+    last: list[list[Any]] = []
+    batched = len(x.shape) == 3
+    if not batched:
+        x, states = ops.expand_dims(x, 0 if batch_first else 1), [ops.expand_dims(state, 1) for state in states]
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            weights = list(params[place * count : (place + 1) * count])
+            named = {"weight_hr": weights.pop()} if projected else {}
+            biases = weights[2:] if has_biases else [None, None]
+            found, *after = cell(
+                x,
+                *weights[:2],
+                *biases,
+                *[ops.get_item(state, place) for state in states],
+                time_major=not batch_first,
+                reverse=bool(direction),
+                **named,
+            )
+            outputs.append(found)
+            last.append(after)
+        x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
+        if dropout and train and layer < num_layers - 1:
+            x = ops.dropout(x, dropout)
+    ends = [ops.stack(list(each)) for each in zip(*last, strict=True)]
+    if not batched:
+        x, ends = ops.squeeze(x, 0 if batch_first else 1), [ops.squeeze(end, 1) for end in ends]
+    return (x, *ends)
+
+
+@aten("lstm.input")
+def lstm(x: Any, hx: Sequence[Any], params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
+    """Returns the outputs of layers of long short-term memory, and their last outputs and cell states."""
+    return _layers(ops.lstm, x, hx, params, *options)
+
+
+@aten("gru.input")
+def gru(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
+    """Returns the outputs of layers of gated recurrent units, and their last outputs."""
+    return _layers(ops.gru, x, [hx], params, *options)
+
+
+@aten("rnn_tanh.input")
+def rnn_tanh(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
+    """Returns the outputs of recurrent layers with tanh, and their last outputs."""
+    return _layers(partial(ops.rnn, activation="tanh"), x, [hx], params, *options)
+
+
+@aten("rnn_relu.input")
+def rnn_relu(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
+    """Returns the outputs of recurrent layers with relu, and their last outputs."""
+    return _layers(partial(ops.rnn, activation="relu"), x, [hx], params, *options)

@@ -1,0 +1,381 @@
+"""Operators of ATen that reduce, accumulate and sort."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.interop.torch.aten.table import aten
+
+Dims = int | Sequence[int] | None
+
+
+def axes(dim: Dims) -> int | tuple[int, ...] | None:
+    """Returns the axes that PyTorch's `dim` means: no axis stands for all."""
+    if dim is None or isinstance(dim, int):
+        return dim
+    return tuple(dim) or None
+
+
+def _within(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
+    """Returns the axes, of which a tensor without axes has none."""
+    return axes(dim) if len(x.shape) else None
+
+
+@aten("sum", "sum.dim_IntList")
+def sum_(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the sums along axes."""
+    return ops.sum(x, _within(x, dim), keepdim, dtype)
+
+
+@aten("nansum")
+def nansum(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the sums along axes of the elements that are not NaN."""
+    return sum_(ops.where(ops.isnan(x), 0, x), dim, keepdim, dtype)
+
+
+@aten("mean", "mean.dim")
+def mean(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the means along axes."""
+    return ops.mean(x if dtype is None else ops.cast(x, dtype), _within(x, dim), keepdim)
+
+
+@aten("nanmean")
+def nanmean(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the means along axes of the elements that are not NaN."""
+    return ops.nanmean(x if dtype is None else ops.cast(x, dtype), _within(x, dim), keepdim)
+
+
+@aten("prod", "prod.dim_int")
+def prod(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the products along axes."""
+    return ops.prod(x, _within(x, dim), keepdim, dtype)
+
+
+@aten("prod.default")
+def prod_of_all(x: Any, dtype: Any = None) -> Any:
+    """Returns the product of all elements."""
+    return ops.prod(x, dtype=dtype)
+
+
+@aten("sum.default")
+def sum_of_all(x: Any, dtype: Any = None) -> Any:
+    """Returns the sum of all elements."""
+    return ops.sum(x, dtype=dtype)
+
+
+@aten("mean.default")
+def mean_of_all(x: Any, dtype: Any = None) -> Any:
+    """Returns the mean of all elements."""
+    return mean(x, dtype=dtype)
+
+
+@aten("amax")
+def amax(x: Any, dim: Dims = (), keepdim: bool = False) -> Any:
+    """Returns the largest elements along axes; equal ones share the gradient."""
+    return ops.max(x, _within(x, dim), keepdim)
+
+
+@aten("amin")
+def amin(x: Any, dim: Dims = (), keepdim: bool = False) -> Any:
+    """Returns the smallest elements along axes; equal ones share the gradient."""
+    return ops.min(x, _within(x, dim), keepdim)
+
+
+aten("aminmax")(lambda x, dim=None, keepdim=False: (amin(x, dim, keepdim), amax(x, dim, keepdim)))
+aten("max.default")(lambda x: ops.max(x))
+aten("min.default")(lambda x: ops.min(x))
+
+
+def _extreme(place: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """Returns the elements at the places of extremes along an axis, and the places; one element gets the gradient."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    places = place(x, axis=dim, keepdims=True)
+    values = ops.take_along_axis(x, places, axis=dim)
+    return (values, places) if keepdim else (ops.squeeze(values, dim), ops.squeeze(places, dim))
+
+
+aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme(ops.argmax, x, dim, keepdim))
+aten("min.dim")(lambda x, dim, keepdim=False: _extreme(ops.argmin, x, dim, keepdim))
+
+
+@aten("argmax")
+def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the places of the largest elements."""
+    return _place(ops.argmax, x, dim, keepdim)
+
+
+@aten("argmin")
+def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the places of the smallest elements."""
+    return _place(ops.argmin, x, dim, keepdim)
+
+
+def _place(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
+    if not len(x.shape):
+        return ops.zeros((), "int64")
+    return function(x, axis=dim, keepdims=keepdim)
+
+
+@aten("any", "any.dim", "any.dims")
+def any_(x: Any, dim: Dims = None, keepdim: bool = False) -> Any:
+    """Returns whether any element along axes is true."""
+    return ops.any(x, _within(x, dim), keepdim)
+
+
+@aten("all", "all.dim", "all.dims")
+def all_(x: Any, dim: Dims = None, keepdim: bool = False) -> Any:
+    """Returns whether all elements along axes are true."""
+    return ops.all(x, _within(x, dim), keepdim)
+
+
+@aten("count_nonzero")
+def count_nonzero(x: Any, dim: Dims = None) -> Any:
+    """Returns how many elements along axes are not 0."""
+    return ops.count_nonzero(x, _within(x, dim))
+
+
+def _correction(correction: float | None) -> float:
+    return 1 if correction is None else correction
+
+
+@aten("var.correction")
+def var(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
+    """Returns the variances along axes."""
+    return ops.var(x, _within(x, dim), keepdim, _correction(correction))
+
+
+@aten("std.correction")
+def std(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
+    """Returns the standard deviations along axes."""
+    return ops.std(x, _within(x, dim), keepdim, _correction(correction))
+
+
+@aten("var_mean.correction")
+def var_mean(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
+    """Returns the variances and the means along axes."""
+    return var(x, dim, correction, keepdim), mean(x, dim, keepdim)
+
+
+@aten("std_mean.correction")
+def std_mean(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
+    """Returns the standard deviations and the means along axes."""
+    return std(x, dim, correction, keepdim), mean(x, dim, keepdim)
+
+
+@aten("var.dim", "var.default")
+def var_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    """Returns the variances along axes, of the elements or, if unbiased, of what they are drawn from."""
+    dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return var(x, dim, int(unbiased), keepdim)
+
+
+@aten("std.dim", "std.default")
+def std_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    """Returns the standard deviations along axes, of the elements or, if unbiased, of what they are drawn from."""
+    dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return std(x, dim, int(unbiased), keepdim)
+
+
+@aten("linalg_vector_norm")
+def vector_norm(x: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the norms of vectors along axes."""
+    return _norm(x if dtype is None else ops.cast(x, dtype), ord, dim, keepdim)
+
+
+def _norm(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
+    norms = ops.vector_norm(x if len(x.shape) else ops.reshape(x, (1,)), axes(dim), keepdim, ord)
+    return norms if len(x.shape) else ops.reshape(norms, ())
+
+
+@aten("norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype")
+def norm(x: Any, p: float | None, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the norms of vectors along axes."""
+    return vector_norm(x, 2 if p is None else p, dim, keepdim, dtype)
+
+
+@aten("norm.Scalar")
+def norm_of_all(x: Any, p: float = 2) -> Any:
+    """Returns the norm of all elements."""
+    return vector_norm(x, p)
+
+
+@aten("dist")
+def dist(x: Any, other: Any, p: float = 2) -> Any:
+    """Returns the norm of a difference."""
+    return vector_norm(ops.subtract(x, other), p)
+
+
+@aten("logsumexp", "special_logsumexp")
+def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Any:
+    """Returns the logarithms of the sums of exponentials along axes."""
+    return ops.logsumexp(x, _within(x, dim), keepdim)
+
+
+def _along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
+    """Returns what a function gives along an axis, also of a tensor without axes."""
+    if len(x.shape):
+        return function(x, axis=dim, **options)
+    return ops.reshape(function(ops.reshape(x, (1,)), axis=0, **options), ())
+
+
+@aten("cumsum")
+def cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Returns cumulative sums."""
+    return _along(ops.cumsum, x, dim, dtype=dtype)
+
+
+@aten("cumprod")
+def cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Returns cumulative products."""
+    return _along(ops.cumprod, x, dim, dtype=dtype)
+
+
+@aten("logcumsumexp")
+def logcumsumexp(x: Any, dim: int) -> Any:
+    """Returns the logarithms of cumulative sums of exponentials."""
+    return _along(ops.logcumsumexp, x, dim)
+
+
+def _running(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
+    """Returns cumulative extremes, and the last places of those."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    values = best(x, axis=dim)
+    shape = [1] * len(x.shape)
+    shape[dim] = -1
+    places = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
+    reached = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), places, 0)
+    last = ops.cummax(reached, axis=dim)
+    return ops.take_along_axis(x, last, axis=dim), last
+
+
+aten("cummax")(lambda x, dim: _running(ops.cummax, x, dim))
+aten("cummin")(lambda x, dim: _running(ops.cummin, x, dim))
+
+
+@aten("diff")
+def diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Returns the differences of neighbours."""
+    parts = [part for part in (prepend, x, append) if part is not None]
+    return ops.diff(ops.concatenate(parts, axis=dim) if len(parts) > 1 else x, n, axis=dim)
+
+
+@aten("trace")
+def trace(x: Any) -> Any:
+    """Returns the sum of a diagonal."""
+    return ops.sum(ops.diagonal(x))
+
+
+@aten("sort", "msort")
+def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the sorted elements and their places."""
+    return sort_stable(x, None, dim, descending)
+
+
+@aten("sort.stable")
+def sort_stable(x: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the sorted elements and their places; equal ones stay in their order."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    places = ops.argsort(x, dim, descending)
+    return ops.take_along_axis(x, places, axis=dim), places
+
+
+@aten("argsort")
+def argsort(x: Any, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the places of the sorted elements."""
+    return sort_stable(x, None, dim, descending)[1]
+
+
+@aten("argsort.stable")
+def argsort_stable(x: Any, stable: bool, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the places of the sorted elements; equal ones stay in their order."""
+    return sort_stable(x, stable, dim, descending)[1]
+
+
+@aten("topk")
+def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Returns the largest or smallest elements along an axis, and their places."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    moved = dim not in (-1, len(x.shape) - 1)
+    rows = ops.moveaxis(x, dim, -1) if moved else x
+    places = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
+    values = ops.take_along_axis(rows, places, axis=-1)
+    return (ops.moveaxis(values, -1, dim), ops.moveaxis(places, -1, dim)) if moved else (values, places)
+
+
+@aten("kthvalue")
+def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Returns the k-th smallest elements along an axis, and their places."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    key = (..., slice(k - 1, k))
+    values, places = (ops.moveaxis(ops.moveaxis(y, dim, -1)[key], -1, dim) for y in sort_stable(x, True, dim))
+    return (values, places) if keepdim else (ops.squeeze(values, dim), ops.squeeze(places, dim))
+
+
+@aten("median.dim")
+def median(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """Returns the lower one of the middle elements along an axis, and its place."""
+    return kthvalue(x, (x.shape[dim] + 1) // 2 if len(x.shape) else 1, dim, keepdim)
+
+
+@aten("median.default")
+def median_of_all(x: Any) -> Any:
+    """Returns the lower one of the middle elements."""
+    return median(ops.ravel(x), 0)[0]
+
+
+@aten("histc")
+def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Returns how many elements lie in each of equal intervals."""
+    if min == max:
+        min, max = ops.min(x), ops.max(x)
+    width = ops.subtract(max, min)
+    places = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
+    inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))
+    places = ops.cast(ops.clip(ops.where(inside, places, 0), 0, bins - 1), "int64")
+    return ops.segment_sum(ops.cast(ops.ravel(inside), ops.dtype(x)), ops.ravel(places), bins)
+
+
+@aten("bincount")
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Returns how often each number occurs."""
+    return ops.bincount(x, weights, minlength)
+
+
+@aten("_unique2")
+def unique2(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Returns the distinct elements, the place of each element among them, and their counts."""
+    found = ops.unique_all(x)
+    return found.values, found.inverse_indices, found.counts
+
+
+@aten("trapezoid.x", "trapz.x")
+def trapezoid(y: Any, x: Any, dim: int = -1) -> Any:
+    """Returns integrals by the trapezoidal rule."""
+    return ops.trapezoid(y, x, axis=dim)
+
+
+@aten("renorm")
+def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
+    """Returns a tensor whose slices along an axis have at most a norm."""
+    others = tuple(axis for axis in range(len(x.shape)) if axis != dim % len(x.shape))
+    norms = ops.vector_norm(x, others, True, p)
+    factor = ops.where(ops.greater(norms, maxnorm), ops.divide(maxnorm, ops.add(norms, 1e-7)), 1)
+    return ops.multiply(x, factor)
+
+
+@aten("linalg_norm")
+def linalg_norm(x: Any, ord: float | None = None, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Returns the norms of vectors, or of matrices."""
+    whole = ord is None or (isinstance(dim, Sequence) and len(dim) == 1) or len(x.shape) < 2
+    return vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype) if whole else _matrix(x, ord, dim, keepdim)
+
+
+def _matrix(x: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
+    first, second = dim if isinstance(dim, Sequence) else (-2, -1)
+    norms = ops.matrix_norm(ops.moveaxis(x, (first, second), (-2, -1)), ord, keepdim)
+    return ops.moveaxis(norms, (-2, -1), (first, second)) if keepdim else norms

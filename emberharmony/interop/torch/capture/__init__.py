@@ -1,0 +1,1 @@
+"""What needs PyTorch: capturing a module, and computing with it for comparison."""

@@ -1,0 +1,166 @@
+"""`torch.export` of a module, with operators that the table of ATen has kept whole."""
+
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch.export import ExportedProgram
+
+from emberharmony.core.errors import CaptureError, EmberError
+from emberharmony.interop.torch.aten import find
+
+_TORCH = Path(torch.__file__).parent
+_OWN = Path(__file__).parents[2]
+
+
+def exported(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Any, train: bool
+) -> ExportedProgram:
+    """Returns the graph of a module in a mode, with the state of the module unchanged.
+
+    Raises:
+        CaptureError: if PyTorch cannot follow the module, or it uses a `torch.autograd.Function`.
+    """
+    with _in_mode(module, train), _functions_refused(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)  # PyTorch 2.13 deprecates what it calls itself
+        warnings.filterwarnings(
+            "ignore", r"The tensor attributes? self\..*_flat_weights", UserWarning
+        )  # the same tensors
+        try:
+            program = torch.export.export(module, tuple(args), dict(kwargs), dynamic_shapes=dynamic, strict=False)
+            for graph_module in program.graph_module.modules():
+                if isinstance(graph_module, torch.fx.GraphModule):
+                    _detach_without_grad(graph_module.graph)
+            decomposed: ExportedProgram = program.run_decompositions(_decompositions())
+        except EmberError:
+            raise
+        except Exception as error:
+            raise _explained(module, error) from error
+    return decomposed
+
+
+@contextmanager
+def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
+    """Puts a module into training or evaluation, unless it is, and each part back into its own mode afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    if module.training != train:
+        module.train(train)
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextmanager
+def _functions_refused() -> Iterator[None]:
+    """Refuses functions with derivatives of their own: the graph has the operators of `forward` alone."""
+    apply = torch.autograd.Function.__dict__["apply"]
+
+    def refuse(cls: Any, *args: object, **kwargs: object) -> Any:
+        if cls.__module__.startswith("torch._library"):  # an operator of `torch.library` without a derivative
+            return apply.__get__(None, cls)(*args, **kwargs)
+        raise CaptureError(
+            f"the model calls {cls.__name__}, a torch.autograd.Function, {_place_in_stack()}. A captured program would "
+            f"lose its backward(): replace the call by torch operators, or by a torch.library.custom_op that "
+            f"emberharmony.register_aten() knows, whose gradient an ops.custom_gradient defines"
+        )
+
+    torch.autograd.Function.apply = classmethod(refuse)  # type: ignore[arg-type, assignment, method-assign]
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = apply  # type: ignore[method-assign]
+
+
+def _detach_without_grad(graph: torch.fx.Graph) -> None:
+    """Inserts `detach` behind each part that runs under `torch.no_grad()`, which the decomposition forgets."""
+    for node in list(graph.nodes):
+        if "wrap_with_set_grad_enabled" not in str(node.target) or node.args[0] is not False:
+            continue
+        for user in list(node.users):
+            with graph.inserting_after(user):
+                stop = graph.call_function(torch.ops.aten.detach.default, (user,))
+                stop.meta.update(user.meta)
+
+            def is_other(reader: torch.fx.Node, stop: torch.fx.Node = stop) -> bool:
+                return reader is not stop
+
+            user.replace_all_uses_with(stop, delete_user_cb=is_other)
+
+
+def _decompositions() -> Any:
+    """Returns the operators that are taken apart: those that the table lacks and PyTorch has a rule for."""
+    rules: Any = torch.export.default_decompositions()
+    for op in list(rules.keys()):
+        if op._overloadname != "out" and find(str(op)) is not None:
+            rules.pop(op)
+    for op, rule in decomposition_table.items():
+        if isinstance(op, torch._ops.OpOverload) and str(op).startswith("aten.") and find(str(op)) is None:
+            rules[op] = rule
+    return rules
+
+
+def _explained(module: torch.nn.Module, error: Exception) -> CaptureError:
+    """Returns the error for a model that `torch.export` cannot follow: the line, what it does, and the way out."""
+    name = type(error).__name__
+    text = str(error)
+    line = _place_in_traceback(error)
+    if "data-dependent" in text or "GuardOnDataDependent" in name:
+        hint = (
+            "the program would depend on the values of tensors. If this is a random choice, as layerdrop, set its "
+            "probability to 0 in the model's options; otherwise replace the `if` by torch.where"
+        )
+    elif "Constraint" in name or "constraints violated" in text.lower():
+        hint = f"an axis in `dynamic` cannot have any length: {_first_lines(text, 6)}"
+    else:
+        hint = _first_lines(text, 3)
+    return CaptureError(f"{type(module).__name__} cannot be captured {line}: {hint}")
+
+
+def _first_lines(text: str, count: int) -> str:
+    return " ".join(line.strip() for line in text.strip().splitlines()[:count])
+
+
+def _is_model(path: str) -> bool:
+    """Returns whether a file belongs to a model, rather than to PyTorch or this package."""
+    file = Path(path)
+    return file.exists() and _TORCH not in file.parents and _OWN not in file.parents
+
+
+def _line(frames: Sequence[traceback.FrameSummary]) -> str:
+    """Returns the last line of a model in a stack."""
+    for frame in reversed(frames):
+        if _is_model(frame.filename):
+            return f"at {frame.filename}:{frame.lineno} ({(frame.line or '').strip()})"
+    return "in a line that PyTorch does not tell"
+
+
+def _place_in_traceback(error: Exception) -> str:
+    return _line(traceback.extract_tb(error.__traceback__))
+
+
+def _place_in_stack() -> str:
+    return _line(traceback.extract_stack())
+
+
+def line_of(node: torch.fx.Node) -> str:
+    """Returns the line of the model that a node of a graph is from, as "file:line in function"; "" if it is unknown."""
+    trace: str = node.meta.get("stack_trace") or ""
+    calls = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    own = [call for call in calls if str(_TORCH) not in call]
+    if not (own or calls):
+        return ""
+    file, number, *where = [part.strip() for part in (own or calls)[-1].removeprefix("File ").split(",")]
+    return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + where[0] if where else ''}"
+
+
+def layer_of(node: torch.fx.Node) -> str:
+    """Returns the path of the innermost layer that a node of a graph is from; "" is the module itself."""
+    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    return list(stack.values())[-1][0] if stack else ""

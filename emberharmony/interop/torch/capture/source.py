@@ -1,0 +1,72 @@
+"""A module of PyTorch with example arguments, from which programs are captured."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from emberharmony import Buffer, Parameter, nn
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentTypeError, brief
+from emberharmony.core.trees.objects import Sealed
+from emberharmony.interop.torch.capture.encoding import encoded
+from emberharmony.interop.torch.capture.export import exported
+from emberharmony.interop.torch.capture.tensors import first_axes, moved
+from emberharmony.interop.torch.graph import Graph
+from emberharmony.interop.torch.layers import layer_of
+
+
+class Source(Sealed):
+    """A module of PyTorch with example arguments.
+
+    Args:
+        module: the module.
+        args: example arguments: a tuple, or one tensor.
+        kwargs: more of them, by name.
+        dynamic: the axes that vary, as PyTorch describes them; True for the first ones.
+
+    Raises:
+        ArgumentTypeError: if `module` is none of PyTorch.
+    """
+
+    def __init__(self, module: torch.nn.Module, args: Any, kwargs: Mapping[str, Any] | None, dynamic: Any) -> None:
+        if not isinstance(module, torch.nn.Module):
+            raise ArgumentTypeError(f"from_torch() takes a torch.nn.Module, not {brief(module)}")
+        self.module = module
+        self.args: Sequence[Any] = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+        self.kwargs = dict(kwargs or {})
+        self.dynamic = first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
+
+    def captured(self, train: bool) -> tuple[Graph, dict[str, Any]]:
+        """Returns the graph of a mode, and the tensors that are constants of it, by name."""
+        program = exported(self.module, self.args, self.kwargs, self.dynamic, train)
+        graph = encoded(self.module, program)
+        targets = {slot.target for slot in graph.slots if slot.kind == "constant"}
+        return graph, {name: moved(program.constants[name]) for name in targets}
+
+    def members(self, graph: Graph) -> dict[str, Cell | nn.Module]:
+        """Returns the parameters, buffers and layers of the module by name; a tensor with two names is one cell."""
+        members: dict[str, Cell | nn.Module] = {}
+        known: dict[int, Cell] = {}
+        saved = set(self.module.state_dict(keep_vars=True))
+        for name, parameter in self.module.named_parameters(remove_duplicate=False):
+            if id(parameter) not in known:
+                known[id(parameter)] = Parameter(moved(parameter), trainable=parameter.requires_grad)
+            members[name] = known[id(parameter)]
+        for name, buffer in self.module.named_buffers(remove_duplicate=False):
+            if id(buffer) not in known:
+                known[id(buffer)] = Buffer(moved(buffer), persistent=name in saved)
+            members[name] = known[id(buffer)]
+        for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
+            layer = self.module.get_submodule(path)
+            own = {name: members.pop(f"{path}.{name}") for name, _ in layer.named_parameters()}
+            members[path] = layer_of(path, _options(layer), own)
+        return members
+
+
+def _options(layer: Any) -> dict[str, Any]:
+    """Returns the class and the options of the layer of this library for one of PyTorch."""
+    if isinstance(layer, torch.nn.Linear):
+        return {"class": "Linear", "in_features": layer.in_features, "out_features": layer.out_features}
+    names = ("num_embeddings", "embedding_dim", "padding_idx", "scale_grad_by_freq")
+    return {"class": "Embedding", **{name: getattr(layer, name) for name in names}}

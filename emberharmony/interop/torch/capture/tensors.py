@@ -1,0 +1,39 @@
+"""Tensors of PyTorch that leave it, and the axes of example arguments."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from emberharmony import ops, to_backend
+
+
+def moved(tensor: torch.Tensor) -> Any:
+    """Returns a copy of a tensor, as one of the active backend."""
+    with torch.no_grad():
+        own = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return to_backend(own, ops.get_backend())
+
+
+def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Returns `dynamic_shapes` in which the first axis of each example argument may have any length."""
+
+    def axes(x: Any) -> Any:
+        return {0: torch.export.Dim.DYNAMIC} if isinstance(x, torch.Tensor) and x.ndim else None
+
+    positional, named = torch.utils._pytree.tree_map(axes, (tuple(args), dict(kwargs)))
+    if not named:
+        return positional
+    names = parameters(module)
+    return {**dict(zip(names, positional, strict=False)), **named}
+
+
+def parameters(module: torch.nn.Module) -> list[str]:
+    """Returns the names of the parameters of `forward` that can be given by place."""
+    try:
+        parameters: Sequence[inspect.Parameter] = list(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in kinds]

@@ -1,0 +1,191 @@
+"""`Captured`: a module of PyTorch as a module of this library."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from emberharmony import Buffer, nn, ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
+from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
+from emberharmony.interop.torch.running import Modes, Runner
+from emberharmony.interop.torch.saving import save_program
+from emberharmony.interop.torch.structure import built
+from emberharmony.nn.state import saved_places
+from emberharmony.ops import use_backend
+
+
+class Captured(nn.Module):
+    """A module of PyTorch that runs and trains on every backend; `emberharmony.from_torch` makes it.
+
+    Its parameters and buffers have PyTorch's names. The linear layers and embeddings of the model are layers of this
+    library, which `nn.add_lora` and `nn.quantize` find; everything else is a program of calls, one for training and one
+    for evaluation.
+
+    Args:
+        name: the class of the module.
+        members: its parameters, buffers and layers by name.
+        constants: the tensors in its graphs that are no buffers, by name.
+        modes: its programs.
+        training: whether it is in training.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        members: Mapping[str, Cell | nn.Module],
+        constants: Mapping[str, Buffer],
+        modes: Modes,
+        training: bool = False,
+    ) -> None:
+        self.name, self._members, self._constants = name, dict(members), dict(constants)
+        self._modes = modes
+        self.train(training)
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from self._members.items()
+
+    def put_member(self, key: str, member: Any) -> None:
+        self._members[key] = member
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        """The graphs that have been captured, by "train" and "eval"."""
+        return {mode: runner.graph for mode, runner in self._modes.runners.items()}
+
+    @property
+    def constants(self) -> dict[str, Buffer]:
+        """The tensors in the graphs that are no buffers, by name."""
+        return self._constants
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        runner = self.runner()
+        graph = runner.graph
+        outputs = runner(self.inputs(runner, args, kwargs))
+        count = len(graph.written)
+        for name, value in zip(graph.written, outputs[:count], strict=True):
+            self.cell(name).value = value
+        return built(graph.result, outputs[count:])
+
+    def runner(self) -> Runner:
+        """Returns what runs the module in its mode, which is captured if it was not before.
+
+        Raises:
+            CaptureError: if the mode was not captured and no module is there to do it.
+        """
+        mode = "train" if self.training else "eval"
+        if mode not in self._modes.runners:
+            if self._modes.source is None:
+                raise CaptureError(
+                    f"{self.name} was saved without its program for {mode}(): save it after a call in this mode"
+                )
+            graph, constants = self._modes.source.captured(self.training)
+            for name, value in constants.items():
+                self._constants.setdefault(name, Buffer(value, persistent=False))
+            self._modes.runners[mode] = Runner(graph)
+        return self._modes.runners[mode]
+
+    def cell(self, name: str) -> Cell:
+        """Returns a parameter or a buffer.
+
+        Raises:
+            ArgumentError: if a layer in its place has none of this name, as a quantised one has no weight.
+        """
+        found = self._members.get(name)
+        if found is None:
+            path, _, last = name.rpartition(".")
+            found = getattr(self._members.get(path), last, None)
+        if not isinstance(found, Cell):
+            raise ArgumentError(f"{self.name} computes with {name}, which the layer in its place lacks")
+        return found
+
+    def inputs(self, runner: Runner, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Returns the inputs of a program.
+
+        Raises:
+            ArgumentError: if an argument is missing, or another constant than at the capture.
+            DTypeError: if a tensor has another dtype than at the capture.
+            ShapeError: if it has another shape.
+        """
+        graph, used = runner.graph, runner.used
+        tensors = {place: (ops.convert_to_tensor(x), path) for place, x, path in graph.signature.tensors(args, kwargs)}
+        dtype = None if graph.reference is None else ops.dtype(self.cell(graph.reference).value)
+        found: list[Any] = []
+        lengths: dict[str, int] = {}
+        for place, slot in enumerate(graph.slots):
+            if place not in used:
+                found.append(None)
+            elif slot.kind == "input":
+                found.append(_checked(*tensors[place], slot, dtype, lengths))
+            else:
+                found.append(self._held(slot, dtype))
+        return found
+
+    def _held(self, slot: Slot, dtype: Any) -> Any:
+        if slot.kind == "cell":
+            return self.cell(slot.target).value
+        if slot.kind == "layer":
+            return self._members[slot.target]
+        return dtype if slot.kind == "dtype" else self._constants[slot.target].value
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the module to a folder, from which `emberharmony.load_program` reads it where PyTorch is missing.
+
+        The folder gets `program.json`, with the programs of the modes that have been used, and `weights.safetensors`.
+
+        Raises:
+            ArgumentError: if a layer has been replaced by one that a program cannot hold.
+            WeightFileError: if the files cannot be written.
+        """
+        save_program(self, folder)
+
+    def to_torch(self, module: Any) -> Any:
+        """Copies the parameters and buffers into the module of PyTorch that was captured, and returns it.
+
+        Args:
+            module: the module, or another one of its class and sizes.
+
+        Raises:
+            StateDictError: if it has other names.
+        """
+        with use_backend("torch"):
+            values = {name: ops.copy(cell.value) for name, cell in saved_places(self, True).items()}
+        known = module.state_dict()
+        if set(known) - set(values):
+            missing = sorted(set(known) - set(values))
+            raise StateDictError(f"to_torch(): {type(module).__name__} has {brief(missing)}, and the program has not")
+        module.load_state_dict({name: values[name] for name in known})
+        return module
+
+    def __repr__(self) -> str:
+        modes = " and ".join(self._modes.runners)
+        calls = max((len(runner.graph.program.calls) for runner in self._modes.runners.values()), default=0)
+        return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes})"
+
+
+def _checked(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
+    """Returns an argument in the dtype of the capture; integers of other widths are cast.
+
+    Args:
+        x: the tensor.
+        path: its name in messages.
+        slot: what was there at the capture.
+        dtype: the dtype of the parameters.
+        lengths: the lengths of the varying axes that are known by now; the function adds others.
+    """
+    shape = tuple(x.shape)
+    if len(shape) != len(slot.shape) or any(
+        n != (lengths.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, slot.shape, strict=True)
+    ):
+        known = tuple(lengths.get(m, m) if isinstance(m, str) else m for m in slot.shape)
+        raise ShapeError(
+            f"{path} must have the shape {known} that it had when the model was captured, not {shape}; "
+            f"from_torch(..., dynamic=...) says which axes vary"
+        )
+    wanted: Any = dtype if slot.dtype == FLOAT else slot.dtype
+    given = ops.dtype(x)
+    if given == wanted:
+        return x
+    if ops.isdtype(given, "integral") and ops.isdtype(wanted, "integral"):
+        return ops.cast(x, wanted)
+    raise DTypeError(f"{path} must have the dtype {wanted}, not {given}; ops.cast(x, {str(wanted)!r}) converts it")

@@ -1,0 +1,184 @@
+"""Graphs as data of JSON, and back; data that is no graph is refused."""
+
+import keyword
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony.core.dtypes import ALL
+from emberharmony.core.errors import CaptureError, brief
+from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
+from emberharmony.interop.torch.structure import Signature, Template
+from emberharmony.transforms.program import Program, ProgramCall, Register
+
+_DTYPES = frozenset({*(dtype.name for dtype in ALL), FLOAT})
+_KINDS = frozenset({"dtype", "cell", "constant", "layer", "input"})
+
+
+def graph_to_data(graph: Graph) -> dict[str, Any]:
+    """Returns a graph as data of JSON."""
+    calls = []
+    for call, line in zip(graph.program.calls, graph.lines, strict=True):
+        entry: dict[str, Any] = {"op": call.function, "args": _plain(call.args)}
+        entry["results"] = list(map(int, call.results))
+        entry |= {"keywords": {k: _plain(v) for k, v in call.keywords}} if call.keywords else {}
+        entry |= {"several": True} if call.several else {}
+        entry |= {"line": line} if line else {}
+        calls.append(entry)
+    return {
+        "slots": [[slot.kind, slot.target, slot.dtype, list(slot.shape)] for slot in graph.slots],
+        "dtypes": list(graph.dtypes),
+        "calls": calls,
+        "outputs": _plain(graph.program.outputs),
+        "written": list(graph.written),
+        "signature": graph.signature.data(),
+        "result": graph.result,
+        "reference": graph.reference,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if value.__class__ is Register:
+        return {"register": int(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def graph_of_data(data: Any) -> Graph:
+    """Returns the graph of data of JSON.
+
+    Raises:
+        CaptureError: if the data is not that of a graph; the message has the place.
+    """
+    reader = _Reader(data)
+    return reader.graph()
+
+
+class _Reader:
+    def __init__(self, data: Any) -> None:
+        self.data = _mapping(data, "a graph")
+
+    def graph(self) -> Graph:
+        data = self.data
+        slots = [_slot(each) for each in _list(data.get("slots"), "slots")]
+        dtypes = [_dtype(each) for each in _list(data.get("dtypes"), "dtypes")]
+        _require(bool(slots) and slots[0].kind == "dtype" and len(dtypes) >= len(slots), "slots", slots[:1])
+        self.known = set(range(len(slots)))
+        self.count = len(dtypes)
+        calls, lines = [], []
+        for place, each in enumerate(_list(data.get("calls"), "calls")):
+            entry = _mapping(each, f"call {place}")
+            calls.append(self._call(place, entry))
+            lines.append(_text(entry.get("line", ""), f"the line of call {place}"))
+        outputs = self._value(data.get("outputs"), "outputs")
+        _require(isinstance(outputs, list), "outputs", outputs)
+        written = [_text(name, "written") for name in _list(data.get("written"), "written")]
+        result = _template(data.get("result"), len(outputs) - len(written))
+        signature = Signature.of(data.get("signature"))
+        for template in signature.arguments.values():
+            _template(template, len(slots))
+        reference = data.get("reference")
+        _require(reference is None or isinstance(reference, str), "reference", reference)
+        program = Program(len(slots), tuple(calls), tuple(outputs))
+        return Graph(program, slots, dtypes, lines, written, signature, result, reference)
+
+    def _call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
+        where = f"call {place}"
+        name = _text(entry.get("op"), f"the operator of {where}")
+        args = self._value(_list(entry.get("args"), where), where)
+        keywords = _mapping(entry.get("keywords", {}), where)
+        for key in keywords:  # they become source of Python
+            _require(isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), where, key)
+        named = tuple((key, self._value(value, where)) for key, value in keywords.items())
+        results = [Register(_number(each, self.count, where)) for each in _list(entry.get("results"), where)]
+        several = entry.get("several", False)
+        _require(isinstance(several, bool) and (several or len(results) == 1), where, several)
+        _require(self.known.isdisjoint(results), where, results)
+        self.known.update(results)
+        return ProgramCall(name, tuple(args), tuple(results), named, several)
+
+    def _value(self, value: Any, where: str) -> Any:
+        if isinstance(value, list):
+            return [self._value(item, where) for item in value]
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        entry = _mapping(value, where)
+        _require(len(entry) == 1, where, value)
+        kind, inner = next(iter(entry.items()))
+        if kind == "register":
+            register = _number(inner, self.count, where)
+            _require(register in self.known, where, value)
+            return Register(register)
+        if kind == "float" and inner in ("inf", "-inf", "nan"):
+            return float(inner)
+        if kind == "complex" and isinstance(inner, list) and len(inner) == 2:
+            return complex(*[float(part) for part in inner if isinstance(part, (int, float))])
+        raise _damaged(where, value)
+
+
+def _damaged(where: str, value: Any) -> CaptureError:
+    return CaptureError(f"the program is damaged: {where} has {brief(value)}")
+
+
+def _require(holds: bool, where: str, value: Any) -> None:
+    if not holds:
+        raise _damaged(where, value)
+
+
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _damaged(where, value)
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _damaged(where, value)
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _damaged(where, value)
+    return value
+
+
+def _number(value: Any, count: int, where: str) -> int:
+    if type(value) is not int or not 0 <= value < count:
+        raise _damaged(where, value)
+    return value
+
+
+def _dtype(value: Any) -> str | None:
+    _require(value is None or value in _DTYPES, "dtypes", value)
+    return None if value is None else str(value)
+
+
+def _slot(value: Any) -> Slot:
+    entry = _list(value, "slots")
+    _require(len(entry) == 4 and entry[0] in _KINDS, "slots", value)
+    kind, target, dtype, shape = entry
+    lengths = _list(shape, "slots")
+    _require(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
+    return Slot(kind, _text(target, "slots"), _dtype(dtype), tuple(lengths))
+
+
+def _template(value: Any, count: int) -> Template:
+    """Returns a template whose leaves are below a number."""
+    entry = _mapping(value, "a structure")
+    if "leaf" in entry:
+        _number(entry["leaf"], count, "a structure")
+    elif "constant" not in entry:
+        items = _list(entry.get("items"), "a structure")
+        _require(entry.get("kind") in ("list", "tuple", "dict", "record"), "a structure", value)
+        keys = entry.get("keys")
+        _require(keys is None or (isinstance(keys, list) and len(keys) == len(items)), "a structure", value)
+        _require((keys is None) == (entry["kind"] in ("list", "tuple")), "a structure", value)
+        for item in items:
+            _template(item, count)
+    return dict(entry)

@@ -1,0 +1,110 @@
+"""Reading captured modules from files, without PyTorch."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from emberharmony import Buffer, Parameter, io, nn
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError, CaptureError, brief
+from emberharmony.interop.torch.captured import Captured
+from emberharmony.interop.torch.data import graph_of_data
+from emberharmony.interop.torch.layers import layer_of
+from emberharmony.interop.torch.running import Modes
+from emberharmony.interop.torch.saving import CONSTANT, FORMAT, PROGRAM, VERSION, WEIGHTS
+
+
+def load_program(folder: str | os.PathLike[str]) -> Captured:
+    """Returns the captured module that `Captured.save` has written; PyTorch is not needed, and no code is executed.
+
+    Args:
+        folder: the folder.
+
+    Raises:
+        ArgumentError: if there is no program in the folder.
+        CaptureError: if the program is damaged, or of a later version.
+        UnsupportedOpError: if the table of ATen lacks one of its operators.
+        WeightFileError: if the file of weights is damaged.
+
+    Example:
+        >>> import emberharmony, tempfile, torch
+        >>> net = emberharmony.from_torch(torch.nn.Linear(2, 1), torch.ones(1, 2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     net.save(folder)
+        ...     again = emberharmony.load_program(folder)
+        >>> again.state_dict()["bias"].tolist() == net.state_dict()["bias"].tolist()
+        True
+    """
+    source = Path(folder)
+    try:
+        data = json.loads((source / PROGRAM).read_bytes())
+    except OSError as error:
+        raise ArgumentError(f"load_program(): {source} has no {PROGRAM}: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CaptureError(f"{source / PROGRAM} is damaged: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise CaptureError(f"{source / PROGRAM} is not a program of emberharmony")
+    if data.get("version") != VERSION:
+        raise CaptureError(
+            f"{source / PROGRAM} has version {brief(data.get('version'))}, and this release reads {VERSION}: "
+            f"install a newer emberharmony"
+        )
+    return _restored(data, dict(io.load(source / WEIGHTS)))
+
+
+def _restored(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
+    modes = data.get("modes")
+    cells, layers = data.get("cells"), data.get("layers")
+    if not isinstance(modes, dict) or not set(modes) <= {"train", "eval"}:
+        raise CaptureError(f"the program is damaged: modes has {brief(modes)}")
+    if not isinstance(cells, dict) or not isinstance(layers, dict):
+        raise CaptureError("the program is damaged: it has no cells or layers")
+    graphs = {mode: graph_of_data(graph) for mode, graph in modes.items()}
+    constants = {
+        name.removeprefix(CONSTANT): Buffer(tensors.pop(name), persistent=False)
+        for name in list(tensors)
+        if name.startswith(CONSTANT)
+    }
+    if set(tensors) != set(cells):
+        raise CaptureError(
+            f"{WEIGHTS} does not belong to {PROGRAM}: {brief(sorted(set(tensors) ^ set(cells)))} is in one of them only"
+        )
+    made: dict[int, Cell] = {}
+    members: dict[str, Any] = {}
+    for name, entry in cells.items():
+        tensor = tensors[name]
+        if id(tensor) not in made:
+            made[id(tensor)] = _cell_of(name, entry, tensor)
+        members[name] = made[id(tensor)]
+    for path, entry in layers.items():
+        own = {name: members.pop(name) for name in list(members) if name.rpartition(".")[0] == path}
+        members[path] = layer_of(path, entry, {name.rpartition(".")[2]: cell for name, cell in own.items()})
+    _require_targets(graphs, members, constants)
+    return Captured(str(data.get("name")), members, constants, Modes(graphs), bool(data.get("training")))
+
+
+def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:
+    kind = entry.get("kind") if isinstance(entry, dict) else None
+    if kind == "parameter":
+        return Parameter(tensor, trainable=bool(entry.get("trainable", True)))
+    if kind == "buffer":
+        return Buffer(tensor, persistent=bool(entry.get("persistent", True)))
+    raise CaptureError(f"the program is damaged: cell {name} has {brief(entry)}")
+
+
+def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
+    """Raises an error unless the file has all that the graphs name."""
+    names = {*members}
+    for path, member in members.items():
+        if isinstance(member, nn.Module):
+            names |= {f"{path}.{own}" for own, _ in member.named_parameters()}
+    for graph in graphs.values():
+        for slot in graph.slots:
+            known = {"cell": names, "layer": members, "constant": constants}.get(slot.kind)
+            if known is not None and slot.target not in known:
+                raise CaptureError(f"the program is damaged: it has no {slot.kind} {slot.target!r}")
+        for name in [*graph.written, *([graph.reference] if graph.reference else [])]:
+            if name not in names:
+                raise CaptureError(f"the program is damaged: it has no cell {name!r}")

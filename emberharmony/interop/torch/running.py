@@ -1,0 +1,205 @@
+"""Running a captured graph: call by call the first time, and as one function of Python from then on."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.core.trees.objects import Sealed
+from emberharmony.interop.torch.aten import find
+from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph
+from emberharmony.transforms.program import ProgramCall, Register
+from emberharmony.transforms.source import FunctionSource
+
+if TYPE_CHECKING:
+    from emberharmony.interop.torch.capture.source import Source as Origin
+
+Watch = Callable[[int, ProgramCall, Sequence[Any]], None]
+"""Is given the place of each call, the call, and its results."""
+
+
+class Runner:
+    """Runs a graph on the active backend.
+
+    The first run on a backend, with parameters of one dtype, makes the calls one by one and notes the results that have
+    another dtype than PyTorch's: a tensor without axes takes part in the promotion here and does not in PyTorch. Later
+    runs are those of a function without loops and branches, which casts these results and drops each tensor after its
+    last use.
+
+    Args:
+        graph: the graph.
+
+    Attributes:
+        used: the inputs that calls use, with those that are arguments or the dtype.
+
+    Raises:
+        UnsupportedOpError: if the table of ATen lacks an operator.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._functions = [_function(call.function) for call in graph.program.calls]
+        self._ends = _ends(graph)
+        self.used = {0, *(i for i, slot in enumerate(graph.slots) if slot.kind == "input")}
+        self.used.update(x for call in graph.program.calls for x in call.operands)
+        self.used.update(x for x in graph.program.outputs if x.__class__ is Register)
+        self._compiled: dict[Any, tuple[Callable[..., list[Any]], list[int]]] = {}
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """Returns the outputs for the inputs of the program, of which the first is the dtype of the parameters."""
+        key = selection.active().backend.prefix, inputs[0]
+        entry = self._compiled.get(key)
+        if entry is None:
+            casts: set[int] = set()
+            outputs = self.walk(inputs, casts)
+            self._compiled[key] = self._written(casts)
+            return outputs
+        function, places = entry
+        try:
+            return function(inputs)
+        except Exception as error:
+            self._note(error, function, places)
+            raise
+
+    def walk(self, inputs: Sequence[Any], casts: set[int] | None = None, watch: Watch | None = None) -> list[Any]:
+        """Returns the outputs; makes the calls one by one.
+
+        Args:
+            inputs: the inputs.
+            casts: gets the registers whose tensors had to be cast.
+            watch: gets each call with its results.
+        """
+        values = dict(enumerate(inputs))
+        program = self.graph.program
+        for place, call in enumerate(program.calls):
+            try:
+                args = _filled(call.args, values)
+                found = self._functions[place](*args, **{k: _filled(v, values) for k, v in call.keywords})
+                results = list(found)[: len(call.results)] if call.several else [found]
+                results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
+            except Exception as error:
+                error.add_note(f"in {self.graph.describe(place)}")
+                raise
+            values.update(zip(call.results, results, strict=True))
+            if watch is not None:
+                watch(place, call, results)
+            for register in self._ends[place]:
+                values.pop(register, None)
+        return [_filled(output, values) for output in program.outputs]
+
+    def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
+        """Returns a result in its dtype."""
+        dtype = self.graph.dtypes[register]
+        if dtype is None:
+            return value
+        wanted: Any = floating if dtype == FLOAT else dtype
+        if ops.dtype(value) == wanted:
+            return value
+        if casts is not None:
+            casts.add(register)
+        return ops.cast(value, wanted)
+
+    def _written(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
+        """Returns the function of the program, and the place of the call for each of its lines."""
+        calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self._functions, strict=True)]
+        wanted = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
+        program = self.graph.program
+        source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), wanted, self._ends)
+        return source.function(map(source.text, program.outputs)), source.places
+
+    def _note(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
+        """Adds the operator and the line of the model to an error."""
+        trace = error.__traceback__
+        while trace is not None:
+            line = trace.tb_lineno - 3  # the head of the function, and the line that unpacks the inputs
+            if trace.tb_frame.f_code is function.__code__ and 0 <= line < len(places):
+                error.add_note(f"in {self.graph.describe(places[line])}")
+                return
+            trace = trace.tb_next
+
+
+class Modes(Sealed):
+    """The programs of a module for training and evaluation.
+
+    Args:
+        graphs: those that are known, by "train" and "eval".
+        source: captures the graph of another mode; None if that is not possible.
+    """
+
+    def __init__(self, graphs: Mapping[str, Graph], source: "Origin | None" = None) -> None:
+        self.runners = {mode: Runner(graph) for mode, graph in graphs.items()}
+        self.source = source
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Modes, ({mode: runner.graph for mode, runner in self.runners.items()},)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Modes":
+        return self
+
+
+class _Lines(FunctionSource):
+    """The source of a captured program.
+
+    Args:
+        program: the program.
+        casts: by register the dtype that its result is cast to.
+        ends: the registers that each call is the last to use.
+
+    Attributes:
+        places: the place of the call for each line behind the first two.
+    """
+
+    def __init__(self, program: Any, casts: dict[int, Any], ends: Sequence[Sequence[int]]) -> None:
+        super().__init__(program, {})
+        self._casts, self._ends = casts, ends
+        self.places: list[int] = []
+
+    def lines(self, place: int, call: ProgramCall) -> list[str]:
+        """Returns the statements of a call."""
+        found = super().lines(place, call)
+        for register in call.results:
+            if register in self._casts:
+                name = self.names[register]
+                found.append(f"{name} = {self.name_of(ops.cast)}({name}, {self.text(self._casts[register])})")
+        gone = [self.names[x] for x in self._ends[place]]
+        found += [f"del {', '.join(gone)}"] if gone else []
+        self.places += [place] * len(found)
+        return found
+
+
+def _function(name: str) -> Callable[..., Any]:
+    if name == LAYER:
+        return _call_layer
+    function = find(name)
+    if function is None:
+        raise UnsupportedOpError(f"the table of ATen lacks {name}: import the module that registers it")
+    return function
+
+
+def _call_layer(layer: Any, x: Any) -> Any:
+    return layer(x)
+
+
+def _ends(graph: Graph) -> list[list[int]]:
+    """Returns the registers that are no longer needed after each call; inputs stay."""
+    program = graph.program
+    last: dict[int, int] = {}
+    for place, call in enumerate(program.calls):
+        last.update(dict.fromkeys([*call.results, *call.operands], place))
+    kept = {x for x in program.outputs if x.__class__ is Register}
+    ends: list[list[int]] = [[] for _ in program.calls]
+    for register, place in last.items():
+        if register >= program.inputs and register not in kept:
+            ends[place].append(register)
+    return ends
+
+
+def _filled(value: Any, values: dict[int, Any]) -> Any:
+    """Returns an argument with values in the places of registers."""
+    kind = value.__class__
+    if kind is Register:
+        return values[value]
+    if kind is list or kind is tuple:
+        return kind([_filled(item, values) for item in value])
+    return value

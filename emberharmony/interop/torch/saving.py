@@ -1,0 +1,55 @@
+"""Writing captured modules: `program.json` and `weights.safetensors`."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emberharmony import Buffer, Parameter, io, nn
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.state.files import replace_bytes
+from emberharmony.interop.torch.data import graph_to_data
+from emberharmony.interop.torch.layers import described
+
+if TYPE_CHECKING:
+    from emberharmony.interop.torch.captured import Captured
+
+FORMAT = "emberharmony program"
+VERSION = 1
+PROGRAM, WEIGHTS = "program.json", "weights.safetensors"
+CONSTANT = "constant:"
+"""What the names of constants begin with in the file of weights."""
+
+
+def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
+    """Writes a captured module to a folder; see `Captured.save`."""
+    layers: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
+    for name, member in net.members():
+        if not isinstance(member, nn.Module):
+            cells[name] = _cell(member)
+        else:
+            layers[name] = described(name, member)
+            cells |= {f"{name}.{own}": _cell(cell) for own, cell in member.named_parameters()}
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": net.name,
+        "training": net.training,
+        "modes": {mode: graph_to_data(graph) for mode, graph in net.graphs.items()},
+        "layers": layers,
+        "cells": cells,
+    }
+    tensors = {name: net.cell(name) for name in cells}
+    tensors |= {f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    io.save(target / WEIGHTS, tensors)
+    with replace_bytes(str(target / PROGRAM)) as stream:
+        stream.write(json.dumps(data, allow_nan=False).encode())
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    if isinstance(cell, Parameter):
+        return {"kind": "parameter", "trainable": cell.trainable}
+    return {"kind": "buffer", "persistent": isinstance(cell, Buffer) and cell.persistent}

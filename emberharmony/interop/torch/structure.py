@@ -1,0 +1,148 @@
+"""How the arguments and results of a captured module are made of tensors, as plain data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, CaptureError, brief, suggest
+
+Template = dict[str, Any]
+"""A tree as plain data: {"leaf": place}, {"constant": value}, or a "kind" with its "items" and, if it has, "keys"."""
+
+
+class Record(dict[str, Any]):
+    """A result with names, such as transformers' `ModelOutput`: a dict whose values are attributes and have places.
+
+    Example:
+        >>> found = Record(logits=1, cache=2)
+        >>> found.logits, found[0], found["cache"]
+        (1, 1, 2)
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the result has no {name!r}{suggest(name, self)}")
+
+    def __getitem__(self, key: Any) -> Any:
+        return [*self.values()][key] if isinstance(key, (int, slice)) else super().__getitem__(key)
+
+
+def _record(keys: tuple[str, ...], items: Sequence[Any]) -> Record:
+    return Record(zip(keys, items, strict=True))
+
+
+ops.register_node(
+    Record,
+    lambda record: ([*record.values()], tuple(record)),
+    _record,
+)
+
+
+def leaves(template: Template, value: Any, path: str) -> Iterator[tuple[int, Any, str]]:
+    """Yields the places of tensors in an argument, with the tensors and their paths.
+
+    Raises:
+        ArgumentError: if a number, string or None is another one than at the capture.
+        ArgumentTypeError: if the argument has another structure.
+    """
+    if "leaf" in template:
+        yield template["leaf"], value, path
+    elif "constant" in template:
+        expected = template["constant"]
+        if value is not expected and (type(value) is not type(expected) or value != expected):
+            raise ArgumentError(
+                f"{path} was {expected!r} when the model was captured, and is {brief(value)} now: capture it again, "
+                f"because the program follows from such arguments"
+            )
+    else:
+        yield from _inner_leaves(template, value, path)
+
+
+def _inner_leaves(template: Template, value: Any, path: str) -> Iterator[tuple[int, Any, str]]:
+    keys, items = template.get("keys"), template["items"]
+    if keys is None:
+        if not isinstance(value, (list, tuple)) or len(value) != len(items):
+            raise ArgumentTypeError(f"{path} must be a {template['kind']} of {len(items)}, not {brief(value)}")
+        for i, item in enumerate(items):
+            yield from leaves(item, value[i], f"{path}[{i}]")
+    else:
+        if not isinstance(value, Mapping) or set(value) != set(keys):
+            raise ArgumentTypeError(f"{path} must be a dict with the keys {keys}, not {brief(value)}")
+        for key, item in zip(keys, items, strict=True):
+            yield from leaves(item, value[key], f"{path}[{key!r}]")
+
+
+def built(template: Template, values: Sequence[Any]) -> Any:
+    """Returns the tree of a template with values in the places of its leaves."""
+    if "leaf" in template:
+        return values[template["leaf"]]
+    if "constant" in template:
+        return template["constant"]
+    items = [built(item, values) for item in template["items"]]
+    if template["kind"] == "record":
+        return Record(zip(template["keys"], items, strict=True))
+    if template["kind"] == "dict":
+        return dict(zip(template["keys"], items, strict=True))
+    return items if template["kind"] == "list" else tuple(items)
+
+
+def has_leaves(template: Template) -> bool:
+    """Returns whether there is a tensor in a template."""
+    return "leaf" in template or any(map(has_leaves, template.get("items", ())))
+
+
+class Signature:
+    """The arguments of a captured module.
+
+    Args:
+        names: the names of the parameters of `forward`, in their order.
+        arguments: by the name of each argument that was given, its template.
+    """
+
+    def __init__(self, names: Sequence[str], arguments: Mapping[str, Template]) -> None:
+        self.names, self.arguments = list(names), dict(arguments)
+
+    def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[int, Any, str]]:
+        """Returns the places, values and paths of the tensors among arguments.
+
+        Raises:
+            ArgumentError: if an argument is missing, was not given at the capture, or has another constant.
+            ArgumentTypeError: if an argument has another structure.
+        """
+        given = dict(zip(self._positional(len(args)), args, strict=True))
+        for name in kwargs:
+            if name in given:
+                raise ArgumentError(f"argument {name!r} is given by place and by name")
+        given |= kwargs
+        for name, value in given.items():
+            if name not in self.arguments and value is not None:
+                raise ArgumentError(
+                    f"the model was captured without the argument {name!r}{suggest(name, self.arguments)}; its "
+                    f"arguments are {', '.join(self.arguments)}"
+                )
+        found: list[tuple[int, Any, str]] = []
+        for name, template in self.arguments.items():
+            if name in given:
+                found += leaves(template, given[name], name)
+            elif has_leaves(template):
+                raise ArgumentError(f"argument {name!r} is missing")
+        return found
+
+    def _positional(self, count: int) -> list[str]:
+        return [self.names[i] if i < len(self.names) else f"*{i}" for i in range(count)]
+
+    def data(self) -> dict[str, Any]:
+        """Returns the signature as plain data."""
+        return {"names": self.names, "arguments": self.arguments}
+
+    @classmethod
+    def of(cls, data: Any) -> "Signature":
+        """Returns the signature of plain data.
+
+        Raises:
+            CaptureError: if the data is something else.
+        """
+        if not isinstance(data, dict) or not isinstance(data.get("arguments"), dict):
+            raise CaptureError("the program has no signature")
+        return cls([str(name) for name in data.get("names", ())], data["arguments"])

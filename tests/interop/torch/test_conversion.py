@@ -1,0 +1,209 @@
+"""Captured modules give the outputs and gradients of PyTorch on every backend."""
+
+import copy
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emberharmony
+from emberharmony import nn, ops
+from emberharmony.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CaptureError,
+    DTypeError,
+    ShapeError,
+    UnsupportedOpError,
+)
+
+torch: Any = pytest.importorskip("torch")
+
+from tests.interop.torch import modules
+
+
+def tensors(tree: Any) -> list[Any]:
+    return [leaf for leaf in ops.tree_leaves(tree) if hasattr(leaf, "shape")]
+
+
+@functools.cache
+def expected(name: str) -> list[tuple[list[np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]]:
+    """Returns for two calls the outputs of a module, its gradients for the sum of their sines, and its buffers."""
+    net, found = modules.made(name), []
+    for _ in range(2):
+        net.zero_grad()
+        outputs = tensors(net(*modules.CASES[name][1]))
+        sum(out.sin().sum() for out in outputs).backward()
+        gradients = {
+            n: np.zeros(p.shape) if p.grad is None else p.grad.numpy().copy() for n, p in net.named_parameters()
+        }
+        buffers = {n: b.numpy().copy() for n, b in net.named_buffers()}
+        found.append(([out.detach().numpy() for out in outputs], gradients, buffers))
+    return found
+
+
+@pytest.mark.parametrize("name", modules.CASES)
+def test_outputs_gradients_and_buffers_are_those_of_pytorch(backend: str, name: str) -> None:
+    net = copy.deepcopy(modules.captured(name))
+    given = [ops.array(arg.numpy()) for arg in modules.CASES[name][1]]
+
+    def loss() -> Any:
+        outputs = tensors(net(*given))
+        return sum(ops.sum(ops.sin(out)) for out in outputs), outputs
+
+    # The first call is made call by call, the second by one function.
+    for outputs, gradients, buffers in expected(name):
+        (_, ours), own = nn.value_and_grad(net, loss, has_aux=True)()
+        for got, wanted in zip(ours, outputs, strict=True):
+            assert ops.to_numpy(got).dtype == wanted.dtype
+            np.testing.assert_allclose(ops.to_numpy(got), wanted, rtol=2e-5, atol=1e-5)
+        assert set(own) == set(gradients)
+        for key, gradient in gradients.items():
+            atol = 1e-5 + 1e-4 * np.abs(gradient).max()
+            np.testing.assert_allclose(ops.to_numpy(own[key]), gradient, rtol=0, atol=atol, err_msg=key)
+        for key, cell in net.named_buffers():
+            np.testing.assert_allclose(ops.to_numpy(cell), buffers[key], rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def test_a_varying_axis_takes_other_lengths(backend: str) -> None:
+    net, module, x = modules.captured("shapes"), modules.made("shapes"), modules.x(5, 4)
+    np.testing.assert_allclose(ops.to_numpy(net(ops.array(x.numpy()))), module(x).detach().numpy(), atol=1e-6)
+
+
+def test_names_and_values_go_back(backend: str) -> None:
+    net = copy.deepcopy(modules.captured("norms"))
+    module = modules.made("norms")
+    assert set(net.state_dict()) == set(module.state_dict())
+    for cell in net.parameters():
+        cell.value = ops.add(cell, 1.0)
+    changed = net.to_torch(modules.made("norms")).state_dict()
+    for name, value in module.state_dict().items():
+        shift = 1 if name in dict(module.named_parameters()) else 0
+        assert torch.equal(changed[name], value + shift)
+
+
+def test_tied_weights_are_one_parameter(backend: str) -> None:
+    net = modules.captured("tied")
+    assert [name for name, _ in net.named_parameters()] == ["e.weight"]
+    assert set(net.state_dict()) == {"e.weight", "out.weight"}
+
+
+def test_tools_find_the_layers(backend: str) -> None:
+    net = copy.deepcopy(modules.captured("no_grad"))
+    x = ops.array(modules.x(3, 4).numpy())
+    before = ops.to_numpy(net(x))
+    nn.add_lora(net, rank=2)
+    np.testing.assert_allclose(ops.to_numpy(net(x)), before, atol=1e-6)
+    trained = {name for name, _ in net.named_parameters(trainable=True)}
+    assert trained == {"a.lora_a.weight", "a.lora_b.weight", "b.lora_a.weight", "b.lora_b.weight"}
+
+
+def test_results_have_the_structure_of_the_model() -> None:
+    net = modules.captured("scalars")
+    found = net(ops.array(modules.x(4, 4).numpy()))
+    assert found["n"] == 3
+    assert isinstance(found["parts"], tuple)
+
+
+def test_transforms_differentiate_and_compile(backend: str) -> None:
+    if backend == "torch":
+        pytest.skip("torch.compile takes seconds")
+    net, x = modules.captured("kinks"), ops.array(modules.x(1, 4).numpy())
+    tokens = ops.array([[1], [3], [0]])
+    plain = ops.to_numpy(net(x, tokens))
+    np.testing.assert_allclose(ops.to_numpy(ops.compile(net)(x, tokens)), plain, atol=1e-6)
+    _, tangent = ops.jvp(lambda x: net(x, tokens), (x,), (ops.ones_like(x),))
+    step = (ops.to_numpy(net(ops.add(x, 1e-2), tokens)) - plain) / 1e-2
+    np.testing.assert_allclose(ops.to_numpy(tangent), step, atol=1e-2)
+
+
+def test_bad_arguments_are_typed_errors() -> None:
+    net, x = modules.captured("in_place"), modules.x(3, 4).numpy()
+    with pytest.raises(ShapeError, match=r"x must have the shape \(3, 4\)"):
+        net(x[:2])
+    with pytest.raises(DTypeError, match="float32"):
+        net(x.astype("float64"))
+    with pytest.raises(ArgumentError, match="'x' is missing"):
+        net()
+    with pytest.raises(ArgumentError, match="captured without the argument 'y'; its arguments are x"):
+        net(x, y=x)
+    with pytest.raises(ArgumentTypeError, match=r"torch\.nn\.Module"):
+        emberharmony.from_torch(lambda x: x, modules.x(1))  # type: ignore[arg-type]
+
+
+class LayerDrop(modules.Base):
+    def forward(self, x: Any) -> Any:
+        if torch.rand([]) < 0.5:
+            return self.a(x)
+        return self.b(x)
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
+
+
+class Straight(modules.Base):
+    def forward(self, x: Any) -> Any:
+        return Sign.apply(self.a(x))
+
+
+class Lacking(modules.Base):
+    def forward(self, x: Any) -> Any:
+        return torch.ops.aten.segment_reduce(self.a(x), "sum", lengths=torch.tensor([3]), unsafe=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "says"),
+    [
+        (LayerDrop, CaptureError, r"test_conversion\.py:\d+ \(if torch\.rand.*layerdrop"),
+        (Straight, CaptureError, r"Sign, a torch\.autograd\.Function, at .*test_conversion\.py:\d+"),
+        (Lacking, UnsupportedOpError, r"aten\.segment_reduce.*test_conversion\.py:\d+.*register_aten\("),
+    ],
+)
+def test_what_cannot_be_captured_is_named_with_its_line(kind: Any, error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        emberharmony.from_torch(kind(), modules.x(3, 4))
+
+
+def test_the_other_mode_is_captured_when_it_is_used() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)).eval()
+    net = emberharmony.from_torch(module, modules.x(3, 4))
+    x = ops.array(modules.x(3, 4).numpy())
+    np.testing.assert_allclose(ops.to_numpy(net(x)), module(modules.x(3, 4)).detach().numpy(), atol=1e-6)
+    assert "captured for eval)" in repr(net)
+    dropped = ops.to_numpy(net.train()(x))
+    assert not module.training
+    assert (dropped == 0).any()
+    assert "eval and train" in repr(net)
+
+
+def test_an_error_names_the_operator_and_the_line() -> None:
+    net = copy.deepcopy(modules.captured("recurrent"))
+    net.cell("g.weight_ih_l0").value = ops.ones((2, 2))
+    for _ in range(2):
+        with pytest.raises(ShapeError) as caught:
+            net(modules.x(3, 4).numpy())
+        assert any("aten.gru.input" in note for note in caught.value.__notes__)
+
+
+def test_an_operator_of_others_is_registered() -> None:
+    @torch.library.custom_op("emberharmony_tests::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_fake(torch.empty_like)
+    module = modules.Base()
+    module.forward = lambda x: torch.ops.emberharmony_tests.twice(module.a(x))
+    emberharmony.register_aten("emberharmony_tests::twice", lambda x: ops.multiply(x, 2))
+    x = modules.x(3, 4)
+    found = emberharmony.from_torch(module, x)(x.numpy())
+    np.testing.assert_allclose(ops.to_numpy(found), 2 * module.a(x).detach().numpy(), atol=1e-6)
+    with pytest.raises(ArgumentError, match="namespace"):
+        emberharmony.register_aten("twice", lambda x: x)
