@@ -29,7 +29,7 @@ def show(as_json: bool) -> None:
 def set_(name: str) -> None:
     """Save the backend NAME in the settings file, for this user's later programs."""
     load(name)
-    click.echo(f"{_written(name)}: {name}")
+    click.echo(f"{_write_setting(name)}: {name}")
 
 
 @backend.command()
@@ -38,10 +38,10 @@ def unset() -> None:
     if not settings.exists():
         click.echo(f"{settings.path()}: there is no such file, so nothing is set")
         return
-    click.echo(f"{_written(None)}: unset")
+    click.echo(f"{_write_setting(None)}: unset")
 
 
-def _written(name: str | None) -> str:
+def _write_setting(name: str | None) -> str:
     """Writes the backend to the settings file, or removes it, and returns the path of the file.
 
     Raises:
@@ -59,9 +59,13 @@ def _written(name: str | None) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the known backends, each with its version or the command that installs it."""
-    found = available_backends()
+    available = available_backends()
     rows = [
-        {"name": name, "version": found[name]["version"] if name in found else None, "installed": name in found}
+        {
+            "name": name,
+            "version": available[name]["version"] if name in available else None,
+            "installed": name in available,
+        }
         for name in backend_names()
     ]
     if as_json:

@@ -53,13 +53,13 @@ def conformance(
     rows = checking.matching(pattern)
     check_writable(json_file, html_file, report_file)
     started = time.perf_counter()
-    with on_device(names, device) as found:
+    with on_device(names, device) as names_with_device:
         try:
-            outcomes = list(checking.outcomes_of(rows, found, quick, most))
+            outcomes = list(checking.outcomes_of(rows, names_with_device, quick, most))
         except KeyboardInterrupt:
             click.echo("Stopped; nothing was written.", err=True)
             sys.exit(130)
-    report = checking.summarize(rows, found, outcomes, quick)
+    report = checking.summarize(rows, names_with_device, outcomes, quick)
     if json_file:
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:
@@ -67,6 +67,6 @@ def conformance(
     checking.show(report)
     if report_file:
         seconds = time.perf_counter() - started
-        write_report(report_file, "conformance", found, device, seconds, checking.condensed(report))
+        write_report(report_file, "conformance", names_with_device, device, seconds, checking.condensed(report))
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

@@ -47,16 +47,16 @@ def demo(
     chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
     check_writable(report_file)
     started = time.perf_counter()
-    with on_device([name for name in chosen if name != "numpy"] or chosen, device) as found:
-        chosen = [name for name in chosen if name in (*found, "numpy")]
-        agrees, results = _trained(chosen, seed, steps, gpt_steps, plot)
+    with on_device([name for name in chosen if name != "numpy"] or chosen, device) as names_with_device:
+        chosen = [name for name in chosen if name in (*names_with_device, "numpy")]
+        agrees, results = _train(chosen, seed, steps, gpt_steps, plot)
     if report_file:
         write_report(report_file, "demo", chosen, device, time.perf_counter() - started, results)
     if not agrees:
         raise SystemExit(1)
 
 
-def _trained(chosen: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None) -> tuple[bool, dict[str, Any]]:
+def _train(chosen: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None) -> tuple[bool, dict[str, Any]]:
     """Makes the trainings and shows them; returns whether all agree, and the results for a report."""
     if plot:
         pictures.check_picture(plot)
@@ -116,11 +116,11 @@ def _show_gpt(result: gpt.Result, chosen: list[str], steps: int) -> bool:
     legs = [*result.legs, result.reference]
     rows = [(leg.backend, leg.steps, f"{leg.losses[-1]:.6f}", f"{leg.seconds:.1f}") for leg in legs]
     click.echo(table(("backend", "steps", "loss", "seconds"), rows))
-    found = result.differences
-    masks = "equal" if found.masks else "different"
+    gaps = result.differences
+    masks = "equal" if gaps.masks else "different"
     click.echo(
-        f"{_verdict(found.agrees)}: losses differ by at most {found.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
-        f"{found.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {found.state:.2e} of its largest elements "
+        f"{_verdict(gaps.agrees)}: losses differ by at most {gaps.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
+        f"{gaps.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {gaps.state:.2e} of its largest elements "
         f"({gpt.STATE:.0e}); dropout masks are {masks}"
     )
-    return found.agrees
+    return gaps.agrees

@@ -20,23 +20,23 @@ from emberharmony.version import __version__
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(as_json: bool) -> None:
     """Show versions, backends, devices and the active backend."""
-    found = collect()
+    facts = collect()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(facts, indent=2))
         return
-    click.echo(f"emberharmony {found['emberharmony']}, Python {found['python']}, {found['platform']}")
-    active = found["active"]
+    click.echo(f"emberharmony {facts['emberharmony']}, Python {facts['python']}, {facts['platform']}")
+    active = facts["active"]
     if active["error"]:
         click.echo(f"active: none: {active['error']}")
     else:
         click.echo(f"active: {active['backend']} (from {active['source']}), on {active['device']}")
-    click.echo(f"dispatch: {found['dispatch']['kind']} ({found['dispatch']['reason']})")
-    for name, entry in found["backends"].items():
+    click.echo(f"dispatch: {facts['dispatch']['kind']} ({facts['dispatch']['reason']})")
+    for name, entry in facts["backends"].items():
         devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
         click.echo(f"  {name} {entry['version']}{devices}")
-    for name in found["missing"]:
+    for name in facts["missing"]:
         click.echo(f"  {name} is not installed: {install_line(name)}")
-    click.echo(f"settings: {found['settings']}")
+    click.echo(f"settings: {facts['settings']}")
 
 
 def collect() -> dict[str, Any]:

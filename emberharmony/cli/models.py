@@ -29,27 +29,27 @@ def model_of(text: str) -> Any:
             raise click.UsageError(f"--model: there is no file {place}")
         with importing_from(os.path.dirname(os.path.abspath(place))):
             names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
-            return _made(names, name, place)
+            return _model_named(names, name, place)
     with importing_from(os.getcwd()):
         try:
             names = vars(importlib.import_module(place))
         except ModuleNotFoundError as error:
             raise click.UsageError(f"--model: {error}; a file is given as FILE.py:NAME") from error
-        return _made(names, name, place)
+        return _model_named(names, name, place)
 
 
-def _made(names: dict[str, Any], name: str, place: str) -> Any:
+def _model_named(names: dict[str, Any], name: str, place: str) -> Any:
     if name not in names:
         raise click.UsageError(f"--model: {place} has no {name}{suggest(name, names)}")
-    found = names[name]
-    if callable(found) and (isinstance(found, type) or not hasattr(found, "convert_state_dict")):
+    model = names[name]
+    if callable(model) and (isinstance(model, type) or not hasattr(model, "convert_state_dict")):
         try:
-            found = found()
+            model = model()
         except TypeError as error:
             raise click.UsageError(f"--model: {name}() failed: {error}; name a model or a function of none") from error
-    if not hasattr(found, "convert_state_dict"):
-        raise click.UsageError(f"--model: {name} gives {brief(found)}, expected a module of emberharmony.nn")
-    return found
+    if not hasattr(model, "convert_state_dict"):
+        raise click.UsageError(f"--model: {name} gives {brief(model)}, expected a module of emberharmony.nn")
+    return model
 
 
 @contextmanager

@@ -69,25 +69,27 @@ def _owner(spec: OpSpec, backend: Any) -> str:
 
 
 def _implementation(spec: OpSpec, backend: Any) -> str:
-    found = backend.implementation(spec)
-    quick = getattr(found, "__fast__", None)
+    implementation = backend.implementation(spec)
+    quick = getattr(implementation, "__fast__", None)
     notes = []
     if quick is not None:
         when = quick.when.format(*(p.name for p in spec.parameters)) or "True"
-        notes.append(f"{_shown(quick.native)} is called directly if {when}")
-    whole, found = found, getattr(found, "__promoted__", found)
-    if found is not whole:
+        notes.append(f"{_qualified_name(quick.native)} is called directly if {when}")
+    whole, implementation = implementation, getattr(implementation, "__promoted__", implementation)
+    if implementation is not whole:
         refused = " or ".join(spec.facts.refuses)
         after = f" that is not {refused}" if refused else ""
-        notes.append(f"operands become tensors of one dtype{after}, and then {_shown(found)} is called")
-    if found is spec.body:
+        notes.append(
+            f"operands become tensors of one dtype{after}, and then {_qualified_name(implementation)} is called"
+        )
+    if implementation is spec.body:
         notes.append("the declaration's body")
         return _part(f"implementation on {backend.name}", "\n".join(notes))
     try:
-        notes.append(inspect.getsource(inspect.unwrap(found)))
-        head = f"implementation on {backend.name}, {_place(inspect.unwrap(found))}"
+        notes.append(inspect.getsource(inspect.unwrap(implementation)))
+        head = f"implementation on {backend.name}, {_place(inspect.unwrap(implementation))}"
     except (TypeError, OSError):  # a C function has no Python source
-        notes.append(_shown(found))
+        notes.append(_qualified_name(implementation))
         head = f"implementation on {backend.name}"
     return _part(head, "\n".join(notes))
 
@@ -146,7 +148,7 @@ def _place(function: Any) -> str:
     return f"{shown.as_posix()}:{code.co_firstlineno}"
 
 
-def _shown(function: Any) -> str:
+def _qualified_name(function: Any) -> str:
     module = getattr(function, "__module__", None) or type(function).__module__
     return f"{module}.{getattr(function, '__qualname__', None) or getattr(function, '__name__', repr(function))}"
 

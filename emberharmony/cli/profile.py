@@ -45,18 +45,18 @@ def profile(
     for file in (json_file, chrome_file, speedscope_file):
         if file and not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
             raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
-    with ops.profile(backward, memory) as found:
+    with ops.profile(backward, memory) as profiling:
         status = _run(script, arguments)
     name = os.path.basename(script)
     if json_file:
-        found.save_report(json_file)
+        profiling.save_report(json_file)
     if chrome_file:
-        found.save_chrome_trace(chrome_file, name)
+        profiling.save_chrome_trace(chrome_file, name)
     if speedscope_file:
-        found.save_speedscope(speedscope_file, name)
+        profiling.save_speedscope(speedscope_file, name)
     for file in filter(None, (json_file, chrome_file, speedscope_file)):
         click.echo(f"written: {file}", err=True)
-    _show(found, by, top)
+    _show(profiling, by, top)
     sys.exit(status)
 
 
@@ -80,9 +80,9 @@ def _run(script: str, arguments: tuple[str, ...]) -> Any:
     return 0
 
 
-def _show(found: Any, by: str, top: int) -> None:
+def _show(profiling: Any, by: str, top: int) -> None:
     """Prints the table, what is left out of it, and the notes."""
-    header, rows = found.cells(by)
+    header, rows = profiling.cells(by)
     if not rows:
         click.echo("The program called no op.")
         return
@@ -90,6 +90,6 @@ def _show(found: Any, by: str, top: int) -> None:
     click.echo(table(header, [[row[0].removeprefix(here), *row[1:]] for row in rows[:top]]))
     if len(rows) > top:
         click.echo(f"{len(rows) - top} more rows: --top {len(rows)}")
-    click.echo(found.summary())
-    for note in found.notes:
+    click.echo(profiling.summary())
+    for note in profiling.notes:
         click.echo(note)

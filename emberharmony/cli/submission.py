@@ -52,18 +52,18 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
     Raises:
         click.UsageError: if none has the device.
     """
-    found, lacking = [], []
+    with_device, lacking = [], []
     with contextlib.ExitStack() as stack:
         for name in names:
             try:
                 if device is not None:
                     stack.enter_context(load(BackendName(name)).device_scope(device))
-                found.append(name)
+                with_device.append(name)
             except (DeviceError, UnsupportedOpError) as error:
                 lacking.append(f"{name}: {error}")
-        if device is not None and not found:
+        if device is not None and not with_device:
             raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
-        yield found
+        yield with_device
 
 
 def write_report(
@@ -85,7 +85,7 @@ def write_report(
         "emberharmony": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "backends": {name: _described(name, device) for name in backends},
+        "backends": {name: _describe_backend(name, device) for name in backends},
         "seconds": round(seconds, 3),
         "result": result,
     }
@@ -93,7 +93,7 @@ def write_report(
     click.echo(f"wrote a report on this machine to {file}")
 
 
-def _described(name: str, device: str | None) -> dict[str, str]:
+def _describe_backend(name: str, device: str | None) -> dict[str, str]:
     backend = load(BackendName(name))
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(DeviceError, UnsupportedOpError):  # the other side of a comparison may lack the device

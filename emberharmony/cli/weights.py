@@ -47,25 +47,25 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
     """
     with closing(source(path)) as held:
         names = _matching(held.tensors, pattern)
-        found: dict[str, Statistics | None] = {}
+        by_name: dict[str, Statistics | None] = {}
         if stats:
             with _bar(held, names) as advance:
                 for name in names:
-                    found[name] = statistics(held, name, advance)
+                    by_name[name] = statistics(held, name, advance)
         total = _total(held, names)
     if as_json:
-        rows = [_as_json(held, name) | ({"statistics": _numbers(found[name])} if stats else {}) for name in names]
+        rows = [_as_json(held, name) | ({"statistics": _numbers(by_name[name])} if stats else {}) for name in names]
         report = {"path": held.path, "metadata": held.metadata, "tensors": rows}
         click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
         return
-    lines = [[_shown(name), held.tensors[name].dtype, *_shape_and_size(held, name)] for name in names]
+    lines = [[_printable(name), held.tensors[name].dtype, *_shape_and_size(held, name)] for name in names]
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
-        lines = [[*line, *_cells(found[name])] for line, name in zip(lines, names, strict=True)]
+        lines = [[*line, *_cells(by_name[name])] for line, name in zip(lines, names, strict=True)]
     click.echo(columns(header, lines))
     for name, text in held.metadata.items():
-        click.echo(f"metadata {_shown(name)}: {_shown(text if len(text) < 80 else f'{text[:77]}...')}")
+        click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")
     click.echo(f"{len(names):,} tensors, {_size(total)}")
 
 
@@ -81,18 +81,18 @@ def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
     reports = []
     for path in paths:
         report = io.check(path)
-        faults = [_fault(error) for error in report.errors]
+        faults = [_fault_entry(error) for error in report.errors]
         if values and report.ok:
             faults = list(_values(report.path))
         sizes = {"tensors": len(report.tensors), "nbytes": report.nbytes}
-        found = {"path": report.path, "ok": not faults, "faults": faults, "warnings": report.warnings, **sizes}
-        reports.append(found)
+        entry = {"path": report.path, "ok": not faults, "faults": faults, "warnings": report.warnings, **sizes}
+        reports.append(entry)
         if as_json:
             continue
         for fault in faults:
             click.echo(f"FAIL {fault['message']}")
         for warning in report.warnings:
-            click.echo(f"warning: {report.path}: {_shown(warning)}")
+            click.echo(f"warning: {report.path}: {_printable(warning)}")
         if not faults:
             click.echo(f"{report.path}: {sizes['tensors']:,} tensors, {_size(sizes['nbytes'])}, correct")
     if as_json:
@@ -116,17 +116,17 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     with closing(source(first)) as a, closing(source(second)) as b:
         names = _matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
         with _bar(a, [name for name in names if name in a.tensors]) as advance:
-            found = list(differences(a, b, names, advance))
-    differ = [each for each in found if each.kind != "equal"]
-    listed = found if everything else differ
+            compared = list(differences(a, b, names, advance))
+    differ = [each for each in compared if each.kind != "equal"]
+    listed = compared if everything else differ
     if as_json:
-        about = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(found)}
+        about = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}
         click.echo(json.dumps(about | {"tensors": [_difference(each) for each in listed]}, indent=1))
     else:
         if listed:
             header = ("name", "", "elements that differ", "largest difference", "relative")
             click.echo(columns(header, [_row(each) for each in listed]))
-        count = f"{len(found):,} tensors"
+        count = f"{len(compared):,} tensors"
         click.echo(f"{len(differ):,} of {count} differ" if differ else f"{count} are equal to the bit")
     if differ:
         sys.exit(1)
@@ -199,7 +199,7 @@ def convert(
             written = Rewritten(files, len(report.tensors), report.nbytes, {})
     for name, count in written.overflowed.items():
         click.echo(
-            f"warning: {count:,} elements of {_shown(name)} are too large for {dtype} and now infinite", err=True
+            f"warning: {count:,} elements of {_printable(name)} are too large for {dtype} and now infinite", err=True
         )
     if texts and dst.endswith(".npz"):
         click.echo(f"warning: .npz files have no place for metadata, {len(texts)} texts are lost", err=True)
@@ -219,10 +219,10 @@ def _matching(names: Iterable[str], pattern: str) -> list[str]:
         click.UsageError: if none does; the message suggests the nearest name.
     """
     names = list(names)
-    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-    if not found and pattern != "*":
+    matching = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not matching and pattern != "*":
         raise click.UsageError(f"no tensor matches {pattern!r}{suggest(pattern.strip('*?'), names)}")
-    return found
+    return matching
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -259,7 +259,7 @@ def _total(held: Source, names: Sequence[str]) -> int:
     return sum({held.place(name): held.tensors[name].nbytes for name in names}.values())
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """Returns a text of a file for a terminal, which control characters in it could change."""
     return text if text.isprintable() else repr(text)[1:-1]
 
@@ -282,14 +282,14 @@ def _as_json(held: Source, name: str) -> dict[str, Any]:
     return {"name": name, "dtype": info.dtype, "shape": info.shape, "nbytes": info.nbytes}
 
 
-def _numbers(found: Statistics | None) -> dict[str, Any] | None:
-    return None if found is None else {name: plain(value) for name, value in found._asdict().items()}
+def _numbers(figures: Statistics | None) -> dict[str, Any] | None:
+    return None if figures is None else {name: plain(value) for name, value in figures._asdict().items()}
 
 
-def _cells(found: Statistics | None) -> list[str]:
-    if found is None:
+def _cells(figures: Statistics | None) -> list[str]:
+    if figures is None:
         return ["-"] * 5
-    return [*map(_number, (found.minimum, found.maximum, found.mean, found.std)), not_finite(found) or "-"]
+    return [*map(_number, (figures.minimum, figures.maximum, figures.mean, figures.std)), not_finite(figures) or "-"]
 
 
 def _number(value: complex | None) -> str:
@@ -298,7 +298,7 @@ def _number(value: complex | None) -> str:
     return str(value) if isinstance(value, (int, bool)) else f"{value:.5g}"
 
 
-def _fault(error: WeightFileError) -> dict[str, Any]:
+def _fault_entry(error: WeightFileError) -> dict[str, Any]:
     about = {"kind": error.kind, "file": error.path, "tensor": error.tensor, "reason": error.reason, "hint": error.hint}
     return about | {"message": str(error)}
 
@@ -307,9 +307,11 @@ def _values(path: str) -> Iterator[dict[str, Any]]:
     """Yields a fault for each tensor with elements that are not finite."""
     with closing(source(path)) as held, _bar(held, list(held.tensors)) as advance:
         for name in held.tensors:
-            found = statistics(held, name, advance)
-            if found is not None and (found.nans or found.infinities):
-                yield _fault(WeightFileError("values", path, f"has elements that are {not_finite(found)}", name))
+            figures = statistics(held, name, advance)
+            if figures is not None and (figures.nans or figures.infinities):
+                yield _fault_entry(
+                    WeightFileError("values", path, f"has elements that are {not_finite(figures)}", name)
+                )
 
 
 def _difference(each: Difference) -> dict[str, Any]:
@@ -325,7 +327,7 @@ def _difference(each: Difference) -> dict[str, Any]:
 def _row(each: Difference) -> tuple[str, ...]:
     """Returns a comparison for a table."""
     if each.first is None or each.second is None:
-        return _shown(each.name), f"only in the {'first' if each.second is None else 'second'}", "", "", ""
+        return _printable(each.name), f"only in the {'first' if each.second is None else 'second'}", "", "", ""
     told = "equal"
     if each.kind == "shape":
         told = f"shape {each.first.shape} and {each.second.shape}"
@@ -335,4 +337,4 @@ def _row(each: Difference) -> tuple[str, ...]:
         told = "values"
     lost = f", {each.nans:,} NaN in one only" if each.nans else ""
     count = "" if each.elements is None else f"{each.elements:,}{lost}"
-    return _shown(each.name), told, count, _number(each.absolute), _number(each.relative)
+    return _printable(each.name), told, count, _number(each.absolute), _number(each.relative)

@@ -94,7 +94,7 @@ class Training:
         return weights, state
 
 
-def compared(one: Training, other: Training) -> Comparison:
+def compare_trainings(one: Training, other: Training) -> Comparison:
     """Returns the largest differences between two trainings of equal length."""
     losses = max(abs(a - b) for a, b in zip(one.losses, other.losses, strict=True))
     (weights, state), (other_weights, other_state) = one.arrays(), other.arrays()
@@ -125,7 +125,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
         ops.set_backend("numpy")
         alone = Training(total, seed)
         reference = _leg(alone, "numpy alone", 0, total, advance)
-        differences = compared(switching, alone)
+        differences = compare_trainings(switching, alone)
     finally:
         ops.set_backend(before)
     return Result(sum(x.size for x in alone.arrays()[0]), legs, reference, differences)

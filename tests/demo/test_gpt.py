@@ -60,7 +60,7 @@ def test_differences_are_found() -> None:
         one, other = gpt.Training(4, seed=0), gpt.Training(4, seed=1)
         one.step()
         other.step()
-    found = gpt.compared(one, other)
+    found = gpt.compare_trainings(one, other)
     assert not found.agrees
     assert not found.masks
     assert found.loss > gpt.LOSS
