@@ -38,7 +38,7 @@ from emberharmony.rules.batching import RULES as BATCHING
 from emberharmony.testing import checks, gradient_rows
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_check import Problem
-from emberharmony.testing.inputs import made
+from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples
 
@@ -122,7 +122,7 @@ def _native(value: Any) -> Any:
     """Returns an argument with native tensors in place of host arrays."""
     if isinstance(value, (list, tuple)):
         return type(value)(map(_native, value))
-    value = made(value)
+    value = as_argument(value)
     return ops.convert_to_tensor(value) if isinstance(value, np.ndarray) else value
 
 
@@ -151,7 +151,7 @@ def _gradients(sample: Sample) -> Iterator[tuple[str, Run]]:
             args = [large(x) if sized else x for x in call.args]
             problem = Problem(lambda given, named: function(*given, **named), (args, call.kwargs), dtype=call.dtype)
             primals = problem._primals(problem.points)
-            run = functools.partial(problem._pulled, *primals)
+            run = functools.partial(problem._pull_back, *primals)
             yield "gradient", evaluated(current().name, run)
         first = False
 

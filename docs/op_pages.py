@@ -11,7 +11,7 @@ from docstrings import as_markdown
 from emberharmony import ops
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import REFUSED, RULES
-from emberharmony.testing.repr_source import spelled
+from emberharmony.testing.repr_source import spell_op
 from emberharmony.testing.samples import all_samples
 
 ROOT = Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def signature(spec: OpSpec) -> str:
 
 
 def _short(spec: OpSpec) -> str:
-    return spelled(spec.name).removeprefix("ops.")
+    return spell_op(spec.name).removeprefix("ops.")
 
 
 def _spellings(spec: OpSpec) -> set[str]:

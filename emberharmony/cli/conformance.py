@@ -67,6 +67,6 @@ def conformance(
     checking.show(report)
     if report_file:
         seconds = time.perf_counter() - started
-        write_report(report_file, "conformance", names_with_device, device, seconds, checking.condensed(report))
+        write_report(report_file, "conformance", names_with_device, device, seconds, checking.condense(report))
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

@@ -15,7 +15,7 @@ from emberharmony.core.types import BackendName
 from emberharmony.testing.conformance import Outcome, run_sample
 from emberharmony.testing.report import KINDS, Report, totals
 from emberharmony.testing.report import as_html as as_html
-from emberharmony.testing.report import condensed as condensed
+from emberharmony.testing.report import condense as condense
 from emberharmony.testing.report import summarize as summarize
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples, without_row

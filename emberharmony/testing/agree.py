@@ -50,21 +50,21 @@ def assert_agree(
     """
     names = usual_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
-        wanted, structure = _run(fn, tree_map(_widened, args))
+        wanted, structure = _run(fn, tree_map(_widen, args))
     paths = list(_paths(structure, ""))
     first: list[str] = []
     for name in names:
         with ops.use_backend(name):
-            found, own = _run(fn, args)
+            results, own = _run(fn, args)
         if own != structure:
             raise AssertionError(
                 f"the result on backend {name!r} has the structure {own}, but on NumPy in float64 it has {structure}"
             )
-        for path, got, want in zip(paths, found, wanted, strict=True):
+        for path, got, want in zip(paths, results, wanted, strict=True):
             problem = _difference(got, want, rtol, atol)
             if problem:
                 raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
-        kinds = [str(leaf.dtype) for leaf in found]
+        kinds = [str(leaf.dtype) for leaf in results]
         for path, kind, other in zip(paths, kinds, first or kinds, strict=True):
             if kind != other:
                 raise AssertionError(
@@ -83,7 +83,7 @@ def _wide_floats() -> Iterator[None]:
         ops.set_default_float(before)
 
 
-def _widened(leaf: Any) -> Any:
+def _widen(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fcV":
         return leaf.astype(np.complex128 if leaf.dtype.kind == "c" else np.float64)
     return leaf

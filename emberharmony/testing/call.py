@@ -9,8 +9,8 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core.errors import EmberError, UnsupportedOpError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.inputs import made, plain
-from emberharmony.testing.repr_source import source, spelled
+from emberharmony.testing.inputs import as_argument, plain
+from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import Sample, as_reference
 from emberharmony.testing.verify import DisagreementError, parts, verify
 
@@ -66,10 +66,10 @@ class Call:
 
     def make(self, sample: Sample) -> Any:
         """Makes the call on the active backend."""
-        kwargs = {name: made(value) for name, value in self.kwargs.items()}
-        return OPS[sample.op].function(*made(self.args), **kwargs, **self.options)
+        kwargs = {name: as_argument(value) for name, value in self.kwargs.items()}
+        return OPS[sample.op].function(*as_argument(self.args), **kwargs, **self.options)
 
-    def expected(self, sample: Sample) -> Any:
+    def oracle_result(self, sample: Sample) -> Any:
         """Returns the result of the oracle."""
         with np.errstate(all="ignore"):
             expected = sample.oracle(
@@ -97,16 +97,16 @@ class Call:
             Exception: whatever the op or the oracle raises.
         """
         if self.raises is not None:
-            return self._refused(sample, self.raises)
+            return self._check_refusal(sample, self.raises)
         try:
             result = self.make(sample)
         except self.may_refuse:
             return 0.0
         if sample.reference:
             return 0.0
-        return verify(result, list(parts(self.expected(sample))), self.result, self.tolerance, sample.floor)
+        return verify(result, list(parts(self.oracle_result(sample))), self.result, self.tolerance, sample.floor)
 
-    def _refused(self, sample: Sample, wanted: type[EmberError]) -> float:
+    def _check_refusal(self, sample: Sample, wanted: type[EmberError]) -> float:
         try:
             result = self.make(sample)
             ops.eval(result)  # a library that computes later may raise the error only now
@@ -133,11 +133,11 @@ class Call:
 
     def program(self, sample: Sample) -> str:
         """Returns the source of a program that makes the call and compares the result."""
-        written = f"{spelled(sample.op)}({self.arguments(sample)})"
+        written = f"{spell_op(sample.op)}({self.arguments(sample)})"
         if self.raises is not None:
             return _ERROR.format(call=written, error=self.raises.__name__)
         try:
-            expected = "" if sample.reference else source(self.expected(sample))
+            expected = "" if sample.reference else source(self.oracle_result(sample))
         except Exception as error:  # noqa: BLE001  (the oracle may raise anything; the program says what failed)
             expected, written = "", f"{written}  # the oracle raises {error!r}"
         if not expected:
@@ -153,8 +153,10 @@ class Call:
     def arguments(self, sample: Sample) -> str:
         """Returns the source of the arguments."""
         row = f"all_samples()[{sample.op!r}].cases[{self.case}]"
-        written = [_written(value, f"{row}.args[{i}]") for i, value in enumerate(self.args)]
-        written += [f"{name}={_written(value, f'{row}.kwargs[{name!r}]')}" for name, value in self.kwargs.items()]
+        written = [_source_or_place(value, f"{row}.args[{i}]") for i, value in enumerate(self.args)]
+        written += [
+            f"{name}={_source_or_place(value, f'{row}.kwargs[{name!r}]')}" for name, value in self.kwargs.items()
+        ]
         written += [f"{name}={source(value)}" for name, value in self.options.items()]
         return ", ".join(written)
 
@@ -163,7 +165,7 @@ def _part(value: Any, part: slice) -> Any:
     return value.reshape(-1)[part] if isinstance(value, np.ndarray) else value
 
 
-def _written(value: Any, place: str) -> str:
+def _source_or_place(value: Any, place: str) -> str:
     try:
         return source(value)
     except TypeError:

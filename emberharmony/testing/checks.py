@@ -13,7 +13,7 @@ from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
 from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
-from emberharmony.testing.sample import Case, Sample, combined, in_dtype, variants
+from emberharmony.testing.sample import Case, Sample, combine, in_dtype, variants
 from emberharmony.testing.variations import VARIATIONS
 
 Calls = Callable[[Sample], Iterator[Call]]
@@ -46,14 +46,14 @@ def non_contiguous(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             call = call_of(sample, "non-contiguous", dtype, f"case {index}", item, index)
-            args = tuple(_strided(value) if at in roles else value for at, value in enumerate(call.args))
+            args = tuple(_as_strided(value) if at in roles else value for at, value in enumerate(call.args))
             if any(holds_view(value) for value in args):
                 yield Call(**{**vars(call), "args": args})
 
 
-def _strided(value: Any) -> Any:
+def _as_strided(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_strided(item) for item in value)
+        return type(value)(_as_strided(item) for item in value)
     return Strided(value) if isinstance(value, np.ndarray) and value.size else value
 
 
@@ -64,7 +64,7 @@ def special_values(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample):
         if as_dtype(dtype).is_floating:
             yield call_of(
-                sample, "NaN and infinity", dtype, "all combinations", Case(combined(sample.cases[0], _SPECIAL))
+                sample, "NaN and infinity", dtype, "all combinations", Case(combine(sample.cases[0], _SPECIAL))
             )
 
 
@@ -76,7 +76,7 @@ def promotion(sample: Sample) -> Iterator[Call]:
     args = sample.cases[0].args
     taken = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
     if (taken or sample.result == "float") and "bool" not in dtypes_of(sample):
-        yield _mixed(sample, "bool", "booleans", tuple(_as(value, "bool") for value in args))
+        yield _promotion_call(sample, "bool", "booleans", tuple(_as(value, "bool") for value in args))
     if roles != ["Operand", "Operand"]:
         return
     for pair in _MIXED:
@@ -84,15 +84,15 @@ def promotion(sample: Sample) -> Iterator[Call]:
             for names in (pair, pair[::-1]):
                 common = promote(*map(as_dtype, names)).name
                 mixed = tuple(_as(value, name) for value, name in zip(args, names, strict=True))
-                yield _mixed(sample, common, " and ".join(names), mixed)
+                yield _promotion_call(sample, common, " and ".join(names), mixed)
     for name, kind in _NUMBERS:
         if name in dtypes_of(sample):
             number = kind(round(float(args[1][1]) * 4) / 4)
             common = promote_weak(as_dtype(name), kind).name
-            yield _mixed(sample, common, f"{name} and a number", (_as(args[0], name), number))
+            yield _promotion_call(sample, common, f"{name} and a number", (_as(args[0], name), number))
 
 
-def _mixed(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
+def _promotion_call(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
     result = result_dtype(sample, common)
     return Call("promotion", common, label, args, {}, result, sample.tolerance, lacking(common))
 
@@ -112,13 +112,13 @@ def errors(sample: Sample) -> Iterator[Call]:
     first, roles = sample.cases[0], tensor_roles(sample)
     at = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
     if at is not None:
-        yield _refused(sample, BackendMismatchError, "a foreign tensor", _with(first, at, Stranger()))
-        yield _refused(sample, DTypeError, "strings", _with(first, at, ["a", "b"]))
+        yield _error_call(sample, BackendMismatchError, "a foreign tensor", _with(first, at, Stranger()))
+        yield _error_call(sample, DTypeError, "strings", _with(first, at, ["a", "b"]))
     if sample.elementwise and list(roles.values()) == ["Operand", "Operand"]:
         a, b = (np.resize(value, shape) for value, shape in zip(first.args, ((2, 3), (4,)), strict=True))
-        yield _refused(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
+        yield _error_call(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
         if "uint8" in sample.integers and sample.result == "promoted":
-            yield _refused(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
+            yield _error_call(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
     facts = OPS[sample.op].facts
     refused = facts.refuses
     if not facts.takes and sample.elementwise and "complex refusals" not in sample.left_out:
@@ -133,14 +133,14 @@ def errors(sample: Sample) -> Iterator[Call]:
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
         beyond = _with(first, axis, 99) if axis < len(first.args) else Case(first.args, {**first.kwargs, "axis": 99})
-        yield _refused(sample, AxisError, "an axis out of bounds", beyond)
+        yield _error_call(sample, AxisError, "an axis out of bounds", beyond)
 
 
 def _with(item: Case, at: int, value: Any) -> Case:
     return Case((*item.args[:at], value, *item.args[at + 1 :]), item.kwargs)
 
 
-def _refused(sample: Sample, kind: type[EmberError], label: str, item: Case) -> Call:
+def _error_call(sample: Sample, kind: type[EmberError], label: str, item: Case) -> Call:
     dtype = dtypes_of(sample)[0]
     args, kwargs = in_dtype(item.args, dtype), {k: in_dtype(v, dtype) for k, v in item.kwargs.items()}
     return Call("error", dtype, label, args, kwargs, raises=kind)

@@ -9,7 +9,7 @@ from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.types import BackendName
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS
-from emberharmony.testing.hypothesis_inputs import generated
+from emberharmony.testing.hypothesis_inputs import generate_calls
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.snippet import snippet
 
@@ -46,7 +46,7 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
     if ops.get_backend() != backend:
         ops.set_backend(BackendName(backend))
     made: Counter[tuple[str, str]] = Counter()
-    for check in CHECKS if quick else [*CHECKS, generated]:
+    for check in CHECKS if quick else [*CHECKS, generate_calls]:
         for call in check(sample):
             made[call.check, call.dtype] += 1
             if most is None or made[call.check, call.dtype] <= most:

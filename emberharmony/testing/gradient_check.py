@@ -86,7 +86,7 @@ def gradcheck(
         >>> gradcheck(lambda x, y: ops.sum(ops.tanh(x) * y), (np.ones(3), np.arange(3.0)))
     """
     problem = Problem(fn, args, seed)
-    admitted = problem.admitted(tolerance)
+    admitted = problem.allowed_error(tolerance)
     for check in problem.checks(order):
         if not check.error <= admitted:
             where = problem.worst() if check.name == FIRST else ""
@@ -141,7 +141,7 @@ class Problem:
         results, _ = tree_flatten(self.fn(*tree_unflatten(self.structure, leaves)))
         return [y for y in results if is_differentiable(y)]
 
-    def admitted(self, tolerance: float = 1e-6) -> float:
+    def allowed_error(self, tolerance: float = 1e-6) -> float:
         """Returns the allowed relative error, which is at least 2e-3 in single precision."""
         return max(tolerance, _NARROW) if self.narrow else tolerance
 
@@ -166,13 +166,15 @@ class Problem:
             scale = _size(second, self.u) + abs(numeric) + 1e-5 * _size(gradient, self.w) + least
             yield Check("the second order", _dot(second, self.u), numeric, scale)
             if mixed:
-                yield Check("reverse over forward mode", _dot(self._mixed(), self.w), _dot(second, self.u), scale)
+                yield Check(
+                    "reverse over forward mode", _dot(self._pull_back_of_push(), self.w), _dot(second, self.u), scale
+                )
 
     def worst(self) -> str:
         """Returns a text that names the element where the gradient is most wrong; "" if the arguments are large."""
         if sum(x.size for x in self.points) > _FEW:
             return ""
-        found: list[tuple[float, str]] = []
+        errors: list[tuple[float, str]] = []
         for i, (x, gradient) in enumerate(zip(self.points, self.gradient(self.points), strict=True)):
             for at in np.ndindex(x.shape):
                 direction = [np.zeros_like(other) for other in self.points]
@@ -182,20 +184,20 @@ class Problem:
                 wanted = slope / float(direction[i][at].real)
                 off = abs(float(gradient[at].real) - wanted)
                 text = f"; worst at element {at} of argument {i}: {gradient[at]:.6g}, expected {wanted:.6g}"
-                found.append((off, text))
-        return max(found, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
+                errors.append((off, text))
+        return max(errors, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
     def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
         """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
-        pulled = ops.compile(self._pulled) if compiled else self._pulled
+        pulled = ops.compile(self._pull_back) if compiled else self._pull_back
         return self._where_finite(self._host_gradients(pulled(*self._primals(points))))
 
-    def _pulled(self, *primals: Any) -> list[Any]:
+    def _pull_back(self, *primals: Any) -> list[Any]:
         _, pull = current().pullback(self.flat, primals)
         return list(pull(_tensors(self.v, self.results)))
 
     def _second(self) -> Arrays:
-        _, pull = current().pullback(self._pulled, self._primals(self.points))
+        _, pull = current().pullback(self._pull_back, self._primals(self.points))
         return self._where_finite(self._host_gradients(pull(self._primals(self.w))))
 
     def _host_gradients(self, gradients: Sequence[Any]) -> Arrays:
@@ -210,23 +212,23 @@ class Problem:
     def _where_finite(self, gradients: Arrays) -> Arrays:
         return [np.where(np.isfinite(x), g, 0) for x, g in zip(self.points, gradients, strict=True)]
 
-    def _pushed(self, *primals: Any) -> list[Any]:
+    def _push_forward(self, *primals: Any) -> list[Any]:
         _, tangents = current().pushforward(self.flat, primals, self._primals(self.u))
         return list(tangents)
 
     def _forward(self) -> Arrays:
-        tangents = self._pushed(*self._primals(self.points))
+        tangents = self._push_forward(*self._primals(self.points))
         _require_dtypes(tangents, self.results, "the derivative of result")
-        return self._known(tangents)
+        return self._finite_results(tangents)
 
-    def _mixed(self) -> Arrays:
-        _, pull = current().pullback(self._pushed, self._primals(self.points))
+    def _pull_back_of_push(self) -> Arrays:
+        _, pull = current().pullback(self._push_forward, self._primals(self.points))
         return self._where_finite(self._host_gradients(pull(_tensors(self.v, self.results))))
 
     def _values(self, points: Arrays) -> Arrays:
-        return self._known(self.flat(*self._primals(points)))
+        return self._finite_results(self.flat(*self._primals(points)))
 
-    def _known(self, results: Sequence[Any]) -> Arrays:
+    def _finite_results(self, results: Sequence[Any]) -> Arrays:
         """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
         return [np.where(known, y, 0) for y, known in zip(_host(results), self.finite, strict=True)]
 
@@ -283,9 +285,9 @@ def _kind(array: Array, dtype: str) -> str:
 
 def _require_dtypes(tensors: Sequence[Any], wanted: Sequence[str], what: str) -> None:
     for i, (tensor, name) in enumerate(zip(tensors, wanted, strict=True)):
-        found = ops.dtype(tensor).name
-        if found != name:
-            raise GradientMismatchError(f"{what} {i} on backend {ops.get_backend()!r} is {found}, expected {name}")
+        dtype_name = ops.dtype(tensor).name
+        if dtype_name != name:
+            raise GradientMismatchError(f"{what} {i} on backend {ops.get_backend()!r} is {dtype_name}, expected {name}")
 
 
 def _has(dtype: str) -> bool:

@@ -53,7 +53,7 @@ class GradientCall(Call):
 
     def _compare(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
-        admitted, worst = problem.admitted(), 0.0
+        admitted, worst = problem.allowed_error(), 0.0
         for check in problem.checks(self.order, self.mixed):
             worst = max(worst, check.error / admitted)
             if not check.error <= admitted:

@@ -20,7 +20,7 @@ _LARGEST = 64
 """Cases with larger arrays are not varied: they test the length, and new values would add nothing."""
 
 
-def generated(sample: Sample) -> Iterator[Call]:
+def generate_calls(sample: Sample) -> Iterator[Call]:
     """Yields calls like the row's cases, with new values within the same bounds and with dtypes drawn at random."""
     if sample.fixed or sample.reference or not _cases(sample):
         return
@@ -33,7 +33,7 @@ def generated(sample: Sample) -> Iterator[Call]:
 @functools.cache
 def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     """Returns (dtype, index of the varied case, new case) of each example, made once for all backends."""
-    found: list[tuple[str, int, Case]] = []
+    examples: list[tuple[str, int, Case]] = []
 
     @seed(zlib.crc32(sample.op.encode()))
     @settings(
@@ -45,10 +45,10 @@ def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
     )
     @given(_calls(sample))
     def collect(call: tuple[str, int, Case]) -> None:
-        found.append(call)
+        examples.append(call)
 
     collect()
-    return found
+    return examples
 
 
 def _cases(sample: Sample) -> list[int]:

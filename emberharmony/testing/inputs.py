@@ -42,10 +42,10 @@ def strided(array: Any) -> Any:
     return view if array.ndim == 1 else ops.swapaxes(view, 0, -1)
 
 
-def made(value: Any) -> Any:
+def as_argument(value: Any) -> Any:
     """Returns an argument in the form in which it is passed to the op."""
     if isinstance(value, (list, tuple)):
-        return type(value)(made(item) for item in value)
+        return type(value)(as_argument(item) for item in value)
     return strided(value.array) if isinstance(value, Strided) else value
 
 

@@ -44,24 +44,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                     *(pytest.mark.xfail(reason=reason) for reason in failing.get(name, ())),
                 ],
             )
-            for name in chosen(metafunc.config)
+            for name in chosen_backends(metafunc.config)
         ],
         indirect=True,
     )
 
 
-def chosen(config: pytest.Config) -> list[str]:
+def chosen_backends(config: pytest.Config) -> list[str]:
     """Returns the names of the backends to test on.
 
     Raises:
         pytest.UsageError: if a backend is unknown or not installed.
     """
     if CHOSEN not in config.stash:  # a look for plugins takes 10 ms, and collection asks once for each test function
-        config.stash[CHOSEN] = _named(config.getoption("--ember-backend"))
+        config.stash[CHOSEN] = _backends_of_option(config.getoption("--ember-backend"))
     return config.stash[CHOSEN]
 
 
-def _named(given: str | None) -> list[str]:
+def _backends_of_option(given: str | None) -> list[str]:
     from emberharmony.backend.discovery import create_backend, usual_names
     from emberharmony.core.errors import EmberError
     from emberharmony.core.types import BackendName
@@ -78,11 +78,11 @@ def _named(given: str | None) -> list[str]:
 
 
 def _reasons(item: pytest.Item | pytest.Function, mark: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for given in item.iter_markers(mark):
         backend, reason = _arguments(mark, *given.args, **given.kwargs)
-        found.setdefault(backend, []).append(reason)
-    return found
+        reasons.setdefault(backend, []).append(reason)
+    return reasons
 
 
 def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str]:

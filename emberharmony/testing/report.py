@@ -33,16 +33,16 @@ def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
 
 def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterable[Outcome], quick: bool) -> Report:
     """Returns the report; its key `ops` has one entry for each op and backend."""
-    found: dict[tuple[str, str], list[Outcome]] = {(row.op, name): [] for row in rows for name in backends}
+    by_op_and_backend: dict[tuple[str, str], list[Outcome]] = {(row.op, name): [] for row in rows for name in backends}
     for outcome in outcomes:
-        found[outcome.op, outcome.backend].append(outcome)
+        by_op_and_backend[outcome.op, outcome.backend].append(outcome)
     samples = {row.op: row for row in rows}
     return {
         "format": FORMAT,
         "emberharmony": __version__,
         "quick": quick,
         "backends": {name: load(name).version for name in backends},
-        "ops": [_entry(samples[op], load(name), mine) for (op, name), mine in found.items()],
+        "ops": [_entry(samples[op], load(name), mine) for (op, name), mine in by_op_and_backend.items()],
     }
 
 
@@ -88,9 +88,9 @@ def totals(report: Report, backend: str) -> dict[str, int]:
     return counts
 
 
-def condensed(report: Report) -> dict[str, Any]:
+def condense(report: Report) -> dict[str, Any]:
     """Returns the totals of each backend, its unsupported ops and its failures, without programs that show them."""
-    found = {}
+    summaries = {}
     for name in report["backends"]:
         mine = [entry for entry in report["ops"] if entry["backend"] == name]
         failures = [
@@ -99,8 +99,8 @@ def condensed(report: Report) -> dict[str, Any]:
             for failure in entry["failures"]
         ]
         lacking = [entry["op"] for entry in mine if entry["status"] == "unsupported"]
-        found[name] = {**totals(report, name), "lacking": lacking, "failing": failures}
-    return {"quick": report["quick"], "backends": found}
+        summaries[name] = {**totals(report, name), "lacking": lacking, "failing": failures}
+    return {"quick": report["quick"], "backends": summaries}
 
 
 def verdict(entry: dict[str, Any]) -> str:
@@ -153,7 +153,7 @@ def as_html(report: Report) -> str:
     for entry in report["ops"]:
         by_op.setdefault(entry["op"], {})[entry["backend"]] = entry
     counted = {name: totals(report, name) for name in names}
-    failures = "".join(_failed(entry) for entry in report["ops"] if entry["failures"])
+    failures = "".join(_failure_rows(entry) for entry in report["ops"] if entry["failures"])
     return _PAGE.format(
         backends=html.escape(", ".join(f"{name} {version}" for name, version in report["backends"].items())),
         version=report["emberharmony"],
@@ -173,7 +173,7 @@ def _cells(entries: dict[str, Any], names: Sequence[str]) -> str:
     )
 
 
-def _failed(entry: dict[str, Any]) -> str:
+def _failure_rows(entry: dict[str, Any]) -> str:
     return "".join(
         f"<details><summary><code>{entry['op']}</code> on {entry['backend']}, {failure['check']}, {failure['dtype']}, "
         f"{html.escape(failure['label'])}: {html.escape(failure['failure'][:200])}</summary>"

@@ -18,7 +18,7 @@ WRITTEN_OUT = 400
 
 
 @functools.cache
-def spelled(op: str) -> str:
+def spell_op(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
     function = OPS[op].function
     namespaces = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}

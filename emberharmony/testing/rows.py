@@ -61,8 +61,8 @@ def lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
 
 def tensor_roles(sample: Sample) -> dict[int, str]:
     """Returns the role ("TensorLike", "Operand" or "Tensors") by position of the arguments that are tensors."""
-    found: dict[int, str] = {}
+    roles: dict[int, str] = {}
     for at, parameter in enumerate(OPS[sample.op].parameters):
         if parameter.role in ("TensorLike", "Operand", "Tensors"):
-            found |= dict.fromkeys(range(at, 99) if parameter.variadic else (at,), parameter.role)
-    return found
+            roles |= dict.fromkeys(range(at, 99) if parameter.variadic else (at,), parameter.role)
+    return roles

@@ -176,7 +176,7 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
         yield label, Case(args, first.kwargs)
 
 
-def combined(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
+def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     """Returns the arguments of a case with all combinations of some numbers in place of its arrays."""
     places = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
     args = list(item.args)

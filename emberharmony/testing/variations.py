@@ -14,7 +14,7 @@ from emberharmony.core.errors import ArgumentError, EmberError, IndexOutOfBounds
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
-from emberharmony.testing.sample import Case, Sample, as_reference, combined, in_dtype
+from emberharmony.testing.sample import Case, Sample, as_reference, combine, in_dtype
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -49,7 +49,7 @@ def empty_axes(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             for length in sorted(_lengths(item.args)):
-                cut = Case(_cut(item.args, length), item.kwargs)
+                cut = Case(_empty_axes(item.args, length), item.kwargs)
                 call = call_of(sample, "empty", dtype, f"case {index} without {length}", cut, index)
                 if _has_answer(call, sample):
                     refusal = _REFUSAL if "results of empty axes" in sample.left_out else ()
@@ -62,9 +62,9 @@ def _lengths(value: Any) -> set[int]:
     return set(value.shape) - {0} if isinstance(value, np.ndarray) else set()
 
 
-def _cut(value: Any, length: int) -> Any:
+def _empty_axes(value: Any, length: int) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_cut(item, length) for item in value)
+        return type(value)(_empty_axes(item, length) for item in value)
     if isinstance(value, np.ndarray):
         for axis, own in enumerate(value.shape):
             value = np.take(value, [], axis) if own == length else value
@@ -73,7 +73,7 @@ def _cut(value: Any, length: int) -> Any:
 
 def _has_answer(call: Call, sample: Sample) -> bool:
     try:
-        call.expected(sample)
+        call.oracle_result(sample)
     except Exception:  # noqa: BLE001  (an oracle may raise anything)
         return False
     return True
@@ -143,9 +143,7 @@ def offsets(sample: Sample) -> Iterator[Call]:
     if sample.reference or sample.fixed or "large offsets" in sample.left_out or "float32" not in dtypes_of(sample):
         return
     for index, item in enumerate(sample.cases):
-        call = call_of(
-            sample, "large offset", "float32", f"case {index}", Case(_shifted(item.args), item.kwargs), index
-        )
+        call = call_of(sample, "large offset", "float32", f"case {index}", Case(_shift(item.args), item.kwargs), index)
         if any(_is_array(value) for value in _flat(item.args)) and _has_answer(call, sample):
             yield call
 
@@ -158,9 +156,9 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
 
 
-def _shifted(value: Any) -> Any:
+def _shift(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_shifted(item) for item in value)
+        return type(value)(_shift(item) for item in value)
     return np.asarray(value + OFFSET) if _is_array(value) else value
 
 
@@ -211,12 +209,12 @@ def infinities(sample: Sample) -> Iterator[Call]:
 
 def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
     """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
-    args = combined(sample.cases[0], numbers)
+    args = combine(sample.cases[0], numbers)
     result = result_dtype(sample, dtype)
     call = call_of(sample, check, dtype, "all combinations", Case(args))
     if call.raises is not None or not isinstance(result, str) or not _has_answer(call, sample):
         return
-    expected = np.asarray(call.expected(sample))
+    expected = np.asarray(call.oracle_result(sample))
     with np.errstate(all="ignore"):
         kept = ~np.isnan(expected)
         if result and (as_dtype(result).is_floating or as_dtype(result).is_complex):

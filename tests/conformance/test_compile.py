@@ -13,7 +13,7 @@ from emberharmony.backend.numpy.flow.compilation import Compiled
 from emberharmony.core import selection
 from emberharmony.core.registry import OPS
 from emberharmony.testing import checks
-from emberharmony.testing.inputs import made
+from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
 
@@ -72,7 +72,7 @@ def differing(op: str, each: int) -> list[str]:
     with np.errstate(all="ignore"):
         for call in calls_of(op)[::each]:
             try:
-                args, kwargs = tuple(made(call.args)), {name: made(x) for name, x in call.kwargs.items()}
+                args, kwargs = tuple(as_argument(call.args)), {name: as_argument(x) for name, x in call.kwargs.items()}
             except Exception:  # noqa: BLE001  (NumPy lacks the dtype, or the row wants an error)
                 continue
             found += compare(OPS[op].function, args, kwargs | call.options)

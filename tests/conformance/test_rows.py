@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS, call_of
-from emberharmony.testing.repr_source import spelled
+from emberharmony.testing.repr_source import spell_op
 from emberharmony.testing.sample import FLOATS, Sample
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.verify import parts
@@ -24,7 +24,7 @@ LOOSEST = 64
 
 @together("op", sorted(set(SAMPLES) - set(BY_ORACLE)))
 def test_an_op_without_an_oracle_is_named_in_the_tests_of_ops(op: str) -> None:
-    names = {op, spelled(op).rpartition(".")[2], *OPS[op].aliases, op.removeprefix("random_")}
+    names = {op, spell_op(op).rpartition(".")[2], *OPS[op].aliases, op.removeprefix("random_")}
     assert any(re.search(rf"(ops|random|linalg)\.{name}\b|['\"]{name}['\"]", TESTS) for name in names)
 
 
@@ -32,7 +32,7 @@ def results(row: Sample) -> list[Any]:
     """Returns the oracle's results for the row's cases in its first dtype."""
     dtype = (*row.dtypes, *row.integers)[0]
     calls: list[Call] = [call_of(row, "value", dtype, "", item) for item in row.cases]
-    return [part for call in calls for part in parts(call.expected(row))]
+    return [part for call in calls for part in parts(call.oracle_result(row))]
 
 
 @together("op", sorted(BY_ORACLE))

@@ -16,7 +16,7 @@ from emberharmony.core.errors import (
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import errors, promotion, values
-from emberharmony.testing.inputs import made
+from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
 from tests.sampling import DEEP, portion
@@ -37,7 +37,10 @@ def spec(leaf: Any) -> Any:
 
 
 def judged(op: str, call: Call) -> None:
-    args, kwargs = made(call.args), {name: made(value) for name, value in call.kwargs.items()} | call.options
+    args, kwargs = (
+        as_argument(call.args),
+        {name: as_argument(value) for name, value in call.kwargs.items()} | call.options,
+    )
     try:
         with np.errstate(all="ignore"):
             wanted: Any = ops.tree_map(spec, OPS[op].function(*args, **kwargs))

@@ -49,7 +49,7 @@ def test_a_wrong_second_or_forward_derivative_is_found(backend: str) -> None:
     wrong._forward = lambda: [np.asarray(1.0)]  # type: ignore[method-assign]
     assert right(wrong) == [True, False, True, True]
     wrong = problem()
-    wrong._mixed = lambda: [np.zeros_like(X)]  # type: ignore[method-assign]
+    wrong._pull_back_of_push = lambda: [np.zeros_like(X)]  # type: ignore[method-assign]
     assert right(wrong) == [True, True, True, False]
 
 
@@ -61,8 +61,8 @@ def test_a_gradient_of_nan_is_a_mismatch(backend: str) -> None:
 @pytest.mark.parametrize(
     ("method", "what"),
     [
-        ("_pulled", "the gradient with respect to argument 1"),
-        ("_pushed", "the derivative of result 1"),
+        ("_pull_back", "the gradient with respect to argument 1"),
+        ("_push_forward", "the derivative of result 1"),
     ],
 )
 def test_a_derivative_of_another_dtype_is_found(
@@ -83,8 +83,10 @@ def test_a_derivative_of_another_dtype_is_found(
 def test_gradients_of_another_dtype_are_found(dtype: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)
     assert found.shape == X.shape
-    right = Problem._pulled
-    monkeypatch.setattr(Problem, "_pulled", lambda self, *given: [ops.cast(x, "float64") for x in right(self, *given)])
+    right = Problem._pull_back
+    monkeypatch.setattr(
+        Problem, "_pull_back", lambda self, *given: [ops.cast(x, "float64") for x in right(self, *given)]
+    )
     with pytest.raises(GradientMismatchError, match=f"is float64, expected {dtype}"):
         gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)
 
@@ -109,7 +111,7 @@ FAULTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(("method", "name"), [("_pulled", "the gradient"), ("_second", "the second order")])
+@pytest.mark.parametrize(("method", "name"), [("_pull_back", "the gradient"), ("_second", "the second order")])
 def test_a_fault_of_a_derivative_is_named(
     method: str, name: str, fault: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,24 +119,24 @@ def test_a_fault_of_a_derivative_is_named(
 
     def wrong(self: Problem, *given: Any) -> list[Any]:
         found = [change(ops.convert_to_tensor(g)) for g in right(self, *given)]
-        return found if method == "_pulled" else [ops.to_numpy(g) for g in found]
+        return found if method == "_pull_back" else [ops.to_numpy(g) for g in found]
 
     monkeypatch.setattr(Problem, method, wrong)
     with pytest.raises(GradientMismatchError, match=f"{name} on backend '{backend}'"):
         gradcheck(lambda x: ops.sum(ops.exp(ops.multiply(x, ops.flip(x, 0)))), (X,))
 
 
-@pytest.mark.parametrize("method", ["_pulled", "_pushed"])
+@pytest.mark.parametrize("method", ["_pull_back", "_push_forward"])
 def test_the_tolerance_is_a_share_of_the_derivative(method: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right, x = getattr(Problem, method), np.array([0.7])
     for tolerance in (1e-6, 1e-4):
         for share, passes in ((0.0, True), (0.5, True), (2, False), (8, False), (64, False)):
             # The error of the gradient is relative to the sum of both derivatives, that of the forward mode to one.
-            factor = 1.0 + (2 if method == "_pulled" else 1) * share * tolerance
+            factor = 1.0 + (2 if method == "_pull_back" else 1) * share * tolerance
             monkeypatch.setattr(
                 Problem, method, lambda self, *given, by=factor: [ops.multiply(g, by) for g in right(self, *given)]
             )
-            name = "the gradient on" if method == "_pulled" else "forward against reverse mode on"
+            name = "the gradient on" if method == "_pull_back" else "forward against reverse mode on"
             with contextlib.nullcontext() if passes else pytest.raises(GradientMismatchError, match=name):
                 gradcheck(lambda x: ops.exp(x), (x,), order=1, tolerance=tolerance)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from emberharmony.testing import hypothesis_inputs as module
 from emberharmony.testing.call import Call
-from emberharmony.testing.hypothesis_inputs import generated
+from emberharmony.testing.hypothesis_inputs import generate_calls
 from emberharmony.testing.sample import Sample, case
 from emberharmony.testing.samples import all_samples
 
@@ -13,7 +13,7 @@ SAMPLES = all_samples()
 
 def calls(row: Sample) -> list[Call]:
     module._examples.cache_clear()
-    return list(generated(row))
+    return list(generate_calls(row))
 
 
 def test_two_runs_generate_the_same_inputs(backend: str) -> None:

@@ -5,7 +5,7 @@ import json
 from emberharmony.backend.discovery import load
 from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import Outcome
-from emberharmony.testing.report import as_html, condensed, gradient_verdict, status, summarize, totals, verdict
+from emberharmony.testing.report import as_html, condense, gradient_verdict, status, summarize, totals, verdict
 from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
@@ -58,7 +58,7 @@ def test_each_failure_of_an_op_is_counted() -> None:
     outcomes.append(Outcome("cos", "numpy", "value", "float32", "case 0", unsupported="no kernel"))
     report = summarize([SAMPLES[op] for op in ("sin", "cos")], ["numpy"], outcomes, quick=True)
     assert totals(report, "numpy")["failures"] == 3
-    found = condensed(report)["backends"]["numpy"]
+    found = condense(report)["backends"]["numpy"]
     assert (found["lacking"], [each["dtype"] for each in found["failing"]]) == (
         ["cos"],
         ["float16", "float32", "float64"],

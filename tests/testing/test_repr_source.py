@@ -8,8 +8,8 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.core.registry import OPS
-from emberharmony.testing.inputs import Stranger, Strided, made, strided
-from emberharmony.testing.repr_source import WRITTEN_OUT, source, spelled, unpacked
+from emberharmony.testing.inputs import Stranger, Strided, as_argument, strided
+from emberharmony.testing.repr_source import WRITTEN_OUT, source, spell_op, unpacked
 from tests.together import together
 
 SCOPE = {
@@ -56,8 +56,8 @@ def test_a_function_has_no_source() -> None:
 
 @together("op", sorted(OPS))
 def test_an_op_is_written_as_a_user_writes_it(op: str) -> None:
-    assert eval(spelled(op), {"ops": ops, "OPS": OPS}) is OPS[op].function
-    assert spelled(op).startswith("ops.")
+    assert eval(spell_op(op), {"ops": ops, "OPS": OPS}) is OPS[op].function
+    assert spell_op(op).startswith("ops.")
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])
@@ -65,7 +65,7 @@ def test_a_strided_array_becomes_a_non_contiguous_tensor_with_its_values(backend
     array = np.arange(np.prod(shape, dtype=int), dtype="float32").reshape(shape)
     view = eval(source(Strided(array)), SCOPE)
     assert ops.to_numpy(view).tolist() == array.tolist()
-    assert ops.to_numpy(made(Strided(array))).tolist() == array.tolist()
+    assert ops.to_numpy(as_argument(Strided(array))).tolist() == array.tolist()
     if backend == "numpy" and array.ndim:
         assert not view.flags.c_contiguous
     if backend == "torch" and array.ndim:

@@ -12,7 +12,7 @@ from emberharmony.core.state.files import replace_bytes, replace_text
 from emberharmony.testing.differences.descent import made_again
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
 from emberharmony.testing.differences.records import Host, Record, decoded, encoded, hosted, places
-from emberharmony.testing.repr_source import source, spelled
+from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import EPSILON
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tup
     several = len(made) != 1
     wide = any(host.dtype in EPSILON for host in hosts)
     kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *made)) else "float64"
-    call = f"{spelled(record.op)}({', '.join(words)})"
+    call = f"{spell_op(record.op)}({', '.join(words)})"
     call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
     program = _PROGRAM.format(
         message=found.message.replace("\n", " ")[:110],

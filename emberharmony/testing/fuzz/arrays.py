@@ -38,7 +38,7 @@ class Arrays:
         dtype = self.dtype if self.rng.random() < 0.75 else self.rng.choice(odd.DTYPES)
         if shape == () and self.rng.random() < 0.3:
             return self.rng.choice(odd.NUMBERS)
-        return self.formed(self._host(shape, dtype), len(shape))
+        return self.in_some_form(self._host(shape, dtype), len(shape))
 
     def tensors(self) -> str:
         """Returns the source of a list of tensors; sometimes one is much longer than the others."""
@@ -75,7 +75,7 @@ class Arrays:
         else:
             written = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
             written += "" if len(shape) == 1 else f".reshape({shape})"
-        return self.poked(written) if self.rng.random() < 0.1 else written
+        return self.with_odd_element(written) if self.rng.random() < 0.1 else written
 
     def _element(self, dtype: str) -> str:
         chance = self.rng.random()
@@ -91,11 +91,11 @@ class Arrays:
         number = str(self.rng.randint(-24, 24) / 8)
         return f"complex({number}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number
 
-    def poked(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
+    def with_odd_element(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
         """Returns the source of a host array with one element replaced."""
         return f"poked({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
 
-    def formed(self, array: str, ndim: int, hosted: bool = False) -> str:
+    def in_some_form(self, array: str, ndim: int, hosted: bool = False) -> str:
         """Returns the source of a host array in one of the forms in which a tensor may be passed.
 
         Args:
@@ -110,7 +110,7 @@ class Arrays:
             return f"ops.broadcast_to(tensor({array}), (2, *{array}.shape))"
         return self.rng.choice(forms)
 
-    def changed(self, array: str, ndim: int) -> tuple[str, int]:
+    def variant_of(self, array: str, ndim: int) -> tuple[str, int]:
         """Returns the source of a host array with another shape, dtype or value, and its number of axes."""
         ways = [
             (f"{array}[None]", ndim + 1),
@@ -118,7 +118,7 @@ class Arrays:
             (f"{array}[..., None]", ndim + 1),
             (f"np.concatenate([{array}.reshape(-1)] * 2)", 1),
             *[(f"{array}.astype({spelled_dtype(self.rng.choice(odd.DTYPES))})", ndim)] * 3,
-            *[(self.poked(array), ndim)] * 4,
+            *[(self.with_odd_element(array), ndim)] * 4,
         ]
         if ndim:
             ways += [

@@ -13,7 +13,7 @@ from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import spelled_dtype
 from emberharmony.testing.fuzz.values import Values
-from emberharmony.testing.repr_source import source, spelled
+from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import Case
 from emberharmony.testing.samples import all_samples
 
@@ -58,7 +58,7 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
         bound = _of_row(values, base, spec) if isinstance(base, Case) else _bind(spec, base, {})
         _vary(values, spec, bound)
     else:
-        bound = _drawn(values, spec)
+        bound = _draw_arguments(values, spec)
     arguments, keywords = _spread(rng, spec, bound)
     then = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
     checked = any("tensor(" in written or "ops." in written for name in _INDICES for written in bound.get(name, ()))
@@ -68,17 +68,17 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
 @functools.cache
 def pool() -> dict[str, list[str]]:
     """Returns, by the name of a parameter, the sources of the arguments without arrays that sample rows give it."""
-    found: dict[str, dict[str, None]] = {}
+    sources_by_name: dict[str, dict[str, None]] = {}
     for row in all_samples().values():
         for item in row.cases:
             for name, written in _bind(OPS[row.op], item.args, item.kwargs).items():
                 for value in written:
                     if not isinstance(value, np.ndarray) and not _holds_arrays(value):
                         try:
-                            found.setdefault(name, {})[source(value)] = None
+                            sources_by_name.setdefault(name, {})[source(value)] = None
                         except TypeError:
                             continue  # functions have no source expression
-    return {name: list(sources) for name, sources in sorted(found.items())}
+    return {name: list(sources) for name, sources in sorted(sources_by_name.items())}
 
 
 def _holds_arrays(value: Any) -> bool:
@@ -89,8 +89,8 @@ def _holds_arrays(value: Any) -> bool:
 def _bases(op: str) -> list[Any]:
     """Returns the cases of the op's row that are short and can be written as source; else its usual calls."""
     row = all_samples()[op]
-    found: list[Any] = [item for item in row.cases if all(map(_is_short, _flat(item)))]
-    return found or list(row.usual)
+    short_cases: list[Any] = [item for item in row.cases if all(map(_is_short, _flat(item)))]
+    return short_cases or list(row.usual)
 
 
 def _flat(item: Case) -> Iterator[Any]:
@@ -124,23 +124,23 @@ def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
     bound: Bound = {}
     for name, given in _bind(spec, item.args, item.kwargs).items():
-        bound[name] = [_written(values, value, dtype, name in _INDICES and values.hosted) for value in given]
+        bound[name] = [_argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in given]
     return bound
 
 
-def _written(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
+def _argument_source(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
     if isinstance(value, np.ndarray):
         array = source(value)
         if value.dtype.kind in "fc":
             array = f"{array}.astype({spelled_dtype(dtype)})"
             if values.rng.random() < 0.12:
-                array = values.poked(array, odd.NOT_FINITE)
+                array = values.with_odd_element(array, odd.NOT_FINITE)
         ndim = value.ndim
         while values.rng.random() < 0.25:
-            array, ndim = values.changed(array, ndim)
-        return values.formed(array, ndim, hosted)
+            array, ndim = values.variant_of(array, ndim)
+        return values.in_some_form(array, ndim, hosted)
     if isinstance(value, (list, tuple)) and _holds_arrays(value):
-        items = [_written(values, item, dtype) for item in value]
+        items = [_argument_source(values, item, dtype) for item in value]
         if values.rng.random() < 0.2:
             del items[values.rng.randrange(len(items))]
         return f"[{', '.join(items)}]"
@@ -155,7 +155,7 @@ def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
         parameter = values.rng.choice(spec.parameters)
         known = bound.get(parameter.name)
         if known and _STRING.fullmatch(known[0]) and values.rng.random() < 0.6:
-            known[0] = values.misspelt(known[0])
+            known[0] = values.misspell(known[0])
         elif known and parameter.variadic and values.rng.random() < 0.3:
             del known[values.rng.randrange(len(known))]
         else:
@@ -163,7 +163,7 @@ def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
             bound[parameter.name] = [*known[:-1], fresh] if known and parameter.variadic else [fresh]
 
 
-def _drawn(values: Values, spec: OpSpec) -> Bound:
+def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
     """Returns new arguments for every parameter without a default, and for some of the others."""
     bound: Bound = {}
     for parameter in spec.parameters:
@@ -193,7 +193,7 @@ def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], d
     return tuple(positional), keywords
 
 
-def written(case: FuzzCase) -> str:
+def call_source(case: FuzzCase) -> str:
     """Returns the source of the call."""
     arguments = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
-    return f"{spelled(case.op)}({', '.join(arguments)})"
+    return f"{spell_op(case.op)}({', '.join(arguments)})"

@@ -52,25 +52,25 @@ def _raised_in(error: BaseException) -> str:
 
 def digest(values: Iterable[Any]) -> list[str]:
     """Returns texts that describe arguments, tensors by a checksum: a call that changes no argument keeps them."""
-    found: list[str] = []
+    texts: list[str] = []
     waiting = list(values)
     while waiting:
         value = waiting.pop()
         if isinstance(value, (list, tuple)):
-            found.append(f"{type(value).__name__} of {len(value)}")
+            texts.append(f"{type(value).__name__} of {len(value)}")
             waiting += value
         elif isinstance(value, dict):
-            found.append(f"dict of {list(value)!r:.200}")
+            texts.append(f"dict of {list(value)!r:.200}")
             waiting += value.values()
         elif isinstance(value, np.ndarray):
-            found.append(_of_array(value))
+            texts.append(_of_array(value))
         elif current().is_tensor(value):
-            found.append(f"tensor {_of_tensor(value)}")
+            texts.append(f"tensor {_of_tensor(value)}")
         elif isinstance(value, (bool, int, float, complex, str, bytes, bytearray, np.generic)):
-            found.append(f"{type(value).__name__} {value!r:.500}")
+            texts.append(f"{type(value).__name__} {value!r:.500}")
         else:
-            found.append(type(value).__name__)  # reading an iterator would exhaust it
-    return found
+            texts.append(type(value).__name__)  # reading an iterator would exhaust it
+    return texts
 
 
 def _of_array(array: np.ndarray[Any, Any]) -> str:

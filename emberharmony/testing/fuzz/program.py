@@ -4,7 +4,7 @@ from typing import Any
 
 from emberharmony.testing.fuzz.cases import FuzzCase
 from emberharmony.testing.fuzz.scope import NAMES
-from emberharmony.testing.repr_source import spelled
+from emberharmony.testing.repr_source import spell_op
 from emberharmony.testing.snippet import ALWAYS, IMPORTS, imports
 
 _IMPORTS = {
@@ -52,7 +52,7 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
         given, then = "*args, **kwargs", then and ("*then",)
     else:
         start = []
-    lines = [f"result = {spelled(case.op)}({given})"]
+    lines = [f"result = {spell_op(case.op)}({given})"]
     if then:
         lines.append(f"result = result({', '.join(then)}) if callable(result) else result")
     lines.append("ops.eval(result)")

@@ -95,7 +95,7 @@ def run(
             op = case_of(seed, number, names).op
             again = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
             if kind != "hang" or again is not None:
-                _found(tally, task, number, kind, detail, again is not None)
+                _add_finding(tally, task, number, kind, detail, again is not None)
             else:
                 tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
             deaths[op] += 1
@@ -124,7 +124,7 @@ def _batch(
             advance(number - ended)
             ended = number
             if kind in FINDINGS:
-                _found(tally, task, number, kind, detail, None)
+                _add_finding(tally, task, number, kind, detail, None)
                 continue
             tally.counts[kind] += 1
             if kind == "native":
@@ -175,7 +175,7 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
         status.append(process.wait())
 
 
-def _found(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
+def _add_finding(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
     case = case_of(task.seed, number, task.names)
     text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
     written = program(case, task.seed, task.backend, text, watched=kind == "changed", checked=kind == "outside")

@@ -90,9 +90,9 @@ class Values(Arrays):
                 lambda: repr(self.rng.choice(_LITERAL.findall(said))),
                 functools.partial(self.rng.choice, odd.STRINGS),
             ]
-        found = [draw for mark, draw in self._draws if re.search(mark, said)]
-        found += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, said)]
-        return found or [self._anything]
+        draws = [draw for mark, draw in self._draws if re.search(mark, said)]
+        draws += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, said)]
+        return draws or [self._anything]
 
     def _integer(self) -> str:
         chance = self.rng.random()
@@ -136,7 +136,7 @@ class Values(Arrays):
             return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
         return self._several()
 
-    def misspelt(self, written: str) -> str:
+    def misspell(self, written: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
         text = list(ast.literal_eval(written))
         place = self.rng.randint(0, len(text))

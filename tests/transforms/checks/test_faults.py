@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
-from emberharmony.testing.inputs import made
+from emberharmony.testing.inputs import as_argument
 from emberharmony.testing.rows import call_of
 from emberharmony.testing.samples import all_samples
 from emberharmony.testing.verify import parts
@@ -25,8 +25,8 @@ SAMPLES = {op: row for op, row in sorted(all_samples().items()) if row.cases and
 def call(op: str) -> Callable[[], Any]:
     """Returns a function that makes the first call of an op's row in float32."""
     found = call_of(SAMPLES[op], "", "float32", "", SAMPLES[op].cases[0])
-    kwargs = {name: made(value) for name, value in found.kwargs.items()} | found.options
-    return lambda: OPS[op].function(*made(found.args), **kwargs)
+    kwargs = {name: as_argument(value) for name, value in found.kwargs.items()} | found.options
+    return lambda: OPS[op].function(*as_argument(found.args), **kwargs)
 
 
 def floats(result: Any) -> list[np.ndarray]:

@@ -178,7 +178,7 @@ MUTANTS = [
         name="gradcheck-dtypes",
         module="emberharmony/testing/gradient_check.py",
         function="_require_dtypes",
-        original="found != name",
+        original="dtype_name != name",
         replacement="False",
         tests=("tests/testing/test_gradient_check.py --ember-backend numpy",),
         why="a float64 gradient of a float32 tensor passes",
@@ -186,7 +186,7 @@ MUTANTS = [
     Mutant(
         name="gradcheck-tolerance",
         module="emberharmony/testing/gradient_check.py",
-        function="Problem.admitted",
+        function="Problem.allowed_error",
         original="max(tolerance, _NARROW) if self.narrow else tolerance",
         replacement="max(tolerance, _NARROW)",
         tests=("tests/testing/test_gradient_check.py --ember-backend numpy",),

@@ -204,7 +204,7 @@ MUTANTS = [
     Mutant(
         name="conformance-right-error",
         module="emberharmony/testing/call.py",
-        function="Call._refused",
+        function="Call._check_refusal",
         original="isinstance(error, wanted)",
         replacement="True",
         tests=("tests/testing/test_conformance_faults.py --ember-backend numpy",),

@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="plugin-chosen-backends",
         module="emberharmony/testing/plugin.py",
-        function="_named",
+        function="_backends_of_option",
         original="[name.strip() for name in given.split(',')]",
         replacement="[given.split(',')[0].strip()]",
         tests=("tests/testing/test_plugin.py",),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant(
         name="report-counts-unsupported",
         module="emberharmony/testing/report.py",
-        function="condensed",
+        function="condense",
         original="entry['status'] == 'unsupported'",
         replacement="entry['status'] == 'native'",
         tests=("tests/cli/test_submission.py", "tests/testing/test_report.py"),
