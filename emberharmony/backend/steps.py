@@ -5,7 +5,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from emberharmony.core.named_tuple import Record
 
 if TYPE_CHECKING:
     from emberharmony.transforms.program import Update
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 _LOOKS, _DEVICE = attrgetter("__class__", "shape", "dtype"), attrgetter("device")
 
 
-class Likeness(NamedTuple):
+class Likeness(Record):
     """Facts about tensors that hold for all others like them.
 
     Attributes:

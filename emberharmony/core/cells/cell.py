@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from emberharmony.core import op_globals, selection
 from emberharmony.core.cells.blocks import OBSERVED as _OBSERVED
@@ -27,6 +27,7 @@ from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.cells.overwriting import WATCHES as _WATCHES
 from emberharmony.core.cells.tensor_methods import TensorMethods
 from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
+from emberharmony.core.named_tuple import Record
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
@@ -42,7 +43,7 @@ Held = tuple[Any, Any]
 """A tensor, and the `Bound` of its backend; or `HostBits` and None."""
 
 
-class HostBits(NamedTuple):
+class HostBits(Record):
     """A tensor as bits on the host, which any backend can read: a NumPy array, and the neutral name of the dtype.
 
     The array is one of uint16 if the dtype is bfloat16, which NumPy lacks.

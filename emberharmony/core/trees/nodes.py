@@ -12,9 +12,10 @@ import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union
+from typing import Annotated, Any, Literal, Union
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.named_tuple import Record
 
 LEAF = "leaf"
 _OPTIONS = (str, bytes, int, enum.Enum, type, type(None))
@@ -26,7 +27,7 @@ Fields = tuple[tuple[str, "bool | None"], ...]
 """Each field of a dataclass with whether it is static; None if this depends on the value."""
 
 
-class Registered(NamedTuple):
+class Registered(Record):
     """How to take an object of a registered class apart, and how to make one."""
 
     flatten: Callable[[Any], tuple[Any, Any]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.neural.normalization import EPSILON
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
@@ -27,7 +26,9 @@ from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.algebra import norms as shared_norms
+    from emberharmony.backend.shared.neural import normalization as shared_normalization
 else:
+    shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
     shared_norms = Deferred("emberharmony.backend.shared.algebra.norms")
 
 
@@ -130,7 +131,9 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
         [[1.0, 0.0], [0.0, 0.0]]
     """
     norms = vector_norm(x, axis, True, shared_norms.order_of(constant("order", order), "order"))
-    return divide(x, maximum(norms, EPSILON if epsilon is None else option("epsilon", epsilon, norms)))
+    return divide(
+        x, maximum(norms, shared_normalization.EPSILON if epsilon is None else option("epsilon", epsilon, norms))
+    )
 
 
 @op(autocast="float32")

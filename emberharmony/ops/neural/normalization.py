@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING
 
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.neural.normalization import EPSILON, check_channels, check_groups
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
@@ -22,7 +21,9 @@ from emberharmony.ops.reductions.reduction import mean
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.neural import convolution as shared_convolution
+    from emberharmony.backend.shared.neural import normalization as shared
 else:
+    shared = Deferred("emberharmony.backend.shared.neural.normalization")
     shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
 
 
@@ -49,7 +50,7 @@ def layer_normalization(
     """
     wide = widened(x)
     centred = subtract(wide, mean(wide, axis, True))
-    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
+    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
     result = narrowed(multiply(wide if rms_scaling else centred, factor), x)
     result = result if gamma is None else multiply(result, along(gamma, axis, x))
@@ -68,7 +69,7 @@ def rms_normalization(
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     wide = widened(x)
-    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
+    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     result = narrowed(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
@@ -133,7 +134,7 @@ def batch_normalization_training(
 
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
-    place = check_channels(x.shape, axis, scale, offset)
+    place = shared.check_channels(x.shape, axis, scale, offset)
     wide = widened(x)
     over = [a for a in range(len(x.shape)) if a != place]
     center = mean(wide, over, True)
@@ -178,7 +179,7 @@ def group_normalization(
 
     Source: Wu and He, Group normalization, 2018.
     """
-    place = check_groups(x.shape, groups, axis, scale, offset)
+    place = shared.check_groups(x.shape, groups, axis, scale, offset)
     shape = tuple(x.shape)
     wide = reshape(widened(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
     axes = [a for a in range(1, len(shape) + 1) if a != place]
