@@ -211,7 +211,8 @@ def ops_init() -> str:
     imports["emberharmony.ops"] = list(NAMESPACES)
     lines = [
         HEADER,
-        '"""One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."""\n\n',
+        '"""One namespace of plain functions over NumPy, PyTorch, MLX, JAX and Dask: '
+        '`from emberharmony import ops`."""\n\n',
     ]
     lines.append("import typing as _typing\n\n")
     lines.append("from emberharmony.core.state.collector import PausedCollector as _PausedCollector\n\n")
@@ -264,7 +265,7 @@ def ops_stub() -> str:
     functions = {name: spec for name, spec in functions.items() if name not in NAMESPACES}
     imports = [(module, name, name) for module, names in CHOICE.items() for name in names]
     imports += [("emberharmony.ops", name, name) for name in NAMESPACES]
-    title = "One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."
+    title = "One namespace of plain functions over NumPy, PyTorch, MLX, JAX and Dask: `from emberharmony import ops`."
     return stub(title, functions, imports, "bool = bool_\n")
 
 

@@ -1,4 +1,4 @@
-"""The API for authors of backends, and access to the active backend object; all other modules here are private."""
+"""One object with the ops for each library; authors of backends import from here, all other modules are private."""
 
 from typing import TYPE_CHECKING
 
