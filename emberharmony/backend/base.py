@@ -228,10 +228,6 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         memory[place] = updates
         return memory
 
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
-        return all(map(self.may_keep, tensors))
-
     def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
 

@@ -21,7 +21,7 @@ class Likeness(Record):
     Attributes:
         holds: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
             one in its place, so that whatever was found out about that is true of it.
-        programs: whether `computed` and `overwriting` take them.
+        programs: whether `run_update` and `overwriting` take them.
         kernels: whether the kernels of the library for lists of tensors take them.
     """
 
@@ -34,30 +34,35 @@ class Steps:
     """The part of a backend that computes the steps of optimizers."""
 
     bound: Any
+    may_keep: Any
     runs_programs: Any = True
-    """Whether `computed` and `apply_rule` may stand for many ops; False while watchers want the calls of each."""
+    """Whether `run_update` and `apply_rule` may stand for many ops; False while watchers want the calls of each."""
     joinable: ClassVar[int] = 2**13
-    """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
+    """The most elements of a tensor for which `as_vector` and `parts_of` take less time than a few calls of ops."""
 
     def likeness(self, columns: Sequence[Sequence[Any]]) -> Likeness:
         """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `holds`."""
 
         def looks(tensors: Sequence[Any]) -> list[Any]:
-            found = list(map(_LOOKS, tensors))
-            return [*found, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else found
+            same = list(map(_LOOKS, tensors))
+            return [*same, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else same
 
         known = looks(list(itertools.chain.from_iterable(columns)))
         return Likeness(lambda *tensors: looks(tensors) == known)
+
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return all(map(self.may_keep, tensors))
 
     def evaluate(self, tensors: list[Any]) -> None:
         """Computes tensors, if the library computes them only when it is asked to."""
         self.bound.eval(tensors)
 
-    def joined(self, tensors: Sequence[Any]) -> Any:
+    def as_vector(self, tensors: Sequence[Any]) -> Any:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
         return self.bound.concatenate([self.bound.reshape(tensor, -1) for tensor in tensors])
 
-    def parted(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
+    def parts_of(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         ends = list(itertools.accumulate(math.prod(like.shape) for like in likes))
         parts = zip([0, *ends], ends, likes, strict=False)
@@ -70,7 +75,7 @@ class Steps:
         """Returns whether the library computes an update of a list of tensors like this one by one call."""
         return False
 
-    def computed(self, update: "Update", columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]] | None:
+    def run_update(self, update: "Update", columns: Sequence[Sequence[Any]]) -> list[Sequence[Any]] | None:
         """Returns what a program of elementwise ops computes from lists of tensors.
 
         Args:
@@ -95,11 +100,11 @@ class Steps:
         """Returns the calls of C functions that write the results of a program over its inputs.
 
         The first output takes the place of the second input, the next one that of the third, and so on. The results
-        are those of `computed`.
+        are those of `run_update`.
 
         Args:
             update: the program and its numbers.
-            columns: the inputs; see `computed`. `owns` has said yes of all but the first.
+            columns: the inputs; see `run_update`. `owns` has said yes of all but the first.
             kept: what the backend may keep for the next step over tensors like these.
 
         Returns:

@@ -14,9 +14,9 @@ from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostA
 from emberharmony.ops.device import to_device
 
 if TYPE_CHECKING:
-    import emberharmony.ops.shape as shape_ops
     from emberharmony.backend.shared import bodies as shared_bodies
     from emberharmony.backend.shared import tensor as shared_tensor
+    from emberharmony.ops.arrays import shape as shape_ops
 else:
     shared_bodies = Deferred("emberharmony.backend.shared.bodies")
     shared_tensor = Deferred("emberharmony.backend.shared.tensor")

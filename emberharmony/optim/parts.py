@@ -156,7 +156,7 @@ class SeparatePart(GroupPart):
             assert update is not None, "a step without a program is not written over tensors"
             self._add_overwriting(step, update)
             return
-        made = None if update is None else step.backend.computed(update, columns)
+        made = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
         if made is not None and update is not None:
             after, tensors = made[0], iter(made[1:])
@@ -238,11 +238,11 @@ class JoinedPart(GroupPart):
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
         values, first = values_of(self.cells), states[0]
         if first is None:
-            state = step.initial(step.backend.joined(values))
+            state = step.initial(step.backend.as_vector(values))
         else:
-            joined = step.backend.joined
+            join = step.backend.as_vector
             state = {
-                name: x if numbers.is_python(x) else joined([entry[name] for entry in states if entry])
+                name: x if numbers.is_python(x) else join([entry[name] for entry in states if entry])
                 for name, x in first.items()
             }
         columns = [self.own(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
@@ -269,8 +269,8 @@ class JoinedPart(GroupPart):
         update, state, columns = work
         assert columns is not None, "vectors are not written over"
         backend, (gradients, likes, *tensors) = step.backend, columns
-        vectors = [[backend.joined(gradients)], [backend.joined(likes)], *tensors]
-        made = None if update is None else backend.computed(update, vectors)
+        vectors = [[backend.as_vector(gradients)], [backend.as_vector(likes)], *tensors]
+        made = None if update is None else backend.run_update(update, vectors)
         if made is not None and update is not None:
             ((after,), *tensors), new = made, dict(update.after)
             for name, (x,) in zip(update.tensors, tensors, strict=True):
@@ -279,7 +279,7 @@ class JoinedPart(GroupPart):
         else:
             (after,), (new,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
-        parts = backend.parted(after, likes)
+        parts = backend.parts_of(after, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
         step.plan.tensors += parts
         step.plan.steps += replacing(self.cells, parts)

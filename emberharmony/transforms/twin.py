@@ -218,7 +218,7 @@ def _same(result: Any) -> Any:
 
 
 def program(columns: Any) -> Any:
-    """Stands for `Backend.computed` and `Backend.apply_rule`, by which optimizers compute a step, as if it were an op.
+    """Stands for `Backend.run_update` and `Backend.apply_rule`, by which optimizers step, as if these were an op.
 
     Args:
         columns: the gradients, the parameters, and the tensors in the states of these.
@@ -292,10 +292,10 @@ class Twin:
         """Whether no watcher wants the calls of the ops of a program."""
         return all(watcher.takes_programs(self) for watcher in watchers())
 
-    def computed(self, update: Any, columns: Sequence[Sequence[Any]]) -> Any:
+    def run_update(self, update: Any, columns: Sequence[Sequence[Any]]) -> Any:
         """Returns what a program computes, as one call; None if the ops have to be called, or a watcher wants it."""
-        computed = super().computed  # type: ignore[misc]
-        return self._as_program(lambda: computed(update, columns), columns)
+        run_update = super().run_update  # type: ignore[misc]
+        return self._as_program(lambda: run_update(update, columns), columns)
 
     def evaluate(self, tensors: list[Any]) -> None:
         """Computes tensors by an op, which watchers see."""

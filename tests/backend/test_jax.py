@@ -18,7 +18,7 @@ from emberharmony.demo import gpt
 from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensorError
 
 jax = pytest.importorskip("jax")
-programs = pytest.importorskip("emberharmony.backend.jax.flow.programs")
+programs = pytest.importorskip("emberharmony.backend.jax.flow.steps")
 fusion = pytest.importorskip("emberharmony.backend.jax.flow.fusion")
 
 CHEAP = (

@@ -44,7 +44,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(kind, name, counted)
 
-    count("computed")
+    count("run_update")
     count("overwriting")
     return found
 

@@ -346,8 +346,8 @@ def test_a_rule_without_state_needs_more_parameters(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(layout, "FEWEST", 4)
     monkeypatch.setattr(type(selection.current()), "has_kernel", lambda *given: False)
     calls = []
-    joined = type(selection.current()).joined
-    monkeypatch.setattr(type(selection.current()), "joined", lambda *given: calls.append(given) or joined(*given))
+    joined = type(selection.current()).as_vector
+    monkeypatch.setattr(type(selection.current()), "as_vector", lambda *given: calls.append(given) or joined(*given))
     for count, kind, vector in (
         (15, KINDS["SGD"], False),
         (16, KINDS["SGD"], True),
@@ -363,9 +363,9 @@ def test_a_rule_without_state_needs_more_parameters(monkeypatch: pytest.MonkeyPa
 def test_a_backend_joins_and_parts_as_the_others(backend: str) -> None:
     native = selection.current()
     tensors = [ops.convert_to_tensor(np.full(shape, i, "f4")) for i, shape in enumerate(SHAPES)]
-    vector = native.joined(tensors)
-    assert lists(vector) == lists(Backend.joined(native, tensors))
-    for found in (native.parted(vector, tensors), Backend.parted(native, vector, tensors)):
+    vector = native.as_vector(tensors)
+    assert lists(vector) == lists(Backend.as_vector(native, tensors))
+    for found in (native.parts_of(vector, tensors), Backend.parts_of(native, vector, tensors)):
         assert [tuple(x.shape) for x in found] == SHAPES
         assert lists(found) == lists(tensors)
 

@@ -6,8 +6,6 @@ composite is one program, not one for each step; and a program takes the numbers
 conformance` calls `Backend.forget` after every eighth op, without which it took 5.2 GB.
 """
 
-from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import jax
@@ -27,8 +25,8 @@ from emberharmony.backend.jax.elementwise.complex_numbers_ops import JAXComplexN
 from emberharmony.backend.jax.elementwise.elementary_ops import JAXElementaryOps
 from emberharmony.backend.jax.elementwise.rounding_ops import JAXRoundingOps
 from emberharmony.backend.jax.elementwise.special_ops import JAXSpecialOps
-from emberharmony.backend.jax.flow import programs
 from emberharmony.backend.jax.flow.fusion import JAXFusedOps, fuse
+from emberharmony.backend.jax.flow.steps import JAXSteps
 from emberharmony.backend.jax.flow.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.logic.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.math_ops import JAXMathOps
@@ -47,7 +45,6 @@ from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.registry import complete
 from emberharmony.core.trees.tree import tree_leaves
-from emberharmony.transforms.program import Update
 
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
 _SHAPES = "[Ii]ncompatible|broadcast|shape|size|dimension|empty|zero-size|ndim|rank|squeeze"
@@ -78,6 +75,7 @@ class JAXBackend(
     JAXTransformsOps,
     JAXFusedOps,
     JAXProbes,
+    JAXSteps,
     JAXStandardOps,  # type: ignore[misc]
     Backend,
 ):
@@ -148,18 +146,6 @@ class JAXBackend(
     def forget(self) -> None:
         """Frees the compiled programs, each of which takes about 1.5 MB."""
         jax.clear_caches()
-
-    def joined(self, tensors: Sequence[jax.Array]) -> jax.Array:
-        """Returns all elements of tensors of one dtype as one vector."""
-        return programs.joined(list(tensors))
-
-    def parted(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
-        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        return programs.parted(vector, [like.shape for like in likes])
-
-    def computed(self, update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]] | None:
-        """Returns what a program computes from lists of tensors; None for traced ones."""
-        return programs.computed(update, columns) if all(map(self.may_keep, chain.from_iterable(columns))) else None
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""

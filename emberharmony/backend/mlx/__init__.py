@@ -1,8 +1,6 @@
 """The MLX backend."""
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
-from operator import attrgetter
+from collections.abc import Iterator
 from typing import Any
 
 import mlx.core as mx
@@ -24,7 +22,7 @@ from emberharmony.backend.mlx.elementwise.complex_numbers_ops import MLXComplexN
 from emberharmony.backend.mlx.elementwise.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.elementwise.rounding_ops import MLXRoundingOps
 from emberharmony.backend.mlx.elementwise.special_ops import MLXSpecialOps
-from emberharmony.backend.mlx.flow import programs
+from emberharmony.backend.mlx.flow.steps import MLXSteps
 from emberharmony.backend.mlx.flow.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.images.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.logic.bitwise_ops import MLXBitwiseOps
@@ -47,15 +45,9 @@ from emberharmony.backend.mlx.reductions.segments_ops import MLXSegmentsOps
 from emberharmony.backend.mlx.reductions.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
-from emberharmony.backend.mlx.tracing import LATER, is_nested
-from emberharmony.backend.steps import Likeness
 from emberharmony.core import errors, op_globals
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.trees.tree import tree_leaves
-from emberharmony.transforms.program import Update
-
-_SHAPE, _DTYPE, _SIZE = map(attrgetter, ("shape", "dtype", "size"))
-_LOOKS = attrgetter("shape", "dtype")
 
 
 class MLXBackend(
@@ -93,6 +85,7 @@ class MLXBackend(
     MLXConvolutionOps,
     MLXPoolingOps,
     MLXProbes,
+    MLXSteps,
     Backend,
 ):
     """MLX: tensors are `mlx.core.array`, computed only by `ops.eval` or when their values are read."""
@@ -102,7 +95,6 @@ class MLXBackend(
     defines_all = True
     dtypes = DTYPES
     promotion = promotion
-    joinable = 2**14
     boolean_keys = False
     # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
     # specific patterns come before general ones.
@@ -178,49 +170,6 @@ class MLXBackend(
         if restart:
             mx.reset_peak_memory()
         return found[0], max(found)
-
-    def joined(self, tensors: Sequence[mx.array]) -> mx.array:
-        """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""
-        return mx.concatenate(list(map(mx.flatten, tensors)))
-
-    def parted(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
-        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        ends = list(accumulate(map(_SIZE, likes)))
-        parts = map(mx.contiguous, mx.split(vector, ends[:-1]))
-        return list(map(mx.reshape, parts, map(_SHAPE, likes)))
-
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
-        return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
-
-    def has_kernel(self, update: Update, like: mx.array) -> bool:
-        """Returns whether so few ops compute an update that vectors would take longer."""
-        return len(update.program.calls) <= 2
-
-    def computed(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
-        """Returns what a program computes from lists of tensors."""
-        made = programs.computed(update, columns)
-        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
-        large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > programs.CHUNK
-        if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
-            # The gradients first: they end the backward pass, whose memory the step can use.
-            self.bound.eval(columns[0])
-            programs.evaluated_in_parts(made, self.bound.eval)
-        return made
-
-    def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
-        """Returns the facts about lists of tensors; programs take one dtype."""
-        tensors = [*chain.from_iterable(columns)]
-        known, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
-
-        def holds(*others: mx.array) -> bool:
-            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == known
-
-        return Likeness(holds, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
-
-    def evaluate(self, tensors: list[mx.array]) -> None:
-        """Computes tensors, and the loss that the last `ops.backward` has left."""
-        LATER.evaluate(tensors)
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.

@@ -1,9 +1,7 @@
 """The NumPy backend."""
 
 from collections.abc import Callable, Sequence
-from itertools import chain
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +20,7 @@ from emberharmony.backend.numpy.elementwise.complex_numbers_ops import NumpyComp
 from emberharmony.backend.numpy.elementwise.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.elementwise.rounding_ops import NumpyRoundingOps
 from emberharmony.backend.numpy.elementwise.special_ops import NumpySpecialOps
+from emberharmony.backend.numpy.flow.steps import NumpySteps
 from emberharmony.backend.numpy.images.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.logic.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.logic.comparison_ops import NumpyComparisonOps
@@ -42,23 +41,11 @@ from emberharmony.backend.numpy.reductions.segments_ops import NumpySegmentsOps
 from emberharmony.backend.numpy.reductions.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
-from emberharmony.backend.steps import Likeness
 from emberharmony.core import errors
-from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
-
-if TYPE_CHECKING:
-    from emberharmony.backend.numpy.flow import programs
-    from emberharmony.transforms.program import Update
-else:
-    programs = Deferred("emberharmony.backend.numpy.flow.programs")
 
 _generic, _asarray = np.generic, np.asarray
 """For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
-
-_SHAPE, _DTYPE, _FLAGS = map(attrgetter, ("shape", "dtype", "flags.num"))
-_OWNING = {np.empty(shape).flags.num for shape in (1, (2, 2))}
-"""The flags of arrays that own their memory, which is writable, aligned and in the order of C."""
 
 
 class NumpyBackend(
@@ -94,6 +81,7 @@ class NumpyBackend(
     NumpyNormalizationOps,
     NumpyRecurrentOps,
     NumpyProbes,
+    NumpySteps,
     Backend,
 ):
     """The NumPy backend: tensors are `numpy.ndarray`, and 0-d results are arrays too, never NumPy scalars."""
@@ -186,68 +174,9 @@ class NumpyBackend(
         array: np.ndarray = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return array
 
-    def joined(self, tensors: Sequence[np.ndarray]) -> np.ndarray:
-        """Returns all elements of arrays of one dtype as one vector."""
-        if tensors[0].__class__ is not np.ndarray:  # traced tensors, of which a cell refuses the results
-            vector: np.ndarray = super().joined(tensors)
-            return vector
-        return np.concatenate(tensors, axis=None)
-
-    def parted(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
-        if vector.__class__ is not np.ndarray:
-            return super().parted(vector, likes)
-        found, start = [], 0
-        for like in likes:
-            end = start + like.size
-            found.append(vector[start:end].reshape(like.shape).copy())
-            start = end
-        return found
-
-    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
-        return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
-
-    def has_kernel(self, update: "Update", like: np.ndarray) -> bool:
-        """Returns whether so few ops compute an update that vectors would take longer.
-
-        A step of `SGD` for 100 arrays of 128 elements takes 220 µs, and 265 in vectors (NumPy 2.4).
-        """
-        return len(update.program.calls) <= 2
-
-    def computed(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]] | None:
-        """Returns what a program computes from lists of arrays."""
-        return programs.computed(update, columns)
-
-    def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
-        """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
-        known = [*chain.from_iterable(columns)]
-        shapes, dtypes, kinds = list(map(_SHAPE, known)), list(map(_DTYPE, known)), {*map(type, known)}
-
-        def holds(*arrays: np.ndarray) -> bool:
-            same = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
-            return same and list(map(_DTYPE, arrays)) == dtypes
-
-        return Likeness(holds, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
-
-    def evaluate(self, tensors: list[np.ndarray]) -> None:
-        """Does nothing: all are computed."""
-
     def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
         return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
-
-    def owns(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
-        return _OWNING.issuperset(map(_FLAGS, tensors))
-
-    def overwrites(self, update: "Update") -> bool:
-        """Returns whether functions of C can write the results of a program over its inputs."""
-        return programs.overwrites(update.program)
-
-    def overwriting(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
-        """Returns the calls that write the results of a program over its inputs."""
-        return programs.overwriting(update, columns, kept)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""

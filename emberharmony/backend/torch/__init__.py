@@ -1,20 +1,12 @@
 """The PyTorch backend."""
 
-import contextlib
-import sys
-from collections.abc import Sequence
-from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import torch
-from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.steps import Likeness
 from emberharmony.backend.torch import cells as cells
-from emberharmony.backend.torch import optimizers
 from emberharmony.backend.torch.algebra.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.algebra.products_ops import TorchProductsOps
 from emberharmony.backend.torch.arrays.creation_ops import TorchCreationOps
@@ -29,7 +21,7 @@ from emberharmony.backend.torch.elementwise.complex_numbers_ops import TorchComp
 from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.elementwise.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.elementwise.special_ops import TorchSpecialOps
-from emberharmony.backend.torch.flow import programs
+from emberharmony.backend.torch.flow.steps import TorchSteps
 from emberharmony.backend.torch.flow.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.images.fft_ops import TorchFftOps
 from emberharmony.backend.torch.images.interpolation_ops import TorchInterpolationOps
@@ -58,16 +50,6 @@ from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
-from emberharmony.transforms.program import Update
-
-_GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
-TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
-"""A private class: only the versions on which it was tested use it, because other arguments may end the process.
-
-It looks at 200 tensors in 28 µs, which takes 280 in Python (PyTorch 2.13): 1.9 times a step of `SGD` for 100 of them.
-"""
-_COUNTS = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
-"""Whether PyTorch tells how many refer to the memory of a tensor."""
 
 
 def _is_plain(value: Any) -> bool:
@@ -114,6 +96,7 @@ class TorchBackend(
     TorchConvolutionOps,
     TorchPoolingOps,
     TorchProbes,
+    TorchSteps,
     Backend,
 ):
     """PyTorch: tensors are `torch.Tensor` and its subclasses, such as parameters."""
@@ -234,75 +217,6 @@ class TorchBackend(
             return found
         return None
 
-    def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
-        vector: torch.Tensor = _flatten_dense_tensors(list(tensors))  # type: ignore[no-untyped-call]
-        return vector
-
-    def parted(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        made = [torch.empty_like(like) for like in likes]
-        parts = _unflatten_dense_tensors(vector, made)  # type: ignore[no-untyped-call]
-        torch._foreach_copy_(made, list(parts))
-        return made
-
-    def has_kernel(self, update: Update, like: torch.Tensor) -> bool:
-        """Returns whether a kernel computes an update of tensors, if they are contiguous."""
-        return update.kernel in optimizers.KERNELS and optimizers.have_kernels([[like]])
-
-    def computed(
-        self, update: Update, columns: Sequence[Sequence[torch.Tensor]]
-    ) -> list[Sequence[torch.Tensor]] | None:
-        """Returns what a program computes from lists of tensors; None while anything records it."""
-        if not is_unwatched():
-            return None
-        return optimizers.computed(update, columns) or programs.computed(update, columns)
-
-    def likeness(self, columns: Sequence[Sequence[torch.Tensor]]) -> Likeness:
-        """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
-        tensors = [*chain.from_iterable(columns)]
-        plain = {*map(type, tensors)} == {torch.Tensor}
-        programs = plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
-        kernels = programs and optimizers.have_kernels(columns)
-        if not (plain and TensorGuards):
-            known = list(map(_looks, tensors))
-            return Likeness(lambda *others: list(map(_looks, others)) == known, programs, kernels)
-        # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
-        guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        return Likeness(guards.check, programs, kernels)
-
-    def evaluate(self, tensors: list[torch.Tensor]) -> None:
-        """Does nothing: PyTorch computes at once, or in a queue of the accelerator."""
-
-    def owns(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Returns whether PyTorch has made the memory of these tensors, and nothing else refers to it."""
-        storages = list(map(torch.Tensor.untyped_storage, tensors))
-        addresses = map(attrgetter("_cdata"), storages)
-        # The list, the tensor and the call refer to a storage; a user's reference to it would be one more.
-        return (
-            max(map(torch.Tensor._use_count, tensors)) == 1  # type: ignore[attr-defined]
-            and max(map(torch._C._storage_Use_Count, addresses)) == 2
-            and max(map(sys.getrefcount, storages)) <= 3
-            and all(map(torch.UntypedStorage.resizable, storages))
-            and not any(map(torch.UntypedStorage.is_shared, storages))
-        )
-
-    def overwrites(self, update: Update) -> bool:
-        """Returns whether functions of C can write the results of a program over its inputs."""
-        return _COUNTS and (update.kernel in optimizers.KERNELS or programs.overwrites(update.program))
-
-    def overwriting(self, update: Update, columns: Sequence[Sequence[torch.Tensor]], kept: dict[Any, Any]) -> Any:
-        """Returns the calls that write the results of a program over its inputs; None while anything records it."""
-        if not is_unwatched():
-            return None
-        if update.kernel in optimizers.KERNELS:
-            return [[(optimizers.KERNELS[update.kernel](columns, update),)]]
-        return [programs.overwriting(update, columns)] if programs.overwrites(update.program) else None
-
-    def writing(self) -> contextlib.AbstractContextManager[Any]:
-        """Returns the context manager in which no graph is recorded, and all tensors can be written to."""
-        return torch.inference_mode()
-
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
         """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.
 
@@ -313,12 +227,6 @@ class TorchBackend(
         with torch._C._DisableFuncTorch(), torch.inference_mode(False):
             made: torch.Tensor = super().unpacked(packed, device)
         return made
-
-
-def _looks(x: torch.Tensor) -> tuple[Any, ...]:
-    """Returns what `Likeness.holds` compares where PyTorch has no guards."""
-    strides = x.stride() if x.layout == torch.strided else ()
-    return type(x), x.shape, x.dtype, x.device, strides, x.requires_grad, x.is_inference()
 
 
 BACKEND = TorchBackend

@@ -14,7 +14,7 @@ from tests.backend.mlx_outcomes import assert_as_numpy, drawn
 
 mx = pytest.importorskip("mlx.core")
 losses_ops = pytest.importorskip("emberharmony.backend.mlx.neural.losses_ops")
-programs = pytest.importorskip("emberharmony.backend.mlx.flow.programs")
+programs = pytest.importorskip("emberharmony.backend.mlx.flow.steps")
 
 
 @pytest.fixture(autouse=True)
@@ -227,8 +227,8 @@ def test_an_integer_in_a_tuple_that_mlx_cannot_count_is_named() -> None:
 
 def test_long_programs_of_large_parameters_are_computed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     chunked = []
-    native = programs.evaluated_in_parts
-    monkeypatch.setattr(programs, "evaluated_in_parts", lambda *given: chunked.append(given) or native(*given))
+    native = programs._evaluate_in_parts
+    monkeypatch.setattr(programs, "_evaluate_in_parts", lambda *given: chunked.append(given) or native(*given))
     monkeypatch.setattr(programs, "CHUNK", 2**15)
     for kind, size, wanted in ((optim.AdamW, 2**14, True), (optim.AdamW, 10, False), (optim.SGD, 2**14, False)):
         cells = [Parameter(f(size)) for _ in range(4)]

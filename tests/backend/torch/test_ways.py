@@ -85,11 +85,11 @@ def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
     for dtype in (torch.float32, torch.bfloat16):
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]
         update = Update(program=Program(2, calls, (found,), 1), numbers=[0.5])
-        assert programs.computed(update, given)[0][0].tolist() == [2.0, 2.0]
+        assert programs.run_update(update, given)[0][0].tolist() == [2.0, 2.0]
         for call, *arguments in programs.overwriting(update, given):
             call(*arguments)
         assert given[1][0].tolist() == [2.0, 2.0]
-        assert [each.function for each in programs._prepared(update, given[0][0])[0].calls] == (
+        assert [each.function for each in programs._for_tensors(update, given[0][0])[0].calls] == (
             ["add_multiple"] if dtype == torch.float32 else ["multiply", "subtract"]
         )
 

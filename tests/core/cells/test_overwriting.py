@@ -29,7 +29,7 @@ def way(request: pytest.FixtureRequest, backend: str, monkeypatch: pytest.Monkey
     if request.param == "blocks":
         monkeypatch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 1000)
         if backend == "torch":
-            monkeypatch.setattr("emberharmony.backend.torch.optimizers.KERNELS", {})
+            monkeypatch.setattr("emberharmony.backend.torch.flow.steps.KERNELS", {})
     return str(request.param)
 
 

@@ -51,13 +51,13 @@ def kernels(backend: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Returns a list that gets the name of each kernel of PyTorch that computes a step."""
     found: list[str] = []
     if backend == "torch":
-        from emberharmony.backend.torch import optimizers
+        from emberharmony.backend.torch.flow import steps
 
         def noted(name: str, native: Any) -> Any:
             return lambda *given: found.append(name) or native(*given)
 
-        called = {name: noted(name, native) for name, native in optimizers.KERNELS.items()}
-        monkeypatch.setattr(optimizers, "KERNELS", called)
+        called = {name: noted(name, native) for name, native in steps.KERNELS.items()}
+        monkeypatch.setattr(steps, "KERNELS", called)
     return found
 
 

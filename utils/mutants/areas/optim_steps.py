@@ -100,7 +100,7 @@ MUTANTS = [
     ),
     Mutant(
         name="dampening-of-the-kernel",
-        module="emberharmony/backend/torch/optimizers.py",
+        module="emberharmony/backend/torch/flow/steps.py",
         function="_sgd",
         original="hyper['dampening'] if buffers and update.state['step'] else 0.0",
         replacement="0.0",
@@ -109,7 +109,7 @@ MUTANTS = [
     ),
     Mutant(
         name="count-of-the-kernel",
-        module="emberharmony/backend/torch/optimizers.py",
+        module="emberharmony/backend/torch/flow/steps.py",
         function="_adam",
         original="update.state['step'] + 1",
         replacement="update.state['step'] + 2",
@@ -118,8 +118,8 @@ MUTANTS = [
     ),
     Mutant(
         name="layout-of-gradients-for-kernels",
-        module="emberharmony/backend/torch/optimizers.py",
-        function="have_kernels",
+        module="emberharmony/backend/torch/flow/steps.py",
+        function="_have_kernels",
         original="all(map(torch.Tensor.is_contiguous, tensors))",
         replacement="True",
         tests=(f"{WAYS} -k layouts {TORCH}", f"{ROWS} -k strides {TORCH}"),

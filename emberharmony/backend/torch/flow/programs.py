@@ -23,8 +23,8 @@ _FUSED: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def _sign(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
-    found = sign(x)
-    return found if out is None else out.copy_(found)
+    signs = sign(x)
+    return signs if out is None else out.copy_(signs)
 
 
 def _choice(x: torch.Tensor, y: torch.Tensor, condition: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -51,9 +51,9 @@ def number_in(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
     return float
 
 
-def computed(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[Sequence[torch.Tensor]]:
-    """Runs a program over lists of tensors; see `Backend.computed`."""
-    program, numbers = _prepared(update, columns[0][0])
+def run_update(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[Sequence[torch.Tensor]]:
+    """Runs a program over lists of tensors; see `Backend.run_update`."""
+    program, numbers = _for_tensors(update, columns[0][0])
     rows = [_run(program, numbers, tensors) for tensors in zip(*columns, strict=True)]
     return list(zip(*rows, strict=True))
 
@@ -62,8 +62,8 @@ def _run(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) 
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):
-        called, target = _called(call, registers, numbers), program.targets.get(i)
-        registers.append(called() if target is None else called(out=registers[target]))
+        call_of, target = _partial(call, registers, numbers), program.targets.get(i)
+        registers.append(call_of() if target is None else call_of(out=registers[target]))
     return [registers[register] for register in program.outputs]
 
 
@@ -74,7 +74,7 @@ def overwrites(program: Program) -> bool:
 
 def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
-    program, numbers = _prepared(update, columns[0][0])
+    program, numbers = _for_tensors(update, columns[0][0])
     places, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])
     memory = [columns[0][0].new_empty(longest) for _ in program.memory]
@@ -86,27 +86,27 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
                 target = registers[places[i]]
             else:
                 target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
-            calls.append((functools.partial(_called(call, registers, numbers), out=target),))
+            calls.append((functools.partial(_partial(call, registers, numbers), out=target),))
             registers.append(target)
     return calls
 
 
-def _prepared(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
+def _for_tensors(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
     """Returns a program for tensors like this one, and its numbers in the form in which functions take them."""
     program, numbers = update.program, update.numbers
     if like.dtype.itemsize >= 4:
         program = program.with_fewer_calls
         numbers = [*numbers, *map(operator.neg, numbers)]
-    number, found = number_in(like.dtype, like.is_cpu), list(numbers)
+    number, natives = number_in(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
     fused = {call.args[-1] for call in program.calls if call.function in _FUSED}
     for place in program.numbers:  # others only serve to compute these
         if place not in fused and numbers[place].__class__ is not bool:
-            found[place] = number(numbers[place])
-    return program, found
+            natives[place] = number(numbers[place])
+    return program, natives
 
 
-def _called(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
+def _partial(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
     """Returns a call of a program for one tensor."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:

@@ -181,11 +181,6 @@ class TorchTransformsOps:
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return Compiled(fn, selection.active(), _in_transform)
 
-    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return torch._dynamo.disable(function)(*args)
-        return function(*args)
-
     def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if is_whole():
             return plainly(self.bound, function, args, kwargs)

@@ -1,0 +1,102 @@
+"""Runs programs of elementwise ops on MLX.
+
+On a CPU the results of more than two ops are computed for 2**19 elements, and then for the next ones, so that the cache
+still has a result when the next op reads it: `Lion` over a GPT of 148 tensors takes 1.4 times as long without.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain, repeat
+from operator import attrgetter
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.device_ops import place
+from emberharmony.backend.mlx.math_ops import sign
+from emberharmony.backend.mlx.tracing import LATER, is_nested
+from emberharmony.backend.steps import Likeness, Steps
+from emberharmony.transforms.program import BINARY, CHOICE, Update
+
+CHUNK = 2**19
+"""The most elements in the tensors of a list that are computed before the next ones."""
+
+_SHAPE, _DTYPE, _SIZE = map(attrgetter, ("shape", "dtype", "size"))
+_LOOKS = attrgetter("shape", "dtype")
+_NATIVES: dict[str, Callable[..., mx.array]] = {
+    **{op: getattr(mx, op) for op in (*BINARY, "negative", "square", "sqrt")},
+    "absolute": mx.abs,
+    "sign": sign,
+    CHOICE: lambda x, y, condition: mx.where(bool(condition), x, y),
+}
+
+
+def _run(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]]:
+    """Runs a program over lists of tensors, which MLX computes later; see `Backend.run_update`.
+
+    MLX finds for itself which memory it may reuse.
+    """
+    program = update.program
+    numbers = map(repeat, map(update.numbers.__getitem__, program.numbers))
+    registers: list[Any] = [*columns, *program.calls, *numbers]
+    for op, operands, result in program.moves:
+        registers[result] = list(map(_NATIVES[op], *map(registers.__getitem__, operands)))
+    return list(map(registers.__getitem__, program.outputs))
+
+
+def _evaluate_in_parts(columns: Sequence[Sequence[mx.array]], evaluate: Callable[[Any], None]) -> None:
+    """Computes tensors in parts of lists, so that the cache still has a result when the next op reads it."""
+    start = length = 0
+    for i, x in enumerate([*columns[0], None]):
+        if i > start and (x is None or length + x.size > CHUNK):
+            evaluate([column[start:i] for column in columns])
+            start, length = i, 0
+        length += 0 if x is None else x.size
+
+
+class MLXSteps(Steps):
+    """The steps of optimizers on MLX."""
+
+    joinable = 2**14
+
+    def as_vector(self, tensors: Sequence[mx.array]) -> mx.array:
+        """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""
+        return mx.concatenate(list(map(mx.flatten, tensors)))
+
+    def parts_of(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
+        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
+        ends = list(accumulate(map(_SIZE, likes)))
+        parts = map(mx.contiguous, mx.split(vector, ends[:-1]))
+        return list(map(mx.reshape, parts, map(_SHAPE, likes)))
+
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
+
+    def has_kernel(self, update: Update, like: mx.array) -> bool:
+        """Returns whether so few ops compute an update that vectors would take longer."""
+        return len(update.program.calls) <= 2
+
+    def run_update(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
+        """Returns what a program computes from lists of tensors."""
+        made = _run(update, columns)
+        # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
+        large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
+        if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
+            # The gradients first: they end the backward pass, whose memory the step can use.
+            self.bound.eval(columns[0])
+            _evaluate_in_parts(made, self.bound.eval)
+        return made
+
+    def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
+        """Returns the facts about lists of tensors; programs take one dtype."""
+        tensors = [*chain.from_iterable(columns)]
+        known, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
+
+        def holds(*others: mx.array) -> bool:
+            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == known
+
+        return Likeness(holds, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+
+    def evaluate(self, tensors: list[mx.array]) -> None:
+        """Computes tensors, and the loss that the last `ops.backward` has left."""
+        LATER.evaluate(tensors)

@@ -1,0 +1,84 @@
+"""Steps of optimizers on NumPy; the module that runs programs is imported at the first one."""
+
+from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emberharmony.backend.steps import Likeness, Steps
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.numpy.flow import programs
+    from emberharmony.transforms.program import Update
+else:
+    programs = Deferred("emberharmony.backend.numpy.flow.programs")
+
+_SHAPE, _DTYPE, _FLAGS = map(attrgetter, ("shape", "dtype", "flags.num"))
+_OWNING = {np.empty(shape).flags.num for shape in (1, (2, 2))}
+"""The flags of arrays that own their memory, which is writable, aligned and in the order of C."""
+
+
+class NumpySteps(Steps):
+    """The steps of optimizers on NumPy."""
+
+    def as_vector(self, tensors: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns all elements of arrays of one dtype as one vector."""
+        if tensors[0].__class__ is not np.ndarray:  # traced tensors, of which a cell refuses the results
+            vector: np.ndarray = super().as_vector(tensors)
+            return vector
+        return np.concatenate(tensors, axis=None)
+
+    def parts_of(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
+        if vector.__class__ is not np.ndarray:
+            return super().parts_of(vector, likes)
+        parts, start = [], 0
+        for like in likes:
+            end = start + like.size
+            parts.append(vector[start:end].reshape(like.shape).copy())
+            start = end
+        return parts
+
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
+
+    def has_kernel(self, update: "Update", like: np.ndarray) -> bool:
+        """Returns whether so few ops compute an update that vectors would take longer.
+
+        A step of `SGD` for 100 arrays of 128 elements takes 220 µs, and 265 in vectors (NumPy 2.4).
+        """
+        return len(update.program.calls) <= 2
+
+    def run_update(self, update: "Update", columns: Sequence[Sequence[np.ndarray]]) -> list[Sequence[np.ndarray]]:
+        """Returns what a program computes from lists of arrays."""
+        return programs.run_update(update, columns)
+
+    def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
+        """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
+        known = [*chain.from_iterable(columns)]
+        shapes, dtypes, kinds = list(map(_SHAPE, known)), list(map(_DTYPE, known)), {*map(type, known)}
+
+        def holds(*arrays: np.ndarray) -> bool:
+            same = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
+            return same and list(map(_DTYPE, arrays)) == dtypes
+
+        return Likeness(holds, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
+
+    def evaluate(self, tensors: list[np.ndarray]) -> None:
+        """Does nothing: all are computed."""
+
+    def owns(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether NumPy has made the memory of these arrays, and nothing else refers to it."""
+        return _OWNING.issuperset(map(_FLAGS, tensors))
+
+    def overwrites(self, update: "Update") -> bool:
+        """Returns whether functions of C can write the results of a program over its inputs."""
+        return programs.overwrites(update.program)
+
+    def overwriting(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
+        """Returns the calls that write the results of a program over its inputs."""
+        return programs.overwriting(update, columns, kept)
