@@ -458,8 +458,10 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
             break
         reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
         reached = pulled(gradients, nodes.pop(-heappop(numbers)))
-    ends = map(gradients.get, range(-1, -1 - len(primals), -1))
-    made = [active().zeros_like(x) if gradient is None else gradient for gradient, x in zip(ends, primals, strict=True)]
+    made = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
+    for place, gradient in enumerate(made):
+        if gradient is None:
+            made[place] = active().zeros_like(primals[place])
     if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
         return [_conjugate(tape, gradient) for gradient in made]
     return made

@@ -29,7 +29,7 @@ from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.neural.attention_ops import NumpyAttentionOps
 from emberharmony.backend.numpy.neural.convolution_ops import NumpyConvolutionOps
 from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
-from emberharmony.backend.numpy.neural.losses_ops import NumpyLossesOps, cross_entropy_with_slope
+from emberharmony.backend.numpy.neural.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.neural.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.neural.pooling_ops import NumpyPoolingOps
 from emberharmony.backend.numpy.neural.recurrent_ops import NumpyRecurrentOps
@@ -173,10 +173,6 @@ class NumpyBackend(
             return _asarray(value)
         array: np.ndarray = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return array
-
-    def with_slope(self, op: str, arguments: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Returns a mean of cross-entropies and its derivative by the logits, from the same powers."""
-        return cross_entropy_with_slope(*arguments) if op == "cross_entropy" else None
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""

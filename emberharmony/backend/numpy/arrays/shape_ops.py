@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class NumpyShapeOps:
             raise ArgumentError("this shape needs a copy, which copy=False refuses") from error
 
     @staticmethod
-    @fast(lambda x: x.swapaxes(-1, -2), "{0}.ndim > 1")
+    @fast(attrgetter("mT"), "{0}.ndim > 1")
     def matrix_transpose(x: np.ndarray) -> np.ndarray:
         return matrices(x).swapaxes(-1, -2)
 

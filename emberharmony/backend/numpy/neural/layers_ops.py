@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from emberharmony.backend.shared.neural.layers import is_linear
-
 
 class NumpyLayersOps:
     """Holds the ops of `ops/neural/layers.py`.
@@ -20,10 +18,11 @@ class NumpyLayersOps:
         self, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
     ) -> np.ndarray:
         kind = x.dtype
-        plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
-        if not (plain and is_linear(x, weight, bias, transposed)):
-            return self.composed("linear")(x, weight, bias, transposed)
         factor = weight.T if transposed else weight
+        plain = kind.char in "fd" and weight.dtype == kind and factor.ndim == 2 and x.size > 0
+        fits = plain and x.shape[-1:] == factor.shape[:1]
+        if not fits or (bias is not None and (bias.dtype != kind or bias.shape != factor.shape[1:])):
+            return self.composed("linear")(x, weight, bias, transposed)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
         product = (x if x.ndim == 2 else x.reshape(-1, x.shape[-1])) @ factor
         if bias is not None:
