@@ -71,7 +71,7 @@ def _declare(facts: dict[str, object], declared: F) -> F:
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared, facts_of(declared.__name__, facts))
     _LOOKED_UP.pop(spec.name, None)
-    if len(_BOUNDS):  # `import emberharmony.ops` declares 494 ops before there is one
+    if len(_BOUNDS):  # `import emberharmony.ops` declares all ops before there is one
         for bound in list(_BOUNDS.values()):
             bound.forget(spec.name)
     function = _declared(spec)
