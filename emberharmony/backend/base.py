@@ -156,7 +156,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
-        names = ("pullback", "gradients", "constant_gradients", "pushforward", "linearized", "transposed", "batched")
+        names = ("pullback", "gradients", "constant_gradients", "pushforward", "linearize", "transposed", "map_slices")
         return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
@@ -408,7 +408,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
             return spec.body if self.defines_all else self._activating(spec.body)
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
-    def opened(self, spec: OpSpec) -> Callable[..., Any]:
+    def body_of(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the function that runs a composite on traced tensors, which is its body.
 
         A backend that watches the calls of ops overrides this as well as `implementation`, because the tape runs the

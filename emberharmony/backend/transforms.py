@@ -26,7 +26,7 @@ class Transforms:
     kind_of: Callable[[Any], str]
     may_keep_all: Callable[[Sequence[Any]], bool]
     unwatched: Any
-    uncompiled: Any = None
+    run_uncompiled: Any = None
     """Calls a function that a compiler does not trace, because it would have to compile it in each call.
 
     None if no compiler traces the code around it.
@@ -51,32 +51,32 @@ class Transforms:
         per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
         Calls may nest, for derivatives of higher order.
         """
-        found: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
-        return found
+        pair: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
+        return pair
 
     def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
         if type(self).pullback is Transforms.pullback:
-            found: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
-            return found
+            pair: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
+            return pair
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
     def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
-        outputs, found = self.gradients(fn, primals)
-        if self.unwatched is self and self.may_keep_all([*outputs, *found]):
-            return outputs, found
+        outputs, gradients = self.gradients(fn, primals)
+        if self.unwatched is self and self.may_keep_all([*outputs, *gradients]):
+            return outputs, gradients
         constant = self.bound.stop_gradient
-        return [constant(y) for y in outputs], [constant(gradient) for gradient in found]
+        return [constant(y) for y in outputs], [constant(gradient) for gradient in gradients]
 
     def pushforward(
         self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Returns the list of tensors `fn(*primals)`, and their tangents; ignore the tangents of integer outputs."""
-        return self.linearized(fn, primals)(tangents)
+        return self.linearize(fn, primals)(tangents)
 
-    def linearized(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
+    def linearize(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
         """Returns `pushforward` at fixed primals, as a function of the tangents; each call may run `fn` again."""
         return self.transposed(fn, primals)
 
@@ -105,7 +105,9 @@ class Transforms:
 
         return push
 
-    def batched(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
+    def map_slices(
+        self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False
+    ) -> list[Any]:
         """Applies `fn` to each slice of `tensors` along `axes`, and returns its list of results stacked along axis 0.
 
         Args:
@@ -133,7 +135,7 @@ class Transforms:
         """
         return False
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler.
 
         It is called with the kind of ops that is active now, such as those of an `autocast` block.

@@ -56,7 +56,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
                 filled[i] = refill(filled[i], value)
             return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
-        stacked = result_tree.backend.batched(one, tensors, along)
+        stacked = result_tree.backend.map_slices(one, tensors, along)
         if out_axes.__class__ is int and out_axes == 0:
             return result_tree.result(stacked)
         axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
@@ -242,7 +242,7 @@ def _over(
     for tensor, axes in zip(tensors, leading, strict=True):
         own = tuple(tensor.shape)[len(axes) :]
         flat.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own)), (count, *own)))
-    stacked = result_tree.backend.batched(one, flat, [0] * len(flat))
+    stacked = result_tree.backend.map_slices(one, flat, [0] * len(flat))
     return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked]
 
 

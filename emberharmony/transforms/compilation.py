@@ -20,7 +20,7 @@ def compile_where_called(op: str, fn: Function) -> Function:
         variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
         native = made.get(variant)
         if native is None:
-            native = made[variant] = bound.backend.compiled(fn)
+            native = made[variant] = bound.backend.compile_function(fn)
         return native(*args, **kwargs)
 
     return call

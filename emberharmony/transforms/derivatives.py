@@ -116,7 +116,7 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             shapes = [(*shape, *primal.shape) for primal in flat.primals]
             rows.append(gradients if shape == () else _empty(bound, gradients, shapes))
             continue
-        gradients = flat.backend.batched(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
+        gradients = flat.backend.map_slices(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
         rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(gradients, flat.primals, strict=True)])
     return outputs, rows
 
@@ -126,7 +126,7 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     _require_real(flat, flat.primals)
     bound, primals, draws = flat.backend.bound, flat.primals, Draws()
     zeros = [bound.zeros_like(primal) for primal in primals]
-    push = flat.backend.linearized(flat, primals)
+    push = flat.backend.linearize(flat, primals)
 
     def column(place: int, tangent: Any) -> list[Any]:
         with draws.next_run():
@@ -144,7 +144,7 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             shapes = [(*tangent.shape, *shape) for tangent in tangents]
             columns.append(tangents if shape == () else _empty(bound, tangents, shapes))
             continue
-        tangents = flat.backend.batched(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
+        tangents = flat.backend.map_slices(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
         outputs = [bound.take(output, 0, axis=0) for output in tangents[flat.width :]]
         columns.append([_elements_last(bound, tangent, shape) for tangent in tangents[: flat.width]])
     return outputs, [list(row) for row in zip(*columns, strict=True)]

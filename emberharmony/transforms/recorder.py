@@ -129,7 +129,7 @@ class Recorder(Tape):
         given = prepare(backend, spec, arguments) if listed else arguments
         values = self._strip(given)
         try:
-            result = self.made(spec, values)
+            result = self.call_op(spec, values)
         except UnrecordableError:
             raise
         except Exception as error:
@@ -149,7 +149,7 @@ class Recorder(Tape):
                 raise
             raise typed from error
 
-    def made(self, spec: OpSpec, values: Sequence[Any]) -> Any:
+    def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes it, with its name; returns its result."""
         names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
         args, rest = values[: len(values) - len(names)], values[len(values) - len(names) :]

@@ -359,9 +359,9 @@ def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Returns the result of a composite's body on arguments that contain traced tensors."""
     given = prepare(backend, spec, arguments)
     if is_active(backend.bound):
-        return call(backend.opened(spec), spec, given)
+        return call(backend.body_of(spec), spec, given)
     with Override(backend):
-        return call(backend.opened(spec), spec, given)
+        return call(backend.body_of(spec), spec, given)
 
 
 def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:

@@ -277,11 +277,11 @@ class Twin:
             told.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
         return told
 
-    def opened(self, spec: OpSpec) -> Callable[..., Any]:
+    def body_of(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the body of a composite, which a tape opens, as a function that tells the watchers."""
         function = self._opened.get(spec)
         if function is None:
-            function = super().opened(spec)  # type: ignore[misc]
+            function = super().body_of(spec)  # type: ignore[misc]
             if _is_told(spec):
                 function = _telling_function(spec, self, function, _same, traced=True)
             self._opened[spec] = function
@@ -345,7 +345,7 @@ class Twin:
         finally:
             here.taping -= 1
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.numpy.flow.compilation import Compiled
+from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 from emberharmony.core import selection
 from emberharmony.core.registry import OPS
 from emberharmony.testing import checks
@@ -50,7 +50,7 @@ def outcome(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 def compare(function: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
     """Returns what differs between a function and the compiled one, in two calls and one with other values."""
-    compiled, found = Compiled(function, selection.current()), []
+    compiled, found = NumpyFunction(function, selection.current()), []
     for values in ((args, kwargs), (args, kwargs), (turned(args), {name: turned(x) for name, x in kwargs.items()})):
         wanted, before = outcome(function, *values), bits(values)
         if outcome(compiled, *values) != wanted:

@@ -142,7 +142,7 @@ class AbstractBackend(
         """Returns the outputs of `fn`, and a function that returns gradients: they have the shapes of the primals."""
         return list(fn(*primals)), lambda cotangents: [self.abstracted(x.shape, x.dtype) for x in primals]
 
-    def linearized(self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> Any:
+    def linearize(self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> Any:
         """Returns a function that returns the outputs of `fn` and their tangents, which have the same shapes."""
 
         def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -151,7 +151,7 @@ class AbstractBackend(
 
         return push
 
-    def batched(
+    def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
         """Returns the results of `fn` for one slice, with the mapped axis in front: all slices have the same shapes."""

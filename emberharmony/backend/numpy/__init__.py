@@ -186,7 +186,7 @@ class NumpyBackend(
             tracemalloc.reset_peak()
         return found
 
-    def batched(
+    def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
         """Applies `fn` to all slices at once by the batching rules of the ops; by a loop where values are read."""
@@ -197,12 +197,12 @@ class NumpyBackend(
 
         return map_at_once(self, fn, tensors, axes, same)
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""
         # Imported here, because only programs that compile need it.
-        from emberharmony.backend.numpy.flow.compilation import Compiled
+        from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 
-        return Compiled(fn, self)
+        return NumpyFunction(fn, self)
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

@@ -19,7 +19,7 @@ class OnTapeError(Exception):
     """Raised when a library cannot transform a function because of what it reads, computes or returns."""
 
 
-def untraced(outputs: Sequence[Any]) -> list[Any]:
+def as_native(outputs: Sequence[Any]) -> list[Any]:
     """Returns the outputs of a function as a list of arrays.
 
     Raises:
@@ -42,7 +42,7 @@ class Compiler(NamedTuple):
     compile: Callable[[Callable[[list[Any]], list[Any]]], Callable[[list[Any]], list[Any]]]
 
 
-class Compiled:
+class LibraryFunction:
     """A function that is compiled once for each structure, shape, dtype and number among its arguments.
 
     Args:
@@ -92,7 +92,7 @@ class _Graph:
         self._fn, self._structure, self._array = fn, structure, compiler.array
         self._leaves = [None if isinstance(leaf, self._array) else leaf for leaf in leaves]
         self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self._array)]
-        self._compiled = compiler.compile(self._traced)
+        self._compiled = compiler.compile(self._trace)
         self._result = NONE
         self._others: list[Any] = []
         self._read: dict[Cell, Any] = {}
@@ -106,7 +106,7 @@ class _Graph:
         given = iter(arrays)
         return tree_unflatten(self._result, [next(given) if leaf is _ARRAY else leaf for leaf in self._others])
 
-    def _traced(self, arrays: list[Any]) -> list[Any]:
+    def _trace(self, arrays: list[Any]) -> list[Any]:
         filled = list(self._leaves)
         for i, array in zip(self._places, arrays, strict=True):
             filled[i] = array
@@ -120,7 +120,7 @@ class _Graph:
         leaves, self._result = tree_flatten(returned)
         if any(isinstance(leaf, Cell) and block.has_made(leaf) for leaf in leaves):
             raise OnTapeError("the function returns a new parameter, which each call must make anew")
-        leaves = untraced(leaves)
+        leaves = as_native(leaves)
         self._others = [_ARRAY if isinstance(leaf, self._array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, self._array)]
 

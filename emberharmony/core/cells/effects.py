@@ -151,8 +151,8 @@ def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[
     if block is not None:
         block.effects.postpone(_Step(make, gradients, clear), cells())
     else:
-        uncompiled = selection.active().backend.uncompiled
-        make(gradients, clear) if uncompiled is None else uncompiled(make, gradients, clear)
+        apart = selection.active().backend.run_uncompiled
+        make(gradients, clear) if apart is None else apart(make, gradients, clear)
 
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:

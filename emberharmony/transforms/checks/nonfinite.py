@@ -303,7 +303,7 @@ def _inside(case: _Case) -> str:
     here.telling, here.calls = False, []
     try:
         with Override(case.backend.unwatched), Observation(first):
-            case.backend.opened(spec)(*case.arguments, **case.keywords)
+            case.backend.body_of(spec)(*case.arguments, **case.keywords)
     except Exception:  # noqa: BLE001  (the op itself has run; only a part of the message is missing)
         return ""
     finally:

@@ -298,7 +298,7 @@ def test_pytorch_compiles_a_function_as_a_whole_while_an_override_is_alive(quick
         return ops.sum(layer(ops.multiply(x, 2.0)))
 
     def compiled_as_a_whole() -> bool:
-        compiled = compilation.Compiled(loss, selection.active(), lambda: False)
+        compiled = compilation.TorchFunction(loss, selection.active(), lambda: False)
         assert compiled(ops.array([[1.0, 2.0]])).item() == 10.0
         return bool(compiled._way == compilation._WHOLE)
 

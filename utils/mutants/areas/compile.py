@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         name="values-that-a-program-depends-on",
         module="emberharmony/backend/numpy/flow/replay.py",
-        function="_Recorded._statements",
+        function="_ReplaySource._statements",
         original="not is_known(call)",
         replacement="False",
         tests=(f"{LOWERED} -k follows", COMPILED),
@@ -65,7 +65,7 @@ MUTANTS = [
     Mutant(
         name="results-that-share-memory",
         module="emberharmony/backend/numpy/flow/replay.py",
-        function="_Recorded.copied",
+        function="_ReplaySource.expressions",
         original="'.copy()' if close else ''",
         replacement="''",
         tests=(LOWERED, f"{COMPILED} -k share"),
@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         name="constants-of-a-program",
         module="emberharmony/backend/numpy/flow/replay.py",
-        function="_Recorded.copied",
+        function="_ReplaySource.expressions",
         original="f'{self.name_of(output)}.copy()'",
         replacement="f'{self.name_of(output)}'",
         tests=(f"{COMPILED} -k writes", COMPILED),
@@ -137,7 +137,7 @@ MUTANTS = [
     Mutant(
         name="numbers-as-arrays",
         module="emberharmony/backend/numpy/flow/replay.py",
-        function="_Recorded._with_arrays",
+        function="_ReplaySource._with_arrays",
         original="(repr(float(number)), dtype)",
         replacement="(float(number), dtype)",
         tests=(f"{LOWERED} -k zeros",),
@@ -156,8 +156,8 @@ MUTANTS = [
         name="axis-of-softmax",
         module="emberharmony/backend/numpy/flow/lowering.py",
         function="_softmax",
-        original="_reduced(emit, np.add, powers, axis, True)",
-        replacement="_reduced(emit, np.add, powers, -1, True)",
+        original="_reduce(emit, np.add, powers, axis, True)",
+        replacement="_reduce(emit, np.add, powers, -1, True)",
         tests=(LOWERED,),
         why="the compiled softmax along another axis is not normalised",
     ),
@@ -173,7 +173,7 @@ MUTANTS = [
     Mutant(
         name="default-dtype-of-a-graph",
         module="emberharmony/backend/shared/compilation.py",
-        function="Compiled.__call__",
+        function="LibraryFunction.__call__",
         original="(default_float(), hashable(structure), *(_kind(leaf, array) for leaf in leaves))",
         replacement="(hashable(structure), *(_kind(leaf, array) for leaf in leaves))",
         tests=(f"tests/transforms/test_rare_uses.py -k default {MLX}",),

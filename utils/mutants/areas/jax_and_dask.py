@@ -110,7 +110,7 @@ MUTANTS = [
     Mutant(
         name="jax-second-derivative-of-own-gradients",
         module="emberharmony/backend/jax/flow/transforms_ops.py",
-        function="_linked.push",
+        function="_link.push",
         original="function(primals, outputs)",
         replacement="outputs",
         tests=("tests/backend/test_jax.py -k own_gradient",),
@@ -137,7 +137,7 @@ MUTANTS = [
     Mutant(
         name="jax-complex-gradient",
         module="emberharmony/backend/jax/flow/transforms_ops.py",
-        function="turned",
+        function="conjugate",
         original="jnp.conj(x) if is_complex(x) else x",
         replacement="x",
         tests=(f"{JAX} -k complex_gradient",),

@@ -248,7 +248,7 @@ MUTANTS = [
     Mutant(
         name="mlx-draws-again-without-the-tape",
         module=MLX,
-        function="_retried",
+        function="_retry",
         original="contextlib.nullcontext() if draws is None else draws.later_run()",
         replacement="contextlib.nullcontext()",
         tests=(f"tests/regressions/test_ops_and_backends.py -k draw_the_numbers {ON_MLX}",),
@@ -257,7 +257,7 @@ MUTANTS = [
     Mutant(
         name="mlx-compile-of-its-own-argument",
         module="emberharmony/backend/mlx/flow/compilation.py",
-        function="Compiled.__call__",
+        function="MLXFunction.__call__",
         original="not says(error, (ValueError,), 'uncaptured inputs')",
         replacement="True",
         tests=(f"tests/regressions/test_layers_and_tools.py -k closes_over {ON_MLX}",),

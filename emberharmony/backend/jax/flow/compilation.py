@@ -8,7 +8,7 @@ from emberharmony.backend.shared import compilation
 from emberharmony.core.errors import TracedTensorError
 
 
-class Compiled(compilation.Compiled):
+class JAXFunction(compilation.LibraryFunction):
     """A function that JAX compiles."""
 
     compiler = compilation.Compiler(jax.Array, jax.jit)

@@ -75,14 +75,14 @@ def _run(body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: lis
     return body(*args, **kwargs)
 
 
-def _fused(name: str) -> Callable[..., Any]:
+def _as_method(name: str) -> Callable[..., Any]:
     fused = _Fused(name)
 
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return fused(self, *args, **kwargs)
 
-    called.__name__ = called.__qualname__ = name
-    return called
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 def fuses(spec: OpSpec) -> bool:
@@ -103,4 +103,4 @@ def fuse(backend: type) -> None:
     """Adds the composites that a backend does not define to its mixin."""
     for name, spec in OPS.items():
         if not hasattr(backend, name) and fuses(spec):
-            setattr(JAXFusedOps, name, _fused(name))
+            setattr(JAXFusedOps, name, _as_method(name))

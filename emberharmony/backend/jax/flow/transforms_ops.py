@@ -12,9 +12,9 @@ from jax import lax
 from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.jax.dtypes import is_complex, kind_of
-from emberharmony.backend.jax.flow.compilation import Compiled
+from emberharmony.backend.jax.flow.compilation import JAXFunction
 from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
-from emberharmony.backend.shared.compilation import OnTapeError, untraced
+from emberharmony.backend.shared.compilation import OnTapeError, as_native
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
@@ -25,7 +25,7 @@ _INEXACT = ("float", "complex")
 _NO_FORWARD = "forward-mode|custom_vjp|Differentiation rule .* not implemented|jvp"
 
 
-def turned(x: jax.Array) -> jax.Array:
+def conjugate(x: jax.Array) -> jax.Array:
     """Returns the conjugate of a complex tensor, others unchanged.
 
     A gradient of JAX is the transpose of the derivative times the cotangent; those of the other backends, which our
@@ -52,8 +52,8 @@ class JAXTransformsOps:
 
     def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
         if _by_tape(primals):
-            found: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
-            return found
+            pair: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
+            return pair
         wanted = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
         places: list[int] = []
 
@@ -61,7 +61,7 @@ class JAXTransformsOps:
             filled = list(primals)
             for i, leaf in zip(wanted, leaves, strict=True):
                 filled[i] = leaf
-            outputs = untraced(fn(*filled))
+            outputs = as_native(fn(*filled))
             # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
             places[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in places), tuple(outputs)
@@ -71,22 +71,22 @@ class JAXTransformsOps:
         for i, output in zip(places, differentiable, strict=True):
             outputs[i] = output
 
-        def pulled(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
+        def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
             given = [cotangents[i] for i in places]
             pairs = zip(differentiable, given, strict=True)
-            found = iter(pull(tuple(jnp.zeros_like(y) if ct is None else turned(_like(ct, y)) for y, ct in pairs)))
-            return [turned(next(found)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
+            pair = iter(pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_like(ct, y)) for y, ct in pairs)))
+            return [conjugate(next(pair)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
 
-        return outputs, pulled
+        return outputs, pull_some
 
     def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
         if _by_tape(primals):
-            found: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(cast(Backend, self), fn, primals)
-            return found
+            pair: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(cast(Backend, self), fn, primals)
+            return pair
         outputs, pull = self.pullback(fn, primals, True)
         return outputs, pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
-    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+    def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
             return self.transposed(fn, primals)
 
@@ -96,22 +96,24 @@ class JAXTransformsOps:
                 for x, t in zip(primals, tangents, strict=True)
             )
             try:
-                outputs, pushed = jax.jvp(lambda *leaves: tuple(untraced(fn(*leaves))), tuple(primals), given)
+                outputs, pushed = jax.jvp(lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), given)
             except Exception as error:
                 if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
-                found: tuple[list[jax.Array], list[jax.Array]] = self.transposed(fn, primals)(tangents)
-                return found
+                pair: tuple[list[jax.Array], list[jax.Array]] = self.transposed(fn, primals)(tangents)
+                return pair
             return list(outputs), [
                 t if kind_of(y) in _INEXACT else jnp.zeros_like(y) for y, t in zip(outputs, pushed, strict=True)
             ]
 
         return push
 
-    def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[jax.Array]:
+    def map_slices(
+        self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
+    ) -> list[jax.Array]:
         if any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = jax.vmap(lambda *slices: tuple(untraced(fn(*slices))), in_axes=tuple(axes))
+        function = jax.vmap(lambda *slices: tuple(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -132,10 +134,10 @@ class JAXTransformsOps:
         outputs = list(forward(*map(lax.stop_gradient, primals)))
         if any(isinstance(output, TensorProxy) or is_traced(output) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        return _linked(backward, list(primals), outputs) if outputs and len(primals) else outputs
+        return _link(backward, list(primals), outputs) if outputs and len(primals) else outputs
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return Compiled(fn, self.cannot_transform)
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return JAXFunction(fn, self.cannot_transform)
 
 
 def _by_tape(tensors: Tensors) -> bool:
@@ -147,7 +149,7 @@ def _like(cotangent: jax.Array, output: jax.Array) -> jax.Array:
     return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
 
 
-def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]) -> list[jax.Array]:
+def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]) -> list[jax.Array]:
     """Returns the outputs of a function, connected to its primals by a user-defined gradient.
 
     Args:
@@ -164,12 +166,12 @@ def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: lis
     def pull(known: Any, cotangents: list[Any]) -> Any:
         primals, outputs = known
         given = [
-            turned(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
+            conjugate(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
             for y, ct in zip(outputs, cotangents, strict=True)
         ]
-        found = backward(primals, given)
+        own = backward(primals, given)
         gradients = [
-            turned(_like(g, x)) if kind_of(x) in _INEXACT else None for g, x in zip(found, primals, strict=True)
+            conjugate(_like(g, x)) if kind_of(x) in _INEXACT else None for g, x in zip(own, primals, strict=True)
         ]
         return gradients, None
 

@@ -10,7 +10,7 @@ from emberharmony.backend.shared import compilation
 from emberharmony.core.trees.tree import tree_map
 
 
-class Compiled(compilation.Compiled):
+class MLXFunction(compilation.LibraryFunction):
     """A function that MLX compiles."""
 
     compiler = compilation.Compiler(mx.array, mx.compile)

@@ -10,9 +10,9 @@ import mlx.core as mx
 from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.derivatives import Transforming, apart, pulled, to_front
-from emberharmony.backend.mlx.flow.compilation import Compiled
+from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, watched
-from emberharmony.backend.shared.compilation import OnTapeError, untraced
+from emberharmony.backend.shared.compilation import OnTapeError, as_native
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
@@ -68,10 +68,10 @@ class MLXTransformsOps:
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
-            found: tuple[list[mx.array], Any] = _attempted(
+            pair: tuple[list[mx.array], Any] = _attempt(
                 by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
             )
-            return found
+            return pair
         return self._pulled_back(fn, primals)
 
     def _pulled_back(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
@@ -90,15 +90,15 @@ class MLXTransformsOps:
 
             def natively(*tensors: mx.array) -> Pair:
                 with Transforming():
-                    return [], list(pulled(_kept(fn, list(given)), tensors[:count], tensors[count:]))
+                    return [], list(pulled(_some_outputs(fn, list(given)), tensors[:count], tensors[count:]))
 
-            def replayed(run: Callable[[], Pair]) -> Pair:
+            def later(run: Callable[[], Pair]) -> Pair:
                 with draws.later_run():
                     return run()
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
             unread = functools.partial(_unread, natively, tensors)
-            return _attempted(lambda: replayed(run), lambda: replayed(unread), tensors)[1]
+            return _attempt(lambda: later(run), lambda: later(unread), tensors)[1]
 
         return outputs, pull
 
@@ -110,7 +110,7 @@ class MLXTransformsOps:
 
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-            return _attempted(by_tape, lambda: _unread(natively, primals), primals, Draws())
+            return _attempt(by_tape, lambda: _unread(natively, primals), primals, Draws())
         if is_unread():
             return _unread(natively, primals)
         try:
@@ -118,17 +118,17 @@ class MLXTransformsOps:
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return _retried(error, lambda: _unread(natively, primals))
+            return _retry(error, lambda: _unread(natively, primals))
 
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
         if _by_tape(primals) or is_unread():
-            found: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
-            return found
+            pair: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
+            return pair
         outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
         LATER.put(outputs[0])
         return outputs, gradients
 
-    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+    def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
             return self.transposed(fn, primals)
 
@@ -141,19 +141,21 @@ class MLXTransformsOps:
                 except Exception as error:
                     if not self.cannot_transform(error):
                         raise
-                    found: Pair = self.transposed(fn, primals)(tangents)
-                    return found
+                    pair: Pair = self.transposed(fn, primals)(tangents)
+                    return pair
                 return list(outputs), list(pushed)
 
             tensors = [*primals, *tangents]
-            return _attempted(functools.partial(natively, *tensors), lambda: _unread(natively, tensors), tensors)
+            return _attempt(functools.partial(natively, *tensors), lambda: _unread(natively, tensors), tensors)
 
         return push
 
-    def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
+    def map_slices(
+        self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
+    ) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: apart(untraced(fn(*slices))), in_axes=tuple(axes))
+        function = mx.vmap(lambda *slices: apart(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -179,11 +181,11 @@ class MLXTransformsOps:
             return []
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        reached = [_reached(output) for output in outputs]
-        return _linked(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
+        reached = [_barrier(output) for output in outputs]
+        return _link(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return Compiled(fn, self.cannot_transform)
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return MLXFunction(fn, self.cannot_transform)
 
 
 def _by_tape(tensors: Tensors) -> bool:
@@ -193,7 +195,7 @@ def _by_tape(tensors: Tensors) -> bool:
     return (checking() or is_nested()) and not is_unread()
 
 
-def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
+def _attempt(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
     """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
@@ -223,7 +225,7 @@ def _attempted(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, 
     except Exception as error:
         if not _is_refusal(error):
             raise
-        return _retried(error, unread, draws)
+        return _retry(error, unread, draws)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -231,7 +233,7 @@ def _is_refusal(error: Exception) -> bool:
     return says(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
-def _retried(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
+def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
     """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
 
     Raises:
@@ -263,9 +265,9 @@ def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
 
     def run(*leaves: mx.array) -> list[mx.array]:
         nonlocal width
-        outputs, found = transform(*leaves)
+        outputs, derivatives = transform(*leaves)
         width = len(outputs)
-        return apart([*outputs, *found])
+        return apart([*outputs, *derivatives])
 
     with Unread(), Mapping():
         rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
@@ -273,7 +275,7 @@ def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
     return results[:width], results[width:]
 
 
-def _linked(
+def _link(
     ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
 ) -> list[mx.array]:
     """Returns the outputs of a function, connected to its primals by a user-defined gradient.
@@ -304,19 +306,19 @@ def _linked(
     @function.vmap
     def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
         def backward_each(rows: Tensors, cotangents: Tensors) -> list[mx.array]:
-            each: list[mx.array] = ops.batched(
+            each: list[mx.array] = ops.map_slices(
                 lambda *row: backward(row[:count], row[count:]), [*rows, *cotangents], [0] * len([*rows, *cotangents])
             )
             return each
 
-        outputs = _linked(ops, backward_each, count, to_front(tensors, axes))
+        outputs = _link(ops, backward_each, count, to_front(tensors, axes))
         return outputs, [0] * len(outputs)
 
-    found: Any = function(list(tensors))
-    return list(found)
+    linked: Any = function(list(tensors))
+    return list(linked)
 
 
-def _reached(x: mx.array) -> mx.array:
+def _barrier(x: mx.array) -> mx.array:
     """Returns a tensor through which nothing may be differentiated: if a gradient reaches it, an error is raised.
 
     Raises:
@@ -337,13 +339,13 @@ def _reached(x: mx.array) -> mx.array:
 
     @function.vmap
     def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
-        return _reached(x), axis
+        return _barrier(x), axis
 
-    found: Any = function(x)
-    return found
+    result: Any = function(x)
+    return result
 
 
-def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
+def _some_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
     """Returns `fn` reduced to some of its outputs.
 
     Args:
@@ -351,8 +353,8 @@ def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
         wanted: the positions of the outputs.
     """
 
-    def kept(*leaves: mx.array) -> list[mx.array]:
+    def some(*leaves: mx.array) -> list[mx.array]:
         outputs = watched(fn, leaves)
         return [outputs[i] for i in wanted]
 
-    return kept
+    return some

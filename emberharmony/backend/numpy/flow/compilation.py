@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
-from emberharmony.backend.numpy.flow.replay import ShapeChangedError, guarding, replaying
+from emberharmony.backend.numpy.flow.replay import ShapeChangedError, guard_of, replay_of
 from emberharmony.backend.shared.compilation import constant_kind, hashable
 from emberharmony.core.cells.blocks import Assignments, ReadFromOutside, cells_of_open_blocks, newly_held
 from emberharmony.core.cells.cell import Cell
@@ -45,7 +45,7 @@ _TRIES = 4
 """So often a function may read cells that no earlier run has read, as by other threads, before it is given up."""
 
 
-class Compiled:
+class NumpyFunction:
     """A function that is recorded once for each structure, shape, dtype and number among its arguments.
 
     Args:
@@ -66,7 +66,7 @@ class Compiled:
             return self._fn(*args, **kwargs)
         last = self._last
         if last is not None and last.flat and not kwargs and last.fits(args):
-            return self._replayed(last, args, [], args, kwargs)
+            return self._run_program(last, args, [], args, kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
             frame = hashable(structure)
@@ -76,7 +76,7 @@ class Compiled:
         if last is not None and fits:
             held = [cell.value for cell in last.cells]
             if last.holds(held):
-                return self._replayed(last, leaves, held, args, kwargs)
+                return self._run_program(last, leaves, held, args, kwargs)
         key = (default_float(), frame, *map(_kind, leaves))
         try:
             cells = self._cells.get(key)
@@ -87,14 +87,14 @@ class Compiled:
         held = [cell.value for cell in cells]
         inner = (key, *map(_kind, held))
         if inner not in self._made:
-            return self._recorded(key, inner, leaves, structure, cells, held, args, kwargs)
+            return self._record(key, inner, leaves, structure, cells, held, args, kwargs)
         program = self._made[inner]
         if program is None:
             return self._fn(*args, **kwargs)
         self._last = program
-        return self._replayed(program, leaves, held, args, kwargs)
+        return self._run_program(program, leaves, held, args, kwargs)
 
-    def _replayed(
+    def _run_program(
         self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
@@ -115,12 +115,12 @@ class Compiled:
             pass
         else:
             held.clear()  # so that an optimizer may write over the arrays of the cells
-            return result.filled(arrays)
+            return result.fill(arrays)
         if streams is not None:
             streams.rewind()
         return self._fn(*args, **kwargs)
 
-    def _recorded(
+    def _record(
         self,
         key: Any,
         inner: Any,
@@ -173,11 +173,11 @@ class Compiled:
             self._cells[key] = [*cells, *fresh]
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
-            replay = replaying(recorder, len(given), result.outputs)
+            replay = replay_of(recorder, len(given), result.outputs)
             self._made[inner] = self._last = _Program(replay, inner, structure, leaves, places, cells, held, result)
             self._last.draws = any(call.draws for call in recorder.calls)
         values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
-        return result.filled([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
+        return result.fill([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
     def _is_known(self, leaf: Any) -> bool:
         """Returns whether a leaf is no traced tensor and no array of a dtype that the backend lacks."""
@@ -222,7 +222,7 @@ class _Result:
         self._cells = list(changed)
         self._start = len(self.outputs)
         for tensor in (*changed.values(), *effects.tensors()):
-            self._added(tensor)
+            self._add_output(tensor)
         self.effects = effects if effects.is_any else None
         alone = not self._cells and self.effects is None
         self._whole = alone and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
@@ -231,17 +231,17 @@ class _Result:
 
     def _template(self, leaf: Any, known: set[Cell]) -> Any:
         if leaf.__class__ is np.ndarray or isinstance(leaf, TensorProxy):
-            return _Place(self._added(leaf))
+            return _Place(self._add_output(leaf))
         if not isinstance(leaf, Cell):
             return leaf
         tensor = leaf.tensor_and_home()[0]
         if isinstance(tensor, TensorProxy):
-            return _Place(self._added(tensor), leaf.holding(None))
+            return _Place(self._add_output(tensor), leaf.holding(None))
         if leaf not in known:
             raise UnrecordableError("it returns a new cell")
         return leaf
 
-    def _added(self, tensor: Any) -> int:
+    def _add_output(self, tensor: Any) -> int:
         if isinstance(tensor, TensorProxy):
             if tensor.__class__ is not TracedTensor or tensor.tape is not self._recorder:
                 raise UnrecordableError("it closes over a tensor that is being differentiated")
@@ -249,13 +249,13 @@ class _Result:
         self.outputs.append(tensor)
         return len(self.outputs) - 1
 
-    def filled(self, arrays: list[Any]) -> Any:
+    def fill(self, arrays: list[Any]) -> Any:
         """Returns the result with arrays in the places, after the cells have got theirs and the effects were made."""
         if self._alone:
             return arrays[0]
         if self._whole:
             return tree_unflatten(self._structure, arrays)
-        leaves = [leaf.filled(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
+        leaves = [leaf.fill(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]
         end = self._start + len(self._cells)
         for cell, array in zip(self._cells, arrays[self._start : end], strict=True):
             cell.value = array
@@ -270,7 +270,7 @@ class _Place:
     def __init__(self, place: int, cell: Cell | None = None) -> None:
         self._place, self.cell = place, cell
 
-    def filled(self, arrays: list[Any]) -> Any:
+    def fill(self, arrays: list[Any]) -> Any:
         """Returns the array, or a new cell that holds it."""
         array = arrays[self._place]
         return array if self.cell is None else self.cell.with_tensor(array)
@@ -303,7 +303,7 @@ class _Program:
     ) -> None:
         self._replay, self._places, self.result = replay, places, result
         self.key, self.frame, self.cells, self._float = key, hashable(structure), cells, default_float()
-        self._fits, self.holds = guarding(leaves, _kind), guarding(held, _kind)
+        self._fits, self.holds = guard_of(leaves, _kind), guard_of(held, _kind)
         self._whole = len(places) == len(leaves)
         positional, named = structure.children
         self.flat = self._whole and not cells and not named.leaves and positional.children == (LEAF,) * len(leaves)

@@ -27,7 +27,7 @@ from emberharmony.core.op_code.op_source import compiled_source, parameter_names
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
 
-Emit = Callable[[Callable[..., Any], Any, dict[str, Any]], Any]
+Emit = Callable[[Callable[..., Any], Any, dict[str, Any]], np.ndarray]
 """Makes a call of a native function, and returns its result."""
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {ufunc: ufunc.reduce for ufunc in (np.add, np.maximum, np.minimum)}
@@ -42,33 +42,29 @@ _BASIC = (int, slice, type(None), type(...))
 """The classes of keys that choose a view."""
 
 
-def _reduced(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+def _reduce(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
     """Returns what `fold` does with few elements; None for many."""
     if x.size > FEW or x.dtype.char not in "fd":
         return None
-    found: np.ndarray = emit(
-        REDUCTIONS[ufunc], (x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims), {}
-    )
-    return found
+    return emit(REDUCTIONS[ufunc], (x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims), {})
 
 
 def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
-    return _reduced(emit, np.add, x, axis, keepdims) if dtype is None else None
+    return _reduce(emit, np.add, x, axis, keepdims) if dtype is None else None
 
 
 def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
-    total = _reduced(emit, np.add, x, axis, keepdims)
+    total = _reduce(emit, np.add, x, axis, keepdims)
     if total is None:
         return None
-    found: np.ndarray = emit(np.divide, (total, x.size // (total.size or 1)), {})
-    return found
+    return emit(np.divide, (total, x.size // (total.size or 1)), {})
 
 
 def _extreme(ufunc: np.ufunc) -> Any:
     def extreme(
         emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> np.ndarray | None:
-        return _reduced(emit, ufunc, x, axis, keepdims) if initial is None else None
+        return _reduce(emit, ufunc, x, axis, keepdims) if initial is None else None
 
     return extreme
 
@@ -92,27 +88,24 @@ def _linear(
     if not plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
-    found: np.ndarray = product if bias is None else emit(np.add, (product, bias), {})
-    return found
+    return product if bias is None else emit(np.add, (product, bias), {})
 
 
 def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduced(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    top = _reduce(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
     if top is None:
         return None
     powers = emit(np.exp, (emit(np.subtract, (x, top), {}),), {})
-    found: np.ndarray = emit(np.divide, (powers, _reduced(emit, np.add, powers, axis, True)), {})
-    return found
+    return emit(np.divide, (powers, _reduce(emit, np.add, powers, axis, True)), {})
 
 
 def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduced(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    top = _reduce(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
     if top is None:
         return None
     shifted = emit(np.subtract, (x, top), {})
-    total = _reduced(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
-    found: np.ndarray = emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
-    return found
+    total = _reduce(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
+    return emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
 
 
 def _binary(ufunc: np.ufunc) -> Any:
@@ -120,8 +113,7 @@ def _binary(ufunc: np.ufunc) -> Any:
         """Calls a ufunc with a number as first operand, which dispatch takes by its slow path."""
         if x1.__class__ not in (int, float) or x2.__class__ is not np.ndarray or x2.dtype.char not in "fd":
             return None
-        found: np.ndarray = emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
-        return found
+        return emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
 
     return binary
 
@@ -135,8 +127,7 @@ def _cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
 
 
 def _expand_dims(emit: Emit, x: np.ndarray, axis: Any = 0) -> np.ndarray:
-    found: np.ndarray = emit(_RESHAPE, (x, tuple(expanded(x.shape, axis))), {})
-    return found
+    return emit(_RESHAPE, (x, tuple(expanded(x.shape, axis))), {})
 
 
 def _squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:
@@ -153,13 +144,11 @@ def _reshape(emit: Emit, x: np.ndarray, shape: Any, copy: bool | None = None) ->
 
 
 def _transpose(emit: Emit, x: np.ndarray, axes: Any = None) -> np.ndarray:
-    found: np.ndarray = emit(_TRANSPOSE, (x, axes), {})
-    return found
+    return emit(_TRANSPOSE, (x, axes), {})
 
 
 def _swapaxes(emit: Emit, x: np.ndarray, axis1: int, axis2: int) -> np.ndarray:
-    found: np.ndarray = emit(_SWAPAXES, (x, axis1, axis2), {})
-    return found
+    return emit(_SWAPAXES, (x, axis1, axis2), {})
 
 
 def _matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
@@ -202,7 +191,7 @@ class NumpyRecorder(Recorder):
 
     plain = (*PLAIN, np.dtype, np.generic)
 
-    def made(self, spec: OpSpec, values: Sequence[Any]) -> Any:
+    def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes the call of the native function; returns its result.
 
         Raises:
@@ -216,18 +205,18 @@ class NumpyRecorder(Recorder):
     def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
         rule = lowering_rules().get(getattr(function, "__func__", function))
-        found = None if rule is None else rule(self.call_native, *args, **keywords)
-        return self.note(function, args, keywords, function(*args, **keywords)) if found is None else found
+        result = None if rule is None else rule(self.call_native, *args, **keywords)
+        return self.note(function, args, keywords, function(*args, **keywords)) if result is None else result
 
     def _places_in(self, values: Sequence[Any]) -> set[int]:
         """Returns the registers of the values in lists and tuples."""
-        found = set()
+        registers = set()
         for value in values:
             if value.__class__ is self.tensor_type and id(value) in self._places:
-                found.add(int(self._places[id(value)]))
+                registers.add(int(self._places[id(value)]))
             elif value.__class__ is list or value.__class__ is tuple:
-                found |= self._places_in(value)
-        return found
+                registers |= self._places_in(value)
+        return registers
 
 
 def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
@@ -243,9 +232,9 @@ def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Seq
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
     cut = len(values) - count
-    found = probe(*values[:cut], **{f"p{len(names) - count + i}": value for i, value in enumerate(values[cut:])})
-    if found is not None:
-        native, args, keywords = found
+    direct = probe(*values[:cut], **{f"p{len(names) - count + i}": value for i, value in enumerate(values[cut:])})
+    if direct is not None:
+        native, args, keywords = direct
         named = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
         return native, args, named
     positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
@@ -263,7 +252,7 @@ def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
         "native_float32": backend.dtypes["float32"],
         "native_float64": backend.dtypes.get("float64"),
         "native_tensors": backend.as_tensors,
-        "native_wrap": lambda found: found,
+        "native_wrap": lambda result: result,
         "parameter": None,  # a recorded function gets the tensors of parameters
         **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
     }

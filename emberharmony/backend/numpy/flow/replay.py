@@ -45,7 +45,7 @@ class ShapeChangedError(Exception):
     """Raised in a program if the shape of a result depends on values, which have changed."""
 
 
-def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callable[..., list[Any]]:
+def replay_of(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callable[..., list[Any]]:
     """Returns the function of the inputs that makes the recorded calls and returns the outputs.
 
     Args:
@@ -56,12 +56,12 @@ def replaying(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callab
     program, places = recorder.program(inputs, outputs)
     values = recorder.values
     program = join_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
-    memory = _Arrays(recorder, program, places)
-    source = _Recorded(program, memory_targets(program, memory), memory)
-    return source.function(source.copied(outputs, places))
+    memory = _ArrayMemory(recorder, program, places)
+    source = _ReplaySource(program, memory_targets(program, memory), memory)
+    return source.function(source.expressions(outputs, places))
 
 
-def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
+def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
     """Returns the function of other leaves that tells whether they surely are of the same kinds.
 
     Args:
@@ -82,8 +82,8 @@ def guarding(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
     inputs = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
     test = " and ".join(tests) or "True"
     exec(f"def fits(leaves):\n if len(leaves) != {len(leaves)}: return False\n {inputs}return {test}\n", scope)
-    found: Callable[[Sequence[Any]], bool] = scope["fits"]
-    return found
+    guard: Callable[[Sequence[Any]], bool] = scope["fits"]
+    return guard
 
 
 def _blocks_of(values: Sequence[Any], call: ProgramCall) -> Any:
@@ -107,7 +107,7 @@ def _blocks_of(values: Sequence[Any], call: ProgramCall) -> Any:
     return value.shape, value.dtype
 
 
-class _Arrays(ProgramMemory):
+class _ArrayMemory(ProgramMemory):
     """The memory of recorded arrays.
 
     Args:
@@ -119,7 +119,7 @@ class _Arrays(ProgramMemory):
     def __init__(self, recorder: Recorder, program: Program, places: Sequence[Register]) -> None:
         super().__init__()
         self.values, self._inputs, self.wrap = recorder.values, program.inputs, recorder.backend.wrap
-        shared = {result: found for call in recorder.calls for result, found in self._shared(call)}
+        shared = {result: operands for call in recorder.calls for result, operands in self._shared(call)}
         self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
         self._owners = self._roots(program.calls, shared, places)
 
@@ -141,10 +141,10 @@ class _Arrays(ProgramMemory):
         for call in calls:
             for result in call.results:
                 own = is_known(call) and call.function not in METHODS and self.values[result].base is None
-                found = [roots[places[x]] for x in shared[result]]
-                if not found or not is_known(call):
-                    found.append(frozenset((int(result) if own else _FOREIGN,)))
-                roots[result] = frozenset().union(*found)
+                owners = [roots[places[x]] for x in shared[result]]
+                if not owners or not is_known(call):
+                    owners.append(frozenset((int(result) if own else _FOREIGN,)))
+                roots[result] = frozenset().union(*owners)
         return roots
 
     def roots(self, register: int) -> frozenset[int]:
@@ -173,7 +173,7 @@ class _Arrays(ProgramMemory):
         return any(x.nbytes >= _LARGE for x in owners)
 
 
-class _Recorded(NumpySource):
+class _ReplaySource(NumpySource):
     """The source of the function that repeats recorded calls.
 
     Args:
@@ -182,7 +182,7 @@ class _Recorded(NumpySource):
         memory: that of the recorded arrays.
     """
 
-    def __init__(self, program: Program, targets: Mapping[int, int], memory: _Arrays) -> None:
+    def __init__(self, program: Program, targets: Mapping[int, int], memory: _ArrayMemory) -> None:
         super().__init__(program, targets)
         self.memory, self.values = memory, memory.values
         self.scope |= {"Changed": ShapeChangedError, "wrap": memory.wrap}
@@ -196,7 +196,7 @@ class _Recorded(NumpySource):
             if x >= program.inputs and x not in kept and memory.is_large(x):
                 self._gone.setdefault(i, []).append(self.names[x])
 
-    def copied(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
+    def expressions(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
         """Returns the expression of each output.
 
         Args:
@@ -204,19 +204,19 @@ class _Recorded(NumpySource):
             places: the register that has the value of each recorded register.
         """
         merged = {int(place) for i, place in enumerate(places) if place != i}
-        found: list[str] = []
+        texts: list[str] = []
         earlier: list[tuple[Register, Register]] = []
         for given, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
-                found.append(f"{self.name_of(output)}.copy()")
+                texts.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
             both, before = merged & self.memory.roots(output), self.memory.before
             close = [x for x, y in earlier if both & self.memory.roots(y) and not before[given] & before[x]]
             if not close:
                 earlier.append((given, output))
-            found.append(self.names[output] + (".copy()" if close else ""))
-        return found
+            texts.append(self.names[output] + (".copy()" if close else ""))
+        return texts
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and that which lets go of what nothing needs after it."""

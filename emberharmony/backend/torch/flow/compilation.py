@@ -165,7 +165,7 @@ def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None =
     return entry
 
 
-def _compiled(entry: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an entry compiled as a whole, which looks in each call only at what can change."""
     compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options={"guard_filter_fn": changing})
     return compiled
@@ -177,13 +177,13 @@ def _is_compilers(error: Exception, way: int) -> bool:
         return True  # the bug may be in the function itself; running it eagerly gives the readable error
     if isinstance(error, AssertionError):  # of Dynamo, or of the function, some of whose parts may have run already
         compiler = torch._dynamo.convert_frame.__file__
-        found = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
-        return way == _WHOLE or compiler in found
+        files = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+        return way == _WHOLE or compiler in files
     # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
     return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
 
 
-class Compiled:
+class TorchFunction:
     """A function that is compiled as far as possible; the first calls find out how far.
 
     Args:
@@ -198,7 +198,7 @@ class Compiled:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
-        self._whole, self._parts = _compiled(entry), torch.compile(_entry(fn))
+        self._whole, self._parts = _compile_whole(entry), torch.compile(_entry(fn))
         self._way, self._is_whole = _WHOLE, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -216,10 +216,10 @@ class Compiled:
             # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
             # such a call raises TracedTensorError.
             with torch._dynamo.config.patch(trace_numpy=False):
-                return self._called(*args, **kwargs)
-        return self._called(*args, **kwargs)
+                return self._find_way(*args, **kwargs)
+        return self._find_way(*args, **kwargs)
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
+    def _find_way(self, *args: Any, **kwargs: Any) -> Any:
         STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
         # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
         for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
@@ -270,5 +270,5 @@ class Compiled:
             if self._shared is None:
                 raise
         # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
-        self._whole, self._shared = _compiled(_shared_entry(self._fn, self._bound.variant, self._shared)), None
+        self._whole, self._shared = _compile_whole(_shared_entry(self._fn, self._bound.variant, self._shared)), None
         return self._whole(*args, **kwargs)

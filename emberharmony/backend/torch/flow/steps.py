@@ -175,7 +175,7 @@ class TorchSteps(Steps):
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""
         return torch.inference_mode()
 
-    def uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
+    def run_uncompiled(self, function: Callable[..., Any], *args: Any) -> Any:
         """Calls a function, which `torch.compile` leaves out of what it traces."""
         if torch.compiler.is_compiling():
             return torch._dynamo.disable(function)(*args)  # type: ignore[no-untyped-call]

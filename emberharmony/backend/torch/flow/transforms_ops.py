@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.torch.flow.compilation import Compiled, is_whole, plainly, whole
+from emberharmony.backend.torch.flow.compilation import TorchFunction, is_whole, plainly, whole
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
 from emberharmony.core.errors import TracedTensorError
@@ -82,22 +82,22 @@ class TorchTransformsOps:
         places: list[int] = []
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
-            outputs = _watched(fn, leaves)
+            outputs = _call_watched(fn, leaves)
             # torch.func.vjp requires at least one output, and rejects integer outputs.
             places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
             return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
 
         differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
 
-        def pulled(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
+        def pull_some(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
             given = [cotangents[i] for i in places] or [None]
             pairs = zip(differentiable, given, strict=True)
             return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in pairs)))
 
-        found = list(outputs)
+        values = list(outputs)
         for i, output in zip(places, differentiable, strict=False):
-            found[i] = output
-        return found, pulled
+            values[i] = output
+        return values, pull_some
 
     @staticmethod
     @whole
@@ -113,7 +113,7 @@ class TorchTransformsOps:
             return [y.detach() for y in outputs], [g.detach() for g in gradients]
         return _gradients_of_autograd(fn, primals, constant=True)
 
-    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
+    def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _in_reverse_mode() or is_recorded():
             return self.transposed(fn, primals)
 
@@ -123,19 +123,19 @@ class TorchTransformsOps:
                 _load_forward_mode()
             count = 0
 
-            def wanted(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            def some_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
                 nonlocal count
-                outputs = tuple(_watched(fn, leaves))
+                outputs = tuple(_call_watched(fn, leaves))
                 count = len(outputs)
                 return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
 
-            outputs, pushed = torch.func.jvp(wanted, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed = torch.func.jvp(some_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
             outputs, pushed = outputs[:count], pushed[:count]
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
             if any(tangent.requires_grad for tangent in pushed):
-                found: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
-                return found
+                pair: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
+                return pair
             # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
             alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
             return list(outputs), alike
@@ -143,7 +143,7 @@ class TorchTransformsOps:
         return push
 
     @whole
-    def batched(
+    def map_slices(
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
     ) -> list[torch.Tensor]:
         randomness = "same" if same else "different"
@@ -178,8 +178,8 @@ class TorchTransformsOps:
             call = torch._dynamo.disable(call)
         return call(fn, *args, vjp=vjp)
 
-    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return Compiled(fn, selection.active(), _in_transform)
+    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return TorchFunction(fn, selection.active(), _in_transform)
 
     def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if is_whole():
@@ -206,7 +206,7 @@ def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch
     """Returns the outputs of `fn(*primals)`, and the gradients of the first output, computed by `torch.func`."""
 
     def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        loss, *aux = _watched(fn, leaves)
+        loss, *aux = _call_watched(fn, leaves)
         return loss, tuple(aux)
 
     loss, pull, aux = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
@@ -230,13 +230,13 @@ def _gradients_of_autograd(
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
-    outputs = _watched(fn, leaves, leaves)
+    outputs = _call_watched(fn, leaves, leaves)
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
     inside = asked or (not constant and _has_other_leaves(loss, leaves))
-    found = _pulled(loss, leaves, inside)
-    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
+    reached = _run_engine(loss, leaves, inside)
+    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(reached, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
 
@@ -248,7 +248,9 @@ def _leaf(x: torch.Tensor) -> torch.Tensor:
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
 
 
-def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bool) -> Sequence[torch.Tensor | None]:
+def _run_engine(
+    loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bool
+) -> Sequence[torch.Tensor | None]:
     """Returns the gradients of a scalar, None for a leaf on which it does not depend.
 
     Half of the time of `torch.autograd.grad` (PyTorch 2.13) in front of the engine is a copy of the context for the
@@ -256,13 +258,13 @@ def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bo
     """
     if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
         return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
-    found: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
+    gradients: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
         (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
     )
-    return found
+    return gradients
 
 
-def _watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:
+def _call_watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:
     """Returns the outputs of `fn(*leaves)` as a list, while `fn` is differentiated.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emberharmony import Parameter, nn, ops, optim
-from emberharmony.backend.numpy.flow.compilation import Compiled
+from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 from emberharmony.backend.numpy.flow.programs import Blocks
 from emberharmony.core import errors, selection
 
@@ -478,7 +478,7 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
     monkeypatch.setattr("emberharmony.backend.numpy.flow.replay._WIDE", 1)
     function = getattr(Runs, name)
     noting, runs = counted(function)
-    compiled = Compiled(noting, selection.current())
+    compiled = NumpyFunction(noting, selection.current())
     for seed in (0, 1, 1, 2):
         x, y = np.random.default_rng(seed).standard_normal((2, 45, 67)).astype(dtype)
         before = x.copy(), y.copy()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.numpy.flow.compilation import Compiled
+from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 from emberharmony.core import selection
 
 
@@ -39,7 +39,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 def natives(function: Callable[..., Any], *args: Any) -> list[Any]:
     """Returns the functions that a program calls, after checks that it gives what the function gives."""
-    compiled = Compiled(function, selection.current())
+    compiled = NumpyFunction(function, selection.current())
     for given in (args, args, tuple(map(again, args))):
         assert same(compiled(*given), function(*given))
     program = compiled._last
@@ -185,7 +185,7 @@ def program(seed: int) -> Callable[[Any, Any], Any]:
 def test_random_programs_give_what_the_functions_give(length: int) -> None:
     for seed in range(40 if length < 100 else 12):
         function = program(seed)
-        compiled = Compiled(function, selection.current())
+        compiled = NumpyFunction(function, selection.current())
         given = [f(length, length, dtype="float32" if seed % 3 else "float64", seed=i) - 3 for i in range(2)]
         given = [T(given[0]), given[1]] if seed % 4 == 0 else given
         before = [x.copy() for x in given]
