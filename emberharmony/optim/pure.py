@@ -1,7 +1,8 @@
 """The pure form of an optimizer: its state before the first step, and a step as a function of tensors.
 
 The numbers in the state, such as the count of steps, are equal for all parameters, so the state holds them once, as
-tensors. A compiler could not know that they are equal.
+tensors. A compiler could not know that they are equal. The parameters stay apart: one vector of all would compile in
+half of the time on PyTorch (37 instead of 72 s for the update of a small GPT), and then take 2.2 times as long.
 
 Some functions here are loops, because `torch.compile` (PyTorch 2.13) gave old entries for a comprehension that closes
 over an argument, once it had compiled `update` of several optimizers; a test compiles two in one process.
