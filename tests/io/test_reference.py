@@ -19,7 +19,7 @@ REFUSED = {
     *("an entry of more than 1 MB", "an entry of many values", "metadata of many values"),  # these bound the memory
     *(name for name in HOSTILE if name.startswith("tied: ")),  # metadata of `io.save` itself
 }
-"""What the package reads; `docs/design.md` has the reasons."""
+"""What the package reads; the docstring of `emberharmony/io/header.py` lists what is refused beside."""
 
 
 def test_the_package_decides_as_we_do_except_where_it_is_listed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ tape. Where a result has another shape than when it was recorded, or a call rais
 
 An optimizer's step is a call with gradients from the program, so its numbers, the programs of its rule and the tensors
 over which it writes are those of the uncompiled step, and so are the bits. PyTorch traced the frames of a step in parts
-and compiled them anew for each count, so the step is left out of what it traces (`Backend.uncompiled`).
+and compiled them anew for each count, so the step is left out of what it traces (`Backend.run_uncompiled`).
 """
 
 import re
