@@ -43,7 +43,8 @@ def with_options(kind: Kind) -> Kind:
     others = {name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)}
     types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
     kind.limits = {name: _limit(each) for name, each in types.items() if name != "params"}  # type: ignore[attr-defined]
-    kind.__init__ = _constructor(kind, [name for name in fields if name not in others], types)  # type: ignore[misc]
+    names = [name for name in fields if name not in others]
+    kind.__init__ = _Constructor(kind, names, types, dict(vars(kind)))  # type: ignore[misc]
     for name in types.keys() & vars(kind).keys():
         delattr(kind, name)
     kind.__annotations__ = others
@@ -56,24 +57,35 @@ def _limit(annotation: Any) -> Limit:
     return limit
 
 
-def _constructor(kind: type, names: list[str], types: Mapping[str, Any]) -> Any:
-    """Returns an `__init__` with a parameter for each field, which hands all of them to that of the base.
+class _Constructor:
+    """An `__init__` with a parameter for each field, which hands all of them to that of the base.
 
-    It is written as a text, as that of a dataclass is, so that Python itself checks and names the arguments.
+    It is written as a text, as that of a dataclass is, so that Python itself checks and names the arguments; and at its
+    first use, because to write those of all optimizers would cost the import 1.3 ms.
     """
-    defaults = {f"default_{name}": vars(kind)[name] for name in types if name in vars(kind)}
-    given = [
-        "*" if name not in types else f"{name}=default_{name}" if f"default_{name}" in defaults else name
-        for name in names
-    ]
-    scope: dict[str, Any] = {"kind": kind, "__name__": kind.__module__, **defaults}
-    handed = ", ".join(f"{name}={name}" for name in types)
-    exec(f"def __init__(self, {', '.join(given)}):\n    super(kind, self).__init__({handed})\n", scope)
-    construct = scope["__init__"]
-    plain = {name: getattr(each, "__origin__", each) for name, each in types.items()}
-    construct.__annotations__ = {**plain, "return": None}
-    construct.__qualname__ = f"{kind.__qualname__}.__init__"
-    return construct
+
+    def __init__(self, kind: type, names: list[str], types: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self._kind, self._names, self._types = kind, names, types
+        self._defaults = {f"default_{name}": values[name] for name in types if name in values}
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        self._kind.__init__ = construct = self._write()  # type: ignore[misc]
+        return construct.__get__(instance, owner)
+
+    def _write(self) -> Any:
+        parameters = []
+        for name in self._names:
+            default = f"default_{name}"
+            value = f"{name}={default}" if default in self._defaults else name
+            parameters.append(value if name in self._types else "*")
+        handed = ", ".join(f"{name}={name}" for name in self._types)
+        scope: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
+        exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({handed})\n", scope)
+        construct = scope["__init__"]
+        plain = {name: getattr(each, "__origin__", each) for name, each in self._types.items()}
+        construct.__annotations__ = {**plain, "return": None}
+        construct.__qualname__ = f"{self._kind.__qualname__}.__init__"
+        return construct
 
 
 def one_of(*values: Any) -> Limit:
