@@ -48,7 +48,7 @@ check-types: $(STAMP)
 	$(BIN)/lint-imports
 
 check-prose: $(STAMP)
-	$(BIN)/python utils/prose.py
+	$(BIN)/python tools/prose.py
 
 check-format: $(STAMP)
 	$(BIN)/ruff check .
@@ -56,7 +56,7 @@ check-format: $(STAMP)
 
 check-generated: $(STAMP)
 	$(BIN)/python utils/generate.py --check
-	$(BIN)/python utils/mutants --check
+	$(BIN)/python tools/mutants --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
 
 tests: $(STAMP)  ## Run only the tests, of very many cases a part that rotates with the seed
@@ -67,7 +67,7 @@ coverage: $(STAMP)  ## Run the tests, all cases of those that run in part, and l
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
 
 mutants: $(STAMP)  ## Plant faults in a copy, one after the other, and show which the tests notice; goes on where it was interrupted
-	$(BIN)/python utils/mutants --jobs $(JOBS)
+	$(BIN)/python tools/mutants --jobs $(JOBS)
 
 test-all: coverage bench-check jax-and-dask  ## Run the tests with coverage, on JAX and Dask, on each Python, with NumPy alone, lowest versions, portable dispatch; test the wheel and a frozen program; count instructions
 	JOBS=$(JOBS) $(BIN)/nox
@@ -107,7 +107,7 @@ models: $(STAMP)  ## Compare the models of examples/models and examples/pretrain
 BACKEND ?= mlx
 suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn or scipy, with BACKEND
 	$(if $(SUITE_PATH),$(BIN)/python -m pip install --quiet --requirement $(SUITE_PATH)/requirements.txt)
-	$(BIN)/python utils/suites $(SUITE) $(BACKEND) $(if $(SUITE_PATH),--path $(SUITE_PATH))
+	$(BIN)/python tools/suites $(SUITE) $(BACKEND) $(if $(SUITE_PATH),--path $(SUITE_PATH))
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls; then `performance`
 	$(BIN)/python -m benchmarks all
@@ -132,7 +132,7 @@ linkcheck: $(STAMP)  ## Open every link of the documentation that leads to other
 	$(BIN)/python -m sphinx --keep-going -q -b linkcheck docs docs/_build/linkcheck
 
 dist: $(STAMP)  ## Build wheels and source archives of both packages into dist, and check them
-	$(BIN)/python utils/dist.py
+	$(BIN)/python tools/dist.py
 
 lint-stdlib: $(STAMP)  ## Run emberlint on the standard library, where every finding would be wrong
 	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py -o faulthandler_timeout=7200

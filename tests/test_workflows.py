@@ -60,14 +60,14 @@ def test_wheels_and_source_archives_hold_what_they_should(tmp_path: Path) -> Non
     pytest.importorskip("build")
     pytest.importorskip("twine")
     done = subprocess.run(
-        [sys.executable, str(ROOT / "utils" / "dist.py"), str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "tools" / "dist.py"), str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len([line for line in done.stdout.splitlines() if line.endswith(" KiB")]) == 4
 
 
 def test_what_is_wrong_with_a_wheel_is_found(tmp_path: Path) -> None:
-    specification = importlib.util.spec_from_file_location("dist", ROOT / "utils" / "dist.py")
+    specification = importlib.util.spec_from_file_location("dist", ROOT / "tools" / "dist.py")
     assert specification is not None
     assert specification.loader is not None
     dist = importlib.util.module_from_spec(specification)

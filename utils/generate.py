@@ -475,7 +475,7 @@ def main(arguments: list[str]) -> int:
     for path in stale:
         print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT)}")
     # A process of its own imports the package with the files that were written.
-    layers = subprocess.run([sys.executable, str(ROOT / "utils" / "layer_parameters.py"), *arguments], check=False)
+    layers = subprocess.run([sys.executable, str(ROOT / "tools" / "layer_parameters.py"), *arguments], check=False)
     return layers.returncode or (1 if check and stale else 0)
 
 

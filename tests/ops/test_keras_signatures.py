@@ -1,6 +1,6 @@
 """A call that is valid in `keras.ops` is valid here: the parameters of each op against the recorded ones of Keras.
 
-`utils/keras_signatures.py` records the signatures from the source of a release of Keras.
+`tools/keras_signatures.py` records the signatures from the source of a release of Keras.
 """
 
 import ast

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def recorded() -> dict[str, tuple[list[Array], Array]]:
-    """Returns, by op, the arguments and the values of `utils/record_special.py`."""
+    """Returns, by op, the arguments and the values of `tools/record_special.py`."""
     rows: dict[str, list[list[float]]] = {}
     for line in gzip.decompress((Path(__file__).parent / "special_values.csv.gz").read_bytes()).decode().splitlines():
         op, *numbers = line.split(",")

@@ -1,4 +1,4 @@
-"""Records the signatures of Keras's public ops: `python utils/keras_signatures.py KERAS_SOURCE_TREE`.
+"""Records the signatures of Keras's public ops: `python tools/keras_signatures.py KERAS_SOURCE_TREE`.
 
 It reads the source of a release of Keras, unpacked from its sdist, and imports nothing of it. It writes
 `tests/ops/keras_signatures.json`, the signature of each function of `keras.ops` and `keras.random` by its shortest

@@ -1,4 +1,4 @@
-"""The planted faults of `utils/mutants`: how they are found in a source, tried and counted."""
+"""The planted faults of `tools/mutants`: how they are found in a source, tried and counted."""
 
 import functools
 import importlib
@@ -34,7 +34,7 @@ def outer(a, b=1 + 2):
 
 @pytest.fixture
 def mutants(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "utils"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
     return importlib.import_module("mutants.catalogue"), importlib.import_module("mutants.planting")
 
 
@@ -104,7 +104,7 @@ def test_faults_of_the_catalogue_are_named(mutants):
         "tests/core/missing.py does not exist",
         "test_dtypes.py has no test no",
         "`no_such_name` is not found in emberharmony/core/axes.py",
-        "moved (utils/mutants/areas/io.py): emberharmony/moved.py does not exist",
+        "moved (tools/mutants/areas/io.py): emberharmony/moved.py does not exist",
     ):
         assert part in text
 

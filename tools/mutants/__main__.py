@@ -1,4 +1,4 @@
-"""The command: `python utils/mutants`."""
+"""The command: `python tools/mutants`."""
 
 import sys
 from pathlib import Path

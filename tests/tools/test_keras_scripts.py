@@ -1,4 +1,4 @@
-"""The scripts that read a source tree of Keras: `utils/keras_signatures.py` and `utils/keras_tests.py`."""
+"""The scripts that read a source tree of Keras: `tools/keras_signatures.py` and `tools/keras_tests.py`."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).parents[2]
 FILES = ("numpy", "math", "nn", "linalg", "core", "einops", "image")
 TESTS = """
 import numpy as np
@@ -45,8 +45,8 @@ class ExampleTest(testing.TestCase):
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs a script of `utils`."""
-    command = [sys.executable, str(ROOT / "utils" / script), *map(str, arguments)]
+    """Runs a script of `tools`."""
+    command = [sys.executable, str(ROOT / "tools" / script), *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )

@@ -1,4 +1,4 @@
-"""Runs a test suite of another project on the arrays of `emberharmony.xp`: `python utils/suites SUITE BACKEND`.
+"""Runs a test suite of another project on the arrays of `emberharmony.xp`: `python tools/suites SUITE BACKEND`.
 
 Nothing of these projects is part of this repository. The tests of the array API standard lie where `--path` says, a
 checkout of data-apis/array-api-tests with its submodule; those of scikit-learn and SciPy are in the installed packages.

@@ -1,4 +1,4 @@
-"""The command line of `python utils/mutants`."""
+"""The command line of `python tools/mutants`."""
 
 import argparse
 import signal
@@ -20,7 +20,7 @@ BAR, BAR_OF_AN_AREA = 0.95, 0.90
 def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     """Runs the command and returns its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python utils/mutants", description="Plants faults, and shows which the tests notice."
+        prog="python tools/mutants", description="Plants faults, and shows which the tests notice."
     )
     parser.add_argument("--check", action="store_true", help="only check that each mutant still applies")
     parser.add_argument("--area", action="append", help="try the mutants of this area (more than once: of these)")

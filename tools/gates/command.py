@@ -1,4 +1,4 @@
-"""The command line of `python utils/gates`."""
+"""The command line of `python tools/gates`."""
 
 import os
 import warnings

@@ -12,7 +12,7 @@ from mutants.copies import Copy
 from mutants.mutant import ROOT
 
 FOLDER = ROOT / ".mutants" / "reached"
-LEFT_OUT = ("tests/emberlint/", "tests/typing/", "tests/utils/")
+LEFT_OUT = ("tests/emberlint/", "tests/typing/", "tests/tools/")
 """Tests of other packages and of types."""
 
 TOGETHER = 12

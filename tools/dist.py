@@ -1,4 +1,4 @@
-"""Builds wheels and source archives of both packages into `dist/` and checks them: `python utils/dist.py [FOLDER]`.
+"""Builds wheels and source archives of both packages into `dist/` and checks them: `python tools/dist.py [FOLDER]`.
 
 A wheel must hold the package and nothing else, a source archive what its tests need, and the metadata must be whole.
 """

@@ -1,9 +1,9 @@
-"""Checks the English of docstrings, comments and pages: `python utils/prose.py [FILE ...]`.
+"""Checks the English of docstrings, comments and pages: `python tools/prose.py [FILE ...]`.
 
 Each rule is a pattern with advice; CONTRIBUTING.md gives the reasons. Without arguments it checks all files that git
 tracks. The exit status is 1 if it finds anything. A line that ends in `prose: ignore` is skipped.
 
-`python utils/prose.py --sample COUNT SEED [FILE ...]` prints comments and docstrings drawn at random, for a reader who
+`python tools/prose.py --sample COUNT SEED [FILE ...]` prints comments and docstrings drawn at random, for a reader who
 restates each one. A text that comes back with another meaning needs rewriting.
 """
 
@@ -24,7 +24,7 @@ LEFT_OUT = (
     "tests/emberlint/labelled/",
     "emberharmony/data/",
     "CHANGELOG.md",
-    "utils/prose.py",
+    "tools/prose.py",
     "docs/_build/",
     "docs/api/",
 )

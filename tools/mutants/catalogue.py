@@ -41,7 +41,7 @@ def faults(catalogue: dict[str, list[Mutant]], floor: int = FLOOR) -> Iterator[s
     for area, members in catalogue.items():
         for mutant in members:
             for message in _faults_of(mutant):
-                yield f"{mutant.name} (utils/mutants/areas/{area}.py): {message}"
+                yield f"{mutant.name} (tools/mutants/areas/{area}.py): {message}"
 
 
 def _faults_of(mutant: Mutant) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The gates of `utils/gates`: a planted difference of each kind is found, and nothing else is."""
+"""The gates of `tools/gates`: a planted difference of each kind is found, and nothing else is."""
 
 import importlib
 import json
@@ -21,7 +21,7 @@ ZERO = ["tensor", "float64", [1], "0.0"]
 
 @pytest.fixture
 def gates(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "utils"))
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
     return importlib.import_module("gates.command").command, importlib.import_module("gates.record").Record
 
 
@@ -134,7 +134,7 @@ def test_two_processes_record_the_same(tmp_path):
     for gate in ("probe", "variants"):
         for seed in "12":
             environment = os.environ | {"PYTHONHASHSEED": seed}
-            command = [sys.executable, "utils/gates", gate, "numpy", str(tmp_path / f"{gate}{seed}"), *chosen]
+            command = [sys.executable, "tools/gates", gate, "numpy", str(tmp_path / f"{gate}{seed}"), *chosen]
             subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
         one, two = ((tmp_path / f"{gate}{seed}").read_text(encoding="utf-8") for seed in "12")
         assert one == two, gate

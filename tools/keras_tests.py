@@ -1,4 +1,4 @@
-"""Runs Keras's own tests of its ops on ours: `python utils/keras_tests.py KERAS_SOURCE_TREE --backend numpy`.
+"""Runs Keras's own tests of its ops on ours: `python tools/keras_tests.py KERAS_SOURCE_TREE --backend numpy`.
 
 The tests are read from the source of a release of Keras, unpacked from its sdist, and run as they are. What they import
 of Keras are stand-ins made in memory: the functions and operations of `keras.ops` are our ops, and everything that has

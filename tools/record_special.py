@@ -1,4 +1,4 @@
-"""Writes values of special functions by mpmath: `python utils/record_special.py`.
+"""Writes values of special functions by mpmath: `python tools/record_special.py`.
 
 The file is `tests/ops/elementwise/special_values.csv.gz`. Each line has the name of an op, its arguments and the value.
 The numbers are float64 in hexadecimal; the values are computed with 60 digits and rounded.

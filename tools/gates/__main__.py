@@ -1,4 +1,4 @@
-"""The command: `python utils/gates`."""
+"""The command: `python tools/gates`."""
 
 import sys
 from pathlib import Path
@@ -9,4 +9,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gates.command import command
 
 if __name__ == "__main__":
-    command(prog_name="python utils/gates")
+    command(prog_name="python tools/gates")

@@ -24,6 +24,6 @@ class ImperativeSubject(CommitRule):  # type: ignore[misc]
             return []
         message = (
             f"the subject begins with {words[0]!r}, expected a verb in the imperative: 'ops/math: add logaddexp' "
-            f"(if it is such a verb, add it to utils/commit_verbs.txt)"
+            f"(if it is such a verb, add it to tools/commit_verbs.txt)"
         )
         return [RuleViolation(self.id, message, title)]

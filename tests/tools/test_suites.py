@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "utils" / "suites"
+FOLDER = Path(__file__).parents[2] / "tools" / "suites"
 
 
 @pytest.fixture(scope="module")
