@@ -11,7 +11,7 @@ from emberharmony.testing.differences.records import Host
 
 
 class Hook(Protocol):
-    """What is called at the calls of modules."""
+    """The methods that an adapter calls at each call of a module."""
 
     def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """Takes the arguments of a call and returns those that the module gets."""
