@@ -1,6 +1,8 @@
 """Functions compiled by a library that takes and returns lists of arrays, with any trees as arguments and results.
 
-A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`.
+A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`. It shares no code with the recorder of
+NumPy but the keys of arguments: the library traces the function itself and differentiates it by its own rules, where a
+program would have the derivatives of the tape.
 """
 
 from collections.abc import Callable, Sequence

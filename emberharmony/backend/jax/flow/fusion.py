@@ -1,4 +1,8 @@
-"""Composites compiled as one program each: op by op, JAX would compile and start a program for each of their steps."""
+"""Composites compiled as one program each: op by op, JAX would compile and start a program for each of their steps.
+
+They have a cache of their own, because each call of an op looks into it: that of `LibraryFunction` follows cells, which
+a composite never reads, and takes keys apart that a composite does not need.
+"""
 
 import functools
 from collections.abc import Callable

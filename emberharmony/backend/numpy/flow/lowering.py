@@ -2,6 +2,8 @@
 
 An op makes the call that dispatch would make. Where its function is one of the backend, a rule may make the calls of
 NumPy inside of it, for the arguments that the op usually has, to the same bits; it returns None for others.
+These rules repeat what the functions do, because a function that is called as one cannot share its calls with others,
+nor write into memory that is free: without them, compiled programs would make each of its arrays anew.
 """
 
 import functools
