@@ -183,4 +183,22 @@ MUTANTS = [
         tests=(f"tests/ops/test_tensor.py {ON_TORCH}", "tests/backend/test_host.py", "tests/backend/test_transfer.py"),
         why="a tensor writes into the memory of a read-only array",
     ),
+    Mutant(
+        name="torch-outer-gradient-beside-a-loss",
+        module="emberharmony/backend/torch/flow/transforms_ops.py",
+        function="_gradients_of_autograd",
+        original="_has_other_leaves(outputs, leaves)",
+        replacement="_has_other_leaves(outputs[:1], leaves)",
+        tests=(f"tests/ops/flow/test_outer_gradients.py {ON_TORCH}",),
+        why="an outer gradient misses what a function returns beside its loss",
+    ),
+    Mutant(
+        name="torch-dtype-of-numbers-in-a-compiled-function",
+        module="emberharmony/backend/torch/__init__.py",
+        function="TorchBackend.convert",
+        original="dtype is None",
+        replacement="True",
+        tests=(f"tests/ops/flow/test_compile.py {ON_TORCH} -k numbers_and_ranges",),
+        why="a compiled function rounds numbers to the default dtype before it converts them to the wanted one",
+    ),
 ]

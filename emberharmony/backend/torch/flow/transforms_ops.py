@@ -218,7 +218,7 @@ def _gradients_of_autograd(
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns the same as `_gradients_of_func`, at half the cost for small tensors.
 
-    Inside another gradient, ours or the user's, the loss also depends on other tensors that require gradients, so the
+    Inside another gradient, ours or the user's, an output also depends on other tensors that require gradients, so the
     graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
     requires gradients.
     """
@@ -234,7 +234,7 @@ def _gradients_of_autograd(
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
-    inside = asked or (not constant and _has_other_leaves(loss, leaves))
+    inside = asked or (not constant and _has_other_leaves(outputs, leaves))
     reached = _run_engine(loss, leaves, inside)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(reached, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
@@ -282,10 +282,12 @@ def _call_watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -
         watched.leave()
 
 
-def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
-    """Returns whether a loss was computed from tensors that require gradients besides `leaves`."""
+def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor]) -> bool:
+    """Returns whether outputs were computed from tensors that require gradients besides `leaves`, or are such."""
     own = set(map(id, leaves))
-    waiting: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
+    if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
+        return True
+    waiting: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
     seen = set(waiting)
     for node in waiting:  # grows meanwhile
         for parent, _ in node.next_functions:
