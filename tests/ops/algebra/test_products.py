@@ -47,10 +47,17 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     (lambda: ops.einsum("i->j", ones(3)), errors.ArgumentError),
     (lambda: ops.einsum("i->ii", ones(3)), errors.ArgumentError),
     (lambda: ops.einsum("i..j->ij", ones(3, 3)), errors.ArgumentError),
+    (lambda: ops.einsum("...i->i", ones(2, 3)), errors.ShapeError),
+    (lambda: ops.einsum("i...,i->", ones(2, 3), ones(2)), errors.ShapeError),
     (lambda: ops.multi_dot([ones(2, 2)]), errors.ArgumentError),
     (lambda: ops.multi_dot([ones(2, 2), ones(2), ones(2, 2)]), errors.ShapeError),
     (lambda: ops.multi_dot([ones(2, 3), ones(2, 3)]), errors.ShapeError),
 ]
+
+
+def test_einsum_may_leave_out_an_ellipsis_that_stands_for_no_axes(backend: str) -> None:
+    assert ops.einsum("...i->i", ones(3)).tolist() == [1.0] * 3
+    assert ops.einsum("i...,i->", ones(2), ones(2)).tolist() == 2.0
 
 
 @pytest.mark.parametrize("call, typed", ERRORS)

@@ -40,6 +40,8 @@ def test_the_edges_move_with_the_extremes_unless_a_range_is_given(backend: str) 
 
     assert [host(part) for part in ops.histogram(x, 4)] == [[2, 2, 0, 1], [0.0, 0.75, 1.5, 2.25, 3.0]]
     assert [host(part) for part in ops.histogram(x, 2, (0.0, 1.0))] == [[1, 3], [0.0, 0.5, 1.0]]
+    assert [host(part) for part in ops.histogram(ops.array([4.0, 2.0, 3.0]), 2)] == [[1, 2], [2.0, 3.0, 4.0]]
+    assert [host(part) for part in ops.histogram(ops.zeros((0,)), 2)] == [[0, 0], [0.0, 0.5, 1.0]]
     assert host(ops.grad(edges)(x)) == [5.0, 0.0, 10.0, 0.0, 0.0]
     assert host(ops.grad(edges)(x, (0.0, 1.0))) == [0.0] * 5
 

@@ -199,4 +199,13 @@ MUTANTS = [
         tests=(f"{NATIVES} -k labels", f"tests/ops/neural/test_losses.py {ON_MLX}"),
         why="a label out of range has the loss of the last class",
     ),
+    Mutant(
+        name="mlx-values-that-broadcast-along-an-axis",
+        module="emberharmony/backend/mlx/arrays/writing_ops.py",
+        function="_along",
+        original="new.shape == whole",
+        replacement="True",
+        tests=("tests/ops/arrays/test_writing_along.py -k mlx",),
+        why="put_along_axis raises for values that have to broadcast",
+    ),
 ]

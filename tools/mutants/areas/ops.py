@@ -314,4 +314,22 @@ MUTANTS = [
         tests=("tests/regressions/test_arguments_of_ops.py -k without_axes_has_no_axis",),
         why="sum along axis 0 of a number succeeds on NumPy",
     ),
+    Mutant(
+        name="einsum-sums-over-an-ellipsis",
+        module="emberharmony/backend/shared/algebra/products.py",
+        function="check_subscripts",
+        original="len(shape) > len(named)",
+        replacement="False",
+        tests=("tests/ops/algebra/test_products.py -k bad_input",),
+        why="PyTorch sums over the axes of an ellipsis that the output leaves out, and the others refuse them",
+    ),
+    Mutant(
+        name="least-edge-of-a-histogram",
+        module="emberharmony/backend/shared/reductions/histograms.py",
+        function="histogram",
+        original="float(x.min()) if x.size else 0.0",
+        replacement="0.0",
+        tests=("tests/backend/test_default_ways.py -k histogram",),
+        why="a histogram begins at 0 where its least element is larger",
+    ),
 ]

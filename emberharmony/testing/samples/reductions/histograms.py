@@ -35,7 +35,7 @@ SAMPLES = [
     Sample(
         "histogram",
         lambda x, bins, range=None: np.histogram(x, bins, range),
-        (case(_CUBE, 5, (-4.0, 6.0)),),
+        (case(_CUBE, 5, (-4.0, 6.0)), case(np.array([1.0, 4.0, 2.0, 1.5]), 4)),
         dtypes=REAL,
         integers=INTS[:1],
         result=("int64", "float"),
