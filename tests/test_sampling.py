@@ -39,8 +39,9 @@ class Item(SimpleNamespace):
     __eq__ = object.__eq__
 
 
-def collected(order: int | None, why: str = "", share: int = 1) -> list[str]:
+def collected(order: int | None, why: str = "", share: int = 1, **options: bool) -> list[str]:
     """Returns the names of the tests that run, in their order; each has a mark and a fixture of the name `why`."""
+    mark = SimpleNamespace(args=(share,), kwargs=options)
     dropped: list[Any] = []
     config: Any = SimpleNamespace(
         getoption=lambda name: order if name == "--order-seed" else None,
@@ -51,7 +52,7 @@ def collected(order: int | None, why: str = "", share: int = 1) -> list[str]:
             name=name.partition("::")[2],
             nodeid=name.replace("ops", f"ops_{i % 3}"),
             callspec=SimpleNamespace(params={"ember_backend": "torch" if "torch" in name else "numpy"}),
-            get_closest_marker=lambda name: SimpleNamespace(args=(share,)) if name == why else None,
+            get_closest_marker=lambda name: mark if name == why else None,
             fixturenames=[why],
         )
         for i, name in enumerate(NAMES)
@@ -106,6 +107,14 @@ def test_some_tests_run_in_part_on_backends_other_than_numpy(why: str, share: in
         assert sum("numpy" in name for name in names) == 40
         found += [name for name in names if "torch" in name]
     assert len(found) == len(set(found)) == 40
+
+
+def test_a_test_sampled_everywhere_runs_in_part_on_numpy_too(rotated: Any) -> None:
+    found = []
+    for seed in range(4):
+        rotated(seed)
+        found += collected(None, "sampled", 4, everywhere=True)
+    assert len(found) == len(set(found)) == 80
 
 
 def test_the_header_prints_the_seeds() -> None:
