@@ -181,10 +181,10 @@ class NumpyBackend(
 
         if not tracemalloc.is_tracing():
             tracemalloc.start()
-        found = tracemalloc.get_traced_memory()
+        parts = tracemalloc.get_traced_memory()
         if restart:
             tracemalloc.reset_peak()
-        return found
+        return parts
 
     def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False

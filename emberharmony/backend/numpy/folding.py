@@ -61,7 +61,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
         return ufunc.reduce(x, axes, wide, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
     for first, end in reversed(_runs(axes)):
-        x = _folded(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide)
+        x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide)
         shape[first:end] = [1] * (end - first)
     return x.reshape(shape if keepdims else [n for a, n in enumerate(shape) if a not in axes]).astype(dtype, copy=False)
 
@@ -77,7 +77,7 @@ def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
     return runs
 
 
-def _folded(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
+def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
     """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
     before, n, after = x.shape
     while after > 1 and n > _FEW_ROWS:
@@ -127,15 +127,15 @@ def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
         part = rows[start : start + count]
         block = space[: len(part)]
         block[...] = part
-        found = result[start : start + count]
+        sums = result[start : start + count]
         means = block @ ones
         means /= length
-        np.vecdot(block, block, out=found)
-        least = found * _CANCELLED
-        found -= means * means * length
-        if not (found > least).all():
+        np.vecdot(block, block, out=sums)
+        least = sums * _CANCELLED
+        sums -= means * means * length
+        if not (sums > least).all():
             block -= means[:, None]
-            np.vecdot(block, block, out=found)
+            np.vecdot(block, block, out=sums)
 
 
 def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:

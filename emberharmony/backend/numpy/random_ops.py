@@ -18,7 +18,7 @@ from emberharmony.core.state.draws import draw_or_trace
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
 
 
-def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+def _draw(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
     place(None)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
@@ -34,7 +34,7 @@ class NumpyRandomOps:
         wanted = floating(dtype)
 
         def draw() -> np.ndarray:
-            values = _drawn(STREAM.get().random, shape, wanted)
+            values = _draw(STREAM.get().random, shape, wanted)
             if wanted.bits == 16:
                 # Half precision would round some numbers up to 1, which is excluded.
                 values = values.clip(max=below(1.0, wanted))
@@ -46,7 +46,7 @@ class NumpyRandomOps:
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
         wanted = floating(dtype)
         return draw_or_trace(
-            lambda: _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
+            lambda: _draw(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
         )
 
     @staticmethod

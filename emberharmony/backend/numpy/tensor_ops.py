@@ -20,13 +20,13 @@ def _array(x: Any, dtype: Any) -> np.ndarray:
         NotImplementedError: if the list holds anything else; the complete conversion takes it.
     """
     if x.__class__ is not list or (x[0].__class__ in NUMPY_SCALARS and NUMPY_SCALARS.issuperset(map(type, x))):
-        found = np.array(x)
+        array = np.array(x)
     else:
         numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
         if numbers is None:
             raise NotImplementedError
-        found = numbers
-    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
+        array = numbers
+    return array if dtype is None or dtype is array.dtype else cast(array, dtype)
 
 
 class NumpyTensorOps:

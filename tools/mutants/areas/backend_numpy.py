@@ -13,7 +13,7 @@ MUTANTS = [
     Mutant(
         name="numpy-rest-of-folded-rows",
         module="emberharmony/backend/numpy/folding.py",
-        function="_folded",
+        function="_fold_middle",
         original="np.concatenate([part, rest], 1, dtype=wide)",
         replacement="part.astype(wide)",
         tests=(REDUCTIONS,),
@@ -32,7 +32,7 @@ MUTANTS = [
         name="numpy-digits-of-a-large-mean",
         module="emberharmony/backend/numpy/folding.py",
         function="_squares_of_short",
-        original="not (found > least).all()",
+        original="not (sums > least).all()",
         replacement="False",
         tests=(f"{REDUCTIONS} -k vary",),
         why="the variance of rows that vary little about a large mean loses its digits",

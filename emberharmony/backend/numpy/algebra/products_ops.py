@@ -19,7 +19,7 @@ _COSTLY = 10**5
 """From this number of products on, einsum searches for a good order of contraction."""
 
 
-def _computed(dtype: np.dtype) -> np.dtype:
+def _compute_dtype(dtype: np.dtype) -> np.dtype:
     """Returns the dtype in which products are computed: float32 for half precision."""
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
 
@@ -33,7 +33,7 @@ _FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dty
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    wide = _computed(a.dtype)
+    wide = _compute_dtype(a.dtype)
     return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)
 
 
@@ -55,7 +55,7 @@ class NumpyProductsOps:
     def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
-        wide = _computed(a.dtype)
+        wide = _compute_dtype(a.dtype)
         result = np.vecdot(a.astype(wide, copy=False), b.astype(wide, copy=False), axis=axis)  # type: ignore[call-overload]
         return np.asarray(result).astype(a.dtype, copy=False)
 
@@ -63,7 +63,7 @@ class NumpyProductsOps:
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
         length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        wide = _computed(tensors[0].dtype)
+        wide = _compute_dtype(tensors[0].dtype)
         # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
         costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
         result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=costly)

@@ -25,10 +25,10 @@ _BITS: dict[int, Any] = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.d
 _MANY_HITS = 512
 """From this number of elements on, writing the ones of `one_hot` takes less time than comparing all elements."""
 _MANY = 2048
-"""From this number of elements on, `chosen` is faster than `np.where`, unless the processor foresees the branches."""
+"""From this number of elements on, `where_without_branches` is faster than `np.where`, unless branches are foreseen."""
 
 
-def chosen(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def where_without_branches(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Returns the same as `np.where`, without a branch per element: mispredicted branches make it ten times slower.
 
     It starts from the bits of `b`, and flips those that differ from `a` where the condition holds.
@@ -36,10 +36,10 @@ def chosen(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if condition.size < _MANY or a.itemsize not in _BITS:
         return np.where(condition, a, b)
     bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
-    other, found = b.view(bits), result.view(bits)
-    np.bitwise_xor(a.view(bits), other, found)
-    np.multiply(found, condition, found)
-    np.bitwise_xor(found, other, found)
+    other, result_bits = b.view(bits), result.view(bits)
+    np.bitwise_xor(a.view(bits), other, result_bits)
+    np.multiply(result_bits, condition, result_bits)
+    np.bitwise_xor(result_bits, other, result_bits)
     return result
 
 
@@ -48,9 +48,9 @@ def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     if condition.size < _MANY or condition.dtype.char != "?":
         return np.where(condition, a, b)
     if b.__class__ is np.ndarray:
-        return chosen(condition, a, b)
+        return where_without_branches(condition, a, b)
     if b or a.itemsize not in _BITS or math.copysign(1.0, b) < 0.0:
-        return chosen(condition, a, np.asarray(b, a.dtype))
+        return where_without_branches(condition, a, np.asarray(b, a.dtype))
     # The bits of 0 are 0.
     bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a).shape, a.dtype)
     np.multiply(a.view(bits), condition, result.view(bits))
@@ -81,7 +81,7 @@ class NumpyIndexingOps:
     @staticmethod
     @fast(where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: np.ndarray, x1: Any = None, x2: Any = None) -> np.ndarray:
-        return chosen(condition.astype(bool, copy=False), *promotion.common(x1, x2))
+        return where_without_branches(condition.astype(bool, copy=False), *promotion.common(x1, x2))
 
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
@@ -95,8 +95,8 @@ class NumpyIndexingOps:
         # `take` would first copy a tensor that is not contiguous as a whole.
         (axis,) = nonnegative_axes(axis, x.ndim)
         key: Any = (*(slice(None),) * axis, where)
-        found = x[key]
-        return found if where.ndim else found.copy()
+        elements = x[key]
+        return elements if where.ndim else elements.copy()
 
     @staticmethod
     @fast(

@@ -45,7 +45,7 @@ def _log1p(x: np.ndarray) -> np.ndarray:
     return np.where(small == x, near, np.log1p(x)).astype(x.dtype, copy=False)
 
 
-def mapped(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
+def map_numbers(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
     """Returns a function of Python's numbers of few elements."""
     return np.array(list(map(function, x.ravel().tolist())), x.dtype).reshape(x.shape)
 
@@ -55,11 +55,11 @@ def erf(x: np.ndarray) -> np.ndarray:
     if x.dtype == np.float64:
         return elementary.erf(np, x)
     if x.size <= FEW:
-        return mapped(math.erf, x)
-    flat, found = x.reshape(-1), np.empty(x.size, np.float32)
+        return map_numbers(math.erf, x)
+    flat, values = x.reshape(-1), np.empty(x.size, np.float32)
     spaces = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
-        block = found[start : start + _BLOCK]
+        block = values[start : start + _BLOCK]
         np.clip(flat[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
         square, top, below = (space[: block.size] for space in spaces)
         np.multiply(block, block, out=square)
@@ -67,7 +67,7 @@ def erf(x: np.ndarray) -> np.ndarray:
         _polynomial(square, elementary.SINGLE_BELOW, below)
         top /= below
         block *= top
-    return found.reshape(x.shape).astype(x.dtype, copy=False)
+    return values.reshape(x.shape).astype(x.dtype, copy=False)
 
 
 def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:

@@ -14,7 +14,7 @@ _FURTHEST = 5000
 """A power of two beyond the exponents of every floating dtype, so larger exponents give the same results."""
 
 
-def _kept(native: np.ufunc) -> Any:
+def _rounding_op(native: np.ufunc) -> Any:
     """Returns a rounding op that calls `native`, but returns integers and booleans unchanged."""
     return direct(native, lambda x: x if x.dtype.kind in "biu" else native(x), when=promotion.inexact)
 
@@ -37,9 +37,9 @@ class NumpyRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    floor = _kept(np.floor)
-    ceil = _kept(np.ceil)
-    trunc = _kept(np.trunc)
+    floor = _rounding_op(np.floor)
+    ceil = _rounding_op(np.ceil)
+    trunc = _rounding_op(np.trunc)
     copysign = direct(np.copysign)
     signbit = direct(np.signbit)
     nextafter = direct(np.nextafter)

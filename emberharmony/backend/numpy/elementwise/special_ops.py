@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, mapped
+from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, map_numbers
 from emberharmony.core.dispatch import fast
 
 _BLOCK = 8192
@@ -29,7 +29,7 @@ def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
     return special_binding.function(name), usual, special_space.DOUBLE, special_space.SINGLE
 
 
-def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
+def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a function of `backend.shared` of tensors of one shape and dtype, computed in float64, block by block.
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
@@ -39,7 +39,7 @@ def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     double = dtype.char == "d"
     xp, flat = of_double if double else of_single, [x.reshape(-1) for x in tensors]
 
-    def computed(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]
         quick = None if usual is None or double else usual(*block)
         return function(xp, *block) if quick is None else quick
@@ -47,21 +47,21 @@ def _computed(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     count = flat[0].size
     with np.errstate(all="ignore"):
         if 0 < count <= _BLOCK:
-            return computed(flat).astype(dtype).reshape(shape)
+            return compute_block(flat).astype(dtype).reshape(shape)
         result = np.empty(count, dtype)
         for start in range(0, count, _BLOCK):
             part = slice(start, start + _BLOCK)
-            result[part] = computed([x[part] for x in flat])
+            result[part] = compute_block([x[part] for x in flat])
     return result.reshape(shape)
 
 
 def _quick_gammaln(x: np.ndarray) -> np.ndarray:
     if x.size <= FEW:
         try:
-            return mapped(math.lgamma, x)
+            return map_numbers(math.lgamma, x)
         except ValueError:  # a pole
             pass
-    return _computed("gammaln", [x])
+    return _compute("gammaln", [x])
 
 
 _ONE = "{0}.dtype is native_float32"
@@ -78,16 +78,16 @@ def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> An
         quick: what then runs, by default the function.
     """
 
-    def shared(*tensors: np.ndarray) -> np.ndarray:
-        return _computed(name, tensors)
+    def call_shared(*tensors: np.ndarray) -> np.ndarray:
+        return _compute(name, tensors)
 
-    @fast(quick or shared, plain)
-    def called(*arguments: Any) -> np.ndarray:
+    @fast(quick or call_shared, plain)
+    def call_promoted(*arguments: Any) -> np.ndarray:
         tensors = promotion.common(*arguments, inexact=True)
         promotion.refuse(tensors[0], ("complex",))
-        return _computed(name, np.broadcast_arrays(*tensors))
+        return _compute(name, np.broadcast_arrays(*tensors))
 
-    return staticmethod(called)
+    return staticmethod(call_promoted)
 
 
 class NumpySpecialOps:
@@ -100,7 +100,7 @@ class NumpySpecialOps:
     @staticmethod
     def _inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
         """Returns a derivative of `special_derivatives.INNER`."""
-        return _computed(name, np.broadcast_arrays(*tensors))
+        return _compute(name, np.broadcast_arrays(*tensors))
 
     gammaln = _special("gammaln", quick=_quick_gammaln)
     digamma = _special("digamma")

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, mapped
+from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, map_numbers
 from emberharmony.backend.numpy.elementwise.special_space import SINGLE
 from emberharmony.backend.shared.elementwise.special import DIGAMMA_FAR, log_gamma_far
 from emberharmony.backend.shared.elementwise.special_integrals import beta_within, gamma_far
@@ -51,7 +51,7 @@ def _greatest(x: Vector) -> float:
 def _log_gamma(x: Vector) -> Vector:
     """Returns `gammaln(x)` for x > 0: that of `x + 8`, less the logarithm of the product x (x + 1) ... (x + 7)."""
     if x.size <= FEW:
-        return mapped(math.lgamma, x)
+        return map_numbers(math.lgamma, x)
     # The product may overflow for numbers whose result it does not change.
     product = np.minimum(np.multiply.reduce(_EIGHT + x, 0), 1e300)
     return log_gamma_far(np, x + 8.0, _TERMS) - np.log(product, out=product)

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.shared.elementwise import special_integrals
 
 
-def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
+def _compute_where(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
     places = mask.nonzero()[0]
     if places.size == mask.size:
@@ -29,7 +29,7 @@ class _Namespace:
     """The namespace that the shared functions compute with, on vectors of one length."""
 
     picks = True
-    picked = staticmethod(_picked)
+    picked = staticmethod(_compute_where)
 
     def __init__(self, digits: special_integrals.Digits) -> None:
         self.digits = digits

@@ -119,11 +119,11 @@ class _ArrayMemory(ProgramMemory):
     def __init__(self, recorder: Recorder, program: Program, places: Sequence[Register]) -> None:
         super().__init__()
         self.values, self._inputs, self.wrap = recorder.values, program.inputs, recorder.backend.wrap
-        shared = {result: operands for call in recorder.calls for result, operands in self._shared(call)}
+        shared = {result: operands for call in recorder.calls for result, operands in self._memory_sources(call)}
         self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
         self._owners = self._roots(program.calls, shared, places)
 
-    def _shared(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
+    def _memory_sources(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
         """Yields each result with the operands with which it may share memory, in the record as it was."""
         for result in call.results:
             value = self.values[result]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.arrays.indexing_ops import chosen
-from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, erf, mapped
+from emberharmony.backend.numpy.arrays.indexing_ops import where_without_branches
+from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, erf, map_numbers
 from emberharmony.backend.numpy.folding import fold
 from emberharmony.core.dispatch import fast
 
@@ -77,7 +77,7 @@ def _log_sigmoid(x: np.ndarray) -> np.ndarray:
 def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
     if not approximate:
         if x.size <= FEW and x.dtype.char == "f":
-            result = mapped(math.erfc, x * _ROOT["f"])
+            result = map_numbers(math.erfc, x * _ROOT["f"])
             result *= _HALF["f"]
             result *= x
             return result
@@ -102,13 +102,13 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     np.expm1(below, below)
     if alpha != 1.0:
         below *= alpha
-    return chosen(x > 0, x, below)
+    return where_without_branches(x > 0, x, below)
 
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     # For slopes up to 1, the larger one of both branches is the right one.
     below = x * np.array(slope, x.dtype)
-    return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
+    return np.maximum(x, below, out=below) if 0 < slope <= 1 else where_without_branches(x > 0, x, below)
 
 
 def _is_floating(x: np.ndarray) -> bool:
@@ -116,7 +116,7 @@ def _is_floating(x: np.ndarray) -> bool:
     return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
 
 
-def _shifted(x: np.ndarray, axis: Any) -> np.ndarray:
+def _less_maximum(x: np.ndarray, axis: Any) -> np.ndarray:
     """Returns `x` less its maximum over axes, as a new array."""
     return np.subtract(x, fold(np.maximum, x, axis, True))
 
@@ -168,7 +168,7 @@ class NumpyActivationOps:
             if np.minimum.reduce(total, None) > _SMALLEST:
                 result /= total
                 return result
-        result = _shifted(x, axis)
+        result = _less_maximum(x, axis)
         np.exp(result, result)
         result /= fold(np.add, result, axis, True)
         return result
@@ -176,7 +176,7 @@ class NumpyActivationOps:
     def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
         if not _is_floating(x):
             return self.composed("log_softmax")(x, axis)
-        result = _shifted(x, axis)
+        result = _less_maximum(x, axis)
         total = fold(np.add, np.exp(result), axis, True)
         result -= np.log(total, total)
         return result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.numpy.reductions.reduction_ops import widened
+from emberharmony.backend.numpy.reductions.reduction_ops import widen_half
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MANY = 16
 """From this number of outputs on, a depthwise convolution multiplies all channels at once, by einsum."""
 
 
-def windowed(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
+def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     """Returns the windows of a padded tensor (batch, *spatial, channels): a view (batch, *counts, *size, channels)."""
     x = np.ascontiguousarray(x)
     first, *spatial, last = x.strides
@@ -43,7 +43,7 @@ def _blocks(view: np.ndarray) -> Iterator[tuple[slice, slice]]:
             yield slice(i, i + samples), slice(j, j + rows)
 
 
-def _multiplied(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...], groups: int) -> np.ndarray:
+def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...], groups: int) -> np.ndarray:
     """Returns the convolution as the products of windows with a kernel (*size, channels / groups, outputs).
 
     Each group of outputs depends on one group of channels.
@@ -84,10 +84,10 @@ def _spread(x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilatio
     return result
 
 
-def _biased(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
+def _add_bias(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
     """Returns a new array after adding the bias to it in place, if there is one."""
     for each in bias:
-        result += widened(each)
+        result += widen_half(each)
     return result
 
 
@@ -119,14 +119,14 @@ class NumpyConvolutionOps:
         if not w.size:
             # Without elements there are no windows to multiply; the composite computes the shape of the result.
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
-        x, w = widened(x), widened(w)
+        x, w = widen_half(x), widen_half(w)
         plan = shared_convolution.windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x = np.pad(x, plan.around()) if plan.padded else x
         if groups > 1 and w.shape[-2] == 1 and w.shape[-1] >= _MANY:
-            result = _depthwise(windowed(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
+            result = _depthwise(windows_of(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
         else:
-            result = _multiplied(windowed(x, plan), w, plan.counts, groups)
-        result = _biased(result, b).astype(kind, copy=False)
+            result = _multiply_windows(windows_of(x, plan), w, plan.counts, groups)
+        result = _add_bias(result, b).astype(kind, copy=False)
         return result if last else np.moveaxis(result, -1, 1)
 
     def conv_transpose(
@@ -153,11 +153,11 @@ class NumpyConvolutionOps:
         plan = shared_convolution.transposed(
             x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
         )
-        result = _spread(widened(x), widened(w), plan.strides, plan.dilation)
+        result = _spread(widen_half(x), widen_half(w), plan.strides, plan.dilation)
         excess = plan.excess(w.shape[:-2])
         cuts = (slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(excess, result.shape[1:-1], strict=True))
         result = result[:, *cuts]
         if any(min(pair) < 0 for pair in excess):
             result = np.pad(result, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in excess), (0, 0)])
-        result = _biased(result, b).astype(kind, copy=False)
+        result = _add_bias(result, b).astype(kind, copy=False)
         return result if last else np.moveaxis(result, -1, 1)

@@ -19,7 +19,7 @@ def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     )
 
 
-def _centred(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centre(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns `x` less its mean over axes, the mean and the variance."""
     count = math.prod(x.shape[a] for a in axes)
     center = fold(np.add, x, axes, True)
@@ -59,7 +59,7 @@ class NumpyNormalizationOps:
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
             return composed
-        result, _, variance = _centred(x, (x.ndim - 1,))
+        result, _, variance = _centre(x, (x.ndim - 1,))
         variance += limit
         result *= np.reciprocal(np.sqrt(variance, variance), variance)
         if gamma is not None:
@@ -81,7 +81,7 @@ class NumpyNormalizationOps:
             made: tuple[np.ndarray, np.ndarray, np.ndarray]
             made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return made
-        result, center, variance = _centred(x, [a for a in range(x.ndim) if a != place])
+        result, center, variance = _centre(x, [a for a in range(x.ndim) if a != place])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)
         if scale is not None:

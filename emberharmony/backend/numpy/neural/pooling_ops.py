@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.neural.convolution_ops import windowed
+from emberharmony.backend.numpy.neural.convolution_ops import windows_of
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import USUAL_POOL
@@ -34,7 +34,7 @@ def _plan(shape: tuple[int, ...], size: int, strides: int | None) -> "shared_con
 def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
     """Returns the mean of each window, without padding."""
     plan, n = _plan(x.shape, size, strides), x.ndim - 2
-    total: np.ndarray = np.add.reduce(windowed(x, plan), tuple(range(n + 1, 2 * n + 1)))
+    total: np.ndarray = np.add.reduce(windows_of(x, plan), tuple(range(n + 1, 2 * n + 1)))
     total /= size**n
     return total
 

@@ -37,7 +37,7 @@ def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dty
     return x, _UINT64 if kind == "u" else _INT64 if kind in "bi" else x.dtype
 
 
-def widened(x: np.ndarray) -> np.ndarray:
+def widen_half(x: np.ndarray) -> np.ndarray:
     """Returns half precision as float32, other tensors unchanged."""
     return x.astype(_FLOAT32) if x.dtype.itemsize == 2 and _is_float(x.dtype) else x
 
@@ -53,12 +53,12 @@ def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtyp
     x, wanted = _summable(x, dtype)
     if wanted.kind in "biu":
         return np.add.reduce(x, _axes(axis), wanted, None, keepdims)
-    return fold(np.add, widened(x), axis, keepdims).astype(wanted, copy=False)
+    return fold(np.add, widen_half(x), axis, keepdims).astype(wanted, copy=False)
 
 
 def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
     x = promotion.floats(x)
-    total = fold(np.add, widened(x), axis, keepdims)
+    total = fold(np.add, widen_half(x), axis, keepdims)
     mean = total / (x.size // (total.size or 1))
     return mean if mean.dtype is x.dtype else mean.astype(x.dtype)
 
@@ -69,16 +69,16 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarra
     if rows is not None:
         axes = nonnegative_axes(axis, x.ndim)
         shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
-        return _shared(squares(rows).reshape(shape), rows.shape[1], correction)
+        return _divide_by_freedom(squares(rows).reshape(shape), rows.shape[1], correction)
     off = x.astype(_double(x.dtype))
     total = fold(np.add, off, axis, True)
     count = x.size // (total.size or 1)
     off -= total / count
     powers = off.real**2 + off.imag**2 if off.dtype.kind == "c" else np.multiply(off, off, off)
-    return _shared(fold(np.add, powers, axis, keepdims), count, correction)
+    return _divide_by_freedom(fold(np.add, powers, axis, keepdims), count, correction)
 
 
-def _shared(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
+def _divide_by_freedom(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
     """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
     try:
         freedom = count - correction if count > correction else np.nan
@@ -206,4 +206,4 @@ class NumpyReductionOps:
     def logsumexp(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
-        return logsumexp(widened(x), nonnegative_axes(axis, x.ndim), keepdims).astype(x.dtype, copy=False)
+        return logsumexp(widen_half(x), nonnegative_axes(axis, x.ndim), keepdims).astype(x.dtype, copy=False)

@@ -9,7 +9,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.arrays.indexing_ops import UFUNCS
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.numpy.elementwise.elementary_ops import FEW
-from emberharmony.backend.numpy.reductions.reduction_ops import widened
+from emberharmony.backend.numpy.reductions.reduction_ops import widen_half
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -35,13 +35,13 @@ def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndar
 def _segment(reduction: str) -> Callable[..., np.ndarray]:
     """Returns the op that reduces the slices of each segment by "add", "mul", "max" or "min"."""
 
-    def segment(
+    def reduce_segments(
         data: np.ndarray, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> np.ndarray:
         ids = host_indices(segment_ids)
         shared_segments.check_segments(ids.shape, data.shape)
         start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
-        wide = widened(data)
+        wide = widen_half(data)
         result = np.empty((shared_segments.segments(ids, num_segments), *data.shape[1:]), wide.dtype)
         result.fill(start)
         if wide.size >= _MANY and wide.size >= _WIDE * len(wide):
@@ -50,7 +50,7 @@ def _segment(reduction: str) -> Callable[..., np.ndarray]:
             UFUNCS[reduction].at(result, ids, wide)
         return result if wide is data else cast(result, data.dtype)
 
-    return segment
+    return reduce_segments
 
 
 def _quick_sum(data: np.ndarray, segment_ids: np.ndarray, num_segments: int, _sorted: bool) -> np.ndarray:

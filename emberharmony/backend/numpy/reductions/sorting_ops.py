@@ -21,7 +21,7 @@ def _has_negative_zero(x: np.ndarray) -> bool:
     return x.dtype.kind == "f" and bool(np.signbit(x[x == 0]).any())
 
 
-def _reversed(x: np.ndarray) -> np.ndarray:
+def _reverse_order(x: np.ndarray) -> np.ndarray:
     """Returns numbers whose ascending order is the descending order of `x`, NaN still last; its own inverse."""
     return -x if x.dtype.kind in "fV" else ~x
 
@@ -40,7 +40,7 @@ def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, sta
     if x.ndim == 0:
         return np.zeros((), np.int64)
     x = _sortable(x)
-    return np.argsort(_reversed(x) if descending else x, axis, kind="stable")
+    return np.argsort(_reverse_order(x) if descending else x, axis, kind="stable")
 
 
 class NumpySortingOps(WithUnique):
@@ -60,7 +60,7 @@ class NumpySortingOps(WithUnique):
         wide = _sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
         kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(wide) else "quicksort"
-        ordered = _reversed(np.sort(_reversed(wide), axis, kind)) if descending else np.sort(wide, axis, kind)
+        ordered = _reverse_order(np.sort(_reverse_order(wide), axis, kind)) if descending else np.sort(wide, axis, kind)
         return ordered.astype(x.dtype, copy=False)
 
     @staticmethod
