@@ -62,7 +62,7 @@ def det(x: TensorLike) -> Tensor:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
         6.0
     """
-    return linear.solved(lapack.det, [x])
+    return linear.solve_on_host(lapack.det, [x])
 
 
 @op(along="matrix", reads="data")
@@ -72,7 +72,7 @@ def slogdet(x: TensorLike) -> SlogdetResult:
     Raises:
         ShapeError: if the matrices are not square.
     """
-    return linear.solved(lapack.slogdet, [x])
+    return linear.solve_on_host(lapack.slogdet, [x])
 
 
 @op(reads="checks")
@@ -98,7 +98,7 @@ def inv(x: TensorLike) -> Tensor:
         >>> ops.inv([[4.0]]).tolist()
         [[0.25]]
     """
-    return linear.solved(lapack.inv, [x])
+    return linear.solve_on_host(lapack.inv, [x])
 
 
 @op(reads="data")
@@ -116,7 +116,7 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
         >>> ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
         [1.0, 1.0]
     """
-    return linear.solved(lapack.solve, [a, b])
+    return linear.solve_on_host(lapack.solve, [a, b])
 
 
 @op
@@ -150,7 +150,7 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
         [[2.0, 0.0], [0.0, 3.0]]
     """
-    return linear.solved(lapack.cholesky, [x], upper)
+    return linear.solve_on_host(lapack.cholesky, [x], upper)
 
 
 @op(reads="checks")
@@ -183,7 +183,7 @@ def lu_factor(x: TensorLike) -> LUResult:
         >>> ops.lu_factor([[0.0, 1.0], [2.0, 4.0]]).LU.tolist()
         [[2.0, 4.0], [0.0, 1.0]]
     """
-    return linear.solved(lapack.lu_factor, [x])
+    return linear.solve_on_host(lapack.lu_factor, [x])
 
 
 @op(along="matrix", reads="data")
@@ -197,7 +197,7 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
         ShapeError: if `x` has fewer than two axes.
         ArgumentError: if `mode` is unknown.
     """
-    return linear.solved(lapack.qr, [x], mode)
+    return linear.solve_on_host(lapack.qr, [x], mode)
 
 
 @op(along="matrix", reads="data")
@@ -214,7 +214,7 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
     """
-    return linear.solved(lapack.svd_or_values, [x], full_matrices, compute_uv)
+    return linear.solve_on_host(lapack.svd_or_values, [x], full_matrices, compute_uv)
 
 
 @op
@@ -240,7 +240,7 @@ def eigh(x: TensorLike) -> EigResult:
         ShapeError: if the matrices are not square.
         LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
     """
-    return linear.solved(lapack.eigh, [x])
+    return linear.solve_on_host(lapack.eigh, [x])
 
 
 @op
@@ -264,7 +264,7 @@ def eig(x: TensorLike) -> EigResult:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix holds NaN or infinities.
     """
-    return linear.solved(lapack.eig, [x])
+    return linear.solve_on_host(lapack.eig, [x])
 
 
 @op

@@ -124,7 +124,7 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
         [1065353216]
     """
     wanted = as_dtype(dtype)
-    return shared_bodies.placed(shared_tensor.viewed(to_numpy(x), wanted), wanted)
+    return shared_bodies.tensor_from_host(shared_tensor.view_bits(to_numpy(x), wanted), wanted)
 
 
 @op(elementwise=True, finite="yes")
@@ -171,7 +171,7 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
     require_untraced(x)
     if is_tensor(x):
         return convert_to_tensor(x, device=device, copy=copy)
-    return convert_to_tensor(shared_tensor.imported(x, copy), device=device)
+    return convert_to_tensor(shared_tensor.import_tensor(x, copy), device=device)
 
 
 @op(gradient="zero")

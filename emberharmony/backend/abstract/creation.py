@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
@@ -44,7 +44,7 @@ def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
 
 
 def _triangle(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
-    held(k, *matrices(x).shape[-2:])
+    clip_offset(k, *matrices(x).shape[-2:])
     return backend.abstracted(x.shape, x.dtype)
 
 
@@ -120,7 +120,7 @@ class AbstractCreation:
         self: Any, name: str, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None
     ) -> AbstractTensor:
         shape = as_shape((N, N if M is None else M))
-        held(k, *shape)
+        clip_offset(k, *shape)
         return self.abstracted(shape, dtype_from(self, name, 1, 1, 0, dtype, device))
 
     def diag(self, x: AbstractTensor, k: int = 0) -> AbstractTensor:
@@ -129,7 +129,7 @@ class AbstractCreation:
         if x.ndim == 1:
             length = x.shape[0] + abs(operator.index(k))
             return self.abstracted((length, length), x.dtype)
-        return self.abstracted((diagonal_length(x.shape[0], x.shape[1], held(k, *x.shape)),), x.dtype)
+        return self.abstracted((diagonal_length(x.shape[0], x.shape[1], clip_offset(k, *x.shape)),), x.dtype)
 
     @Rule
     def vander(

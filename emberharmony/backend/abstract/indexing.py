@@ -14,14 +14,14 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block,
-    checked,
     class_count,
+    nonnegative_indices,
     parts_of,
     reduction_of,
-    unraveled,
+    unravel,
     vectors,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.options import dense
@@ -59,7 +59,7 @@ class AbstractIndexing:
         (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
         where = self.integers(indices)
         if isinstance(where, np.ndarray):
-            checked(where, shape[place])
+            nonnegative_indices(where, shape[place])
         return self._of(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
 
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
@@ -69,7 +69,7 @@ class AbstractIndexing:
         if len(where.shape) != len(shape):
             raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
         if isinstance(where, np.ndarray):
-            checked(where, shape[place])
+            nonnegative_indices(where, shape[place])
         others = broadcast([resized(where.shape, place, 1), resized(shape, place, 1)])
         return self._of(x, resized(others, place, where.shape[place]))
 
@@ -151,7 +151,7 @@ class AbstractIndexing:
         vectors(at.shape, inputs.shape)
         if isinstance(at, np.ndarray):
             for axis in range(at.shape[-1]):
-                checked(at[..., axis], inputs.shape[axis])
+                nonnegative_indices(at[..., axis], inputs.shape[axis])
         reduction_of(reduction, _REDUCTIONS)
         whole = (*at.shape[:-1], *inputs.shape[at.shape[-1] :])
         if broadcast([updates.shape, whole]) != whole:
@@ -163,17 +163,17 @@ class AbstractIndexing:
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
         first, second = nonnegative_axes((axis1, axis2), matrices(x).ndim)
-        far = held(offset, FURTHEST, FURTHEST)
+        far = clip_offset(offset, FURTHEST, FURTHEST)
         others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
         return self._of(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(_below(rows, columns, held(k, rows, columns)))
+        return self._pair(_below(rows, columns, clip_offset(k, rows, columns)))
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(rows * columns - _below(rows, columns, held(k, rows, columns) - 1))
+        return self._pair(rows * columns - _below(rows, columns, clip_offset(k, rows, columns) - 1))
 
     def _pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
         one = self.abstracted((count,), self.dtypes["int64"])
@@ -182,7 +182,7 @@ class AbstractIndexing:
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
         at, lengths = self.integers(indices), as_shape(shape)
         if isinstance(at, np.ndarray):
-            unraveled(at, lengths)
+            unravel(at, lengths)
         return (self.abstracted(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)
 
     @Rule

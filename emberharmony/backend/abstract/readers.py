@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, matrices
-from emberharmony.backend.shared.arrays.writing import check_mode, converted, does_not_fit, suits
+from emberharmony.backend.shared.arrays.writing import check_mode, convert_like, does_not_fit, suits
 from emberharmony.backend.shared.random import checked_seed
 from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
 from emberharmony.backend.shared.random_state import State
@@ -191,7 +191,7 @@ class AbstractReaders:
 
     def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
         check_mode(mode)
-        new = converted(self, value, x)
+        new = convert_like(self, value, x)
         if mode in ("min", "max") and self.kind_of(x) == "complex":
             raise DTypeError(
                 f"mode {mode!r} is not defined for {self.dtype_of(x).name}; cast the tensor first (ops.cast)"

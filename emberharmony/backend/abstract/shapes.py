@@ -12,16 +12,16 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
+    axis_order,
     broadcast_shapes,
     check_copy,
     check_pad,
-    counted,
+    counts_per_slice,
     cuts,
-    expanded,
+    expanded_shape,
     pad_pairs,
-    permuted,
     shifts_of,
-    squeezed,
+    squeezed_shape,
 )
 from emberharmony.core.axes import as_length, broadcast
 from emberharmony.core.errors import ShapeError
@@ -53,7 +53,7 @@ class AbstractShapes:
         return self._of(x, given)
 
     def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
-        order = range(x.ndim)[::-1] if axes is None else permuted(axes, x.ndim)
+        order = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
         return self._of(x, [x.shape[a] for a in order])
 
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
@@ -63,11 +63,11 @@ class AbstractShapes:
         return self._of(x, shape)
 
     def expand_dims(self, x: AbstractTensor, axis: Any = 0) -> AbstractTensor:
-        return self._of(x, expanded(x.shape, axis))
+        return self._of(x, expanded_shape(x.shape, axis))
 
     def squeeze(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, x.ndim)
-        return self._of(x, squeezed(x.shape, axes))
+        return self._of(x, squeezed_shape(x.shape, axes))
 
     def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
         wanted = as_shape(shape)
@@ -125,8 +125,8 @@ class AbstractShapes:
             repeats = repeats.value("repeat()")
         counts = host_indices(repeats)
         if counts.ndim == 0 or counts.size == 1:
-            return self._of(x, resized(shape, place, shape[place] * int(counted(counts, 1).sum())))
-        return self._of(x, resized(shape, place, int(counted(counts, shape[place]).sum())))
+            return self._of(x, resized(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum())))
+        return self._of(x, resized(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         nonnegative_axes(axis, x.ndim)

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.arrays.shape import as_shape, held, joinable, matrices, shifts_of
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, joinable, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -37,10 +37,10 @@ class _Shapes(Definitions):
     """
 
     def tril(self, x: Any, k: int = 0) -> Any:
-        return self._xp.tril(matrices(x), k=held(k, *x.shape[-2:]))
+        return self._xp.tril(matrices(x), k=clip_offset(k, *x.shape[-2:]))
 
     def triu(self, x: Any, k: int = 0) -> Any:
-        return self._xp.triu(matrices(x), k=held(k, *x.shape[-2:]))
+        return self._xp.triu(matrices(x), k=clip_offset(k, *x.shape[-2:]))
 
     def flip(self, x: Any, axis: Any = None) -> Any:
         axes = nonnegative_axes(axis, len(x.shape))

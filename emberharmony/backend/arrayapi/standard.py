@@ -10,7 +10,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.promote import Promotion
 from emberharmony.backend.shared.device import native_device, placement_of
 from emberharmony.backend.shared.random_bodies import stream_of
-from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import checked_streams, restore_streams, saved_streams
 from emberharmony.backend.shared.tensor import DLPACK_ERRORS
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
@@ -66,13 +66,13 @@ class StandardBackend(Backend):
         Raises:
             DeviceError: if the device does not exist.
         """
-        return placement_of(self).overridden(native_device(device))
+        return placement_of(self).override_default(native_device(device))
 
     def random_get_state(self) -> State:
         """Returns the state of the default streams, which the body does not know."""
-        return saved_streams(self.name, lambda: saved(stream_of(self).get()))
+        return saved_streams(self.name, lambda: state_of(stream_of(self).get()))
 
     def random_set_state(self, state: State) -> None:
         """Continues the default streams from a state, which the body does not know."""
         native, seed = checked_streams(self.name, state)
-        restore_streams(seed, stream_of(self), restored(native, "PCG64"))
+        restore_streams(seed, stream_of(self), generator_from(native, "PCG64"))

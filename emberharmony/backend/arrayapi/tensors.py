@@ -7,8 +7,8 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library, needing
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.indexing import checked, inside, is_plain
-from emberharmony.backend.shared.arrays.shape import as_shape, check_copy, joinable, permuted
+from emberharmony.backend.shared.arrays.indexing import inside, is_plain, nonnegative_indices
+from emberharmony.backend.shared.arrays.shape import as_shape, axis_order, check_copy, joinable
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
@@ -49,7 +49,7 @@ class _Tensors(Definitions):
 
     def transpose(self, x: Any, axes: Any = None) -> Any:
         ndim = len(x.shape)
-        order = tuple(range(ndim))[::-1] if axes is None else permuted(axes, ndim)
+        order = tuple(range(ndim))[::-1] if axes is None else axis_order(axes, ndim)
         return self._library.function("transpose")(x, order)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
@@ -75,7 +75,7 @@ class _Tensors(Definitions):
         """
         xp, integer = self._xp, self._library.dtypes["int64"]
         if not isinstance(indices, self._tensor_type):
-            return self._library.from_host(checked(host_indices(indices), length))
+            return self._library.from_host(nonnegative_indices(host_indices(indices), length))
         kind = self._library.kind(indices)
         if kind not in ("signed", "unsigned"):
             raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")

@@ -95,7 +95,7 @@ class DaskBackend(
         Raises:
             DeviceError: if the device is not the CPU.
         """
-        with placement_of(self).overridden(native_device(device)), load("numpy").device_scope(device):
+        with placement_of(self).override_default(native_device(device)), load("numpy").device_scope(device):
             yield
 
     def computes_later(self) -> bool:

@@ -11,7 +11,7 @@ from dask.utils import parse_bytes
 
 from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import check_memory, native_device
 from emberharmony.core.dtypes import default_float, int64
 from emberharmony.core.errors import OutOfMemoryError
@@ -58,7 +58,7 @@ def _compared(comparison: str, chunks: Any, k: int) -> da.Array:
 
 def _kept(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    kept = held(k, *matrices(known(x)).shape[-2:])
+    kept = clip_offset(k, *matrices(known(x)).shape[-2:])
     if not x.size:
         return x
     return elementwise("where", _compared(comparison, x.chunks[-2:], kept), x, np.zeros((), x.dtype))
@@ -128,7 +128,7 @@ class DaskCreationOps:
 
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> da.Array:
         shape = as_shape((N, N if M is None else M))
-        offset = held(k, *shape)
+        offset = clip_offset(k, *shape)
         if not all(shape):
             return _spread(0, shape, _kind(dtype), None, device)
         if device is not None:

@@ -12,8 +12,8 @@ from emberharmony.backend.dask.shapes import reshaped
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.arrays.indexing import block, checked, parts_of
-from emberharmony.backend.shared.arrays.shape import FURTHEST, held, matrices
+from emberharmony.backend.shared.arrays.indexing import block, nonnegative_indices, parts_of
+from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, matrices
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ShapeError
 
@@ -34,9 +34,9 @@ def _places(indices: Any, length: int) -> Any:
         EmberError: if they are not integers, or one on the host is out of bounds.
     """
     if not isinstance(indices, da.Array):
-        return checked(host_indices(indices), length)
+        return nonnegative_indices(host_indices(indices), length)
     integers = cast(known(indices), _INT64)
-    return each_block(Block(checked, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
+    return each_block(Block(nonnegative_indices, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
 
 
 def _taken(x: da.Array, indices: Any, axis: int) -> da.Array:
@@ -97,7 +97,7 @@ class DaskIndexingOps:
             x, axis = reshaped(x, (x.size,)), 0
         axis = single(axis, x.ndim)
         if not isinstance(indices, da.Array):
-            indices = da.from_array(checked(host_indices(indices), x.shape[axis]), chunks=-1)
+            indices = da.from_array(nonnegative_indices(host_indices(indices), x.shape[axis]), chunks=-1)
         others: list[int | None] = list(range(x.ndim))
         others[axis] = None
         loops: list[Axes] = [others, range(x.ndim)]
@@ -184,7 +184,7 @@ class DaskIndexingOps:
         x = matrices(x)
         if 0 in found.shape:
             return zeros(found.shape, x.dtype)
-        return da.diagonal(x, held(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return da.diagonal(x, clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:

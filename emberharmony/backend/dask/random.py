@@ -12,7 +12,7 @@ from emberharmony.backend.dask.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
-from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, as_dtype, float64
 
@@ -68,9 +68,9 @@ class DaskRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("dask", lambda: saved(STREAM.get()))
+        return saved_streams("dask", lambda: state_of(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
         native, seed = checked_streams("dask", state)
-        restore_streams(seed, STREAM, restored(native, "Philox"))
+        restore_streams(seed, STREAM, generator_from(native, "Philox"))

@@ -7,7 +7,7 @@ import dask.array as da
 from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.arrays.shape import check_copy, expanded, joinable, squeezed
+from emberharmony.backend.shared.arrays.shape import check_copy, expanded_shape, joinable, squeezed_shape
 
 
 class DaskShapeOps:
@@ -23,7 +23,7 @@ class DaskShapeOps:
 
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
-        whole = expanded(known(x).shape, axis)
+        whole = expanded_shape(known(x).shape, axis)
         new = nonnegative_axes(axis, len(whole))
         return x[tuple(None if a in new else slice(None) for a in range(len(whole)))]
 
@@ -31,7 +31,7 @@ class DaskShapeOps:
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
         ones = tuple(a for a, n in enumerate(known(x).shape) if n == 1)
         axes = ones if axis is None else nonnegative_axes(axis, x.ndim)
-        squeezed(x.shape, axes)
+        squeezed_shape(x.shape, axes)
         return x[tuple(0 if a in axes else slice(None) for a in range(x.ndim))] if axes else x
 
     @staticmethod

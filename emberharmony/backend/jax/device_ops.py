@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown_device
 
 PLACEMENT = Placement()
 
@@ -36,7 +36,7 @@ def native(device: Any) -> Any:
         return jax.local_devices(backend="cpu")[0]
     found = _accelerators()
     if not 0 <= number < len(found) or name not in ("gpu", found[0].platform):
-        raise unknown(device, available())
+        raise unknown_device(device, available())
     return found[number]
 
 
@@ -58,7 +58,7 @@ def place(device: Any) -> Any:
     """
     if device is not None:
         return native(device)
-    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
 
 
 def default() -> Any:
@@ -90,7 +90,7 @@ class JAXDeviceOps:
     def device_scope(device: Any) -> Any:
         """Returns the context manager of `with ops.device(...)`."""
         chosen = native(device)
-        with PLACEMENT.overridden(chosen), jax.default_device(chosen):
+        with PLACEMENT.override_default(chosen), jax.default_device(chosen):
             yield
 
     @staticmethod

@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, processor, unknown_device
 from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
@@ -29,7 +29,7 @@ def native(device: Any) -> mx.Device:
         device = named(device)
     name = name_of(device).removesuffix(":0")
     if name not in available():
-        raise unknown(device, available())
+        raise unknown_device(device, available())
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu, 0)
 
 
@@ -48,7 +48,7 @@ def place(device: Any) -> mx.Device | None:
     """
     if device is not None:
         return native(device)
-    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
 
 
 def memory() -> int:
@@ -157,7 +157,7 @@ class MLXDeviceOps:
     def device_scope(device: Any) -> Iterator[None]:
         """Returns the context manager of `with ops.device(...)`."""
         chosen = native(device)
-        with PLACEMENT.overridden(chosen), _WORKPLACE.at(chosen):
+        with PLACEMENT.override_default(chosen), _WORKPLACE.at(chosen):
             yield
 
     @staticmethod

@@ -11,7 +11,7 @@ from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import floating
-from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
@@ -50,9 +50,9 @@ class MLXRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("mlx", lambda: saved(STREAM.get()))
+        return saved_streams("mlx", lambda: state_of(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
         native, seed = checked_streams("mlx", state)
-        restore_streams(seed, STREAM, restored(native, "Philox"))
+        restore_streams(seed, STREAM, generator_from(native, "Philox"))

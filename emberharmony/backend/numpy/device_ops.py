@@ -18,7 +18,7 @@ def place(device: Any) -> None:
     if device is not None:
         native_device(device)
     elif PLACEMENT.touched:
-        PLACEMENT.chosen(native_device)
+        PLACEMENT.device_to_use(native_device)
 
 
 class NumpyDeviceOps:
@@ -33,4 +33,4 @@ class NumpyDeviceOps:
         Raises:
             DeviceError: if the device is not the CPU.
         """
-        return PLACEMENT.overridden(native_device(device))
+        return PLACEMENT.override_default(native_device(device))

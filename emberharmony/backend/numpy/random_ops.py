@@ -9,7 +9,7 @@ from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
-from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, float64
 from emberharmony.core.state.draws import draw_or_trace
@@ -51,9 +51,9 @@ class NumpyRandomOps:
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("numpy", lambda: saved(STREAM.get()))
+        return saved_streams("numpy", lambda: state_of(STREAM.get()))
 
     @staticmethod
     def random_set_state(state: State) -> None:
         native, seed = checked_streams("numpy", state)
-        restore_streams(seed, STREAM, restored(native, "PCG64"))
+        restore_streams(seed, STREAM, generator_from(native, "PCG64"))

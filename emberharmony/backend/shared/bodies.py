@@ -27,10 +27,10 @@ def on_host(x: Any) -> np.ndarray:
 
 def from_host(array: np.ndarray, like: Any) -> Any:
     """Returns a host array as a tensor of the dtype of another one; it is cast on the host, where all dtypes exist."""
-    return placed(array, op_globals.active().backend.dtype_of(like))
+    return tensor_from_host(array, op_globals.active().backend.dtype_of(like))
 
 
-def placed(array: np.ndarray, dtype: Any) -> Any:
+def tensor_from_host(array: np.ndarray, dtype: Any) -> Any:
     """Returns a host array as a tensor of a neutral dtype."""
     bound = op_globals.active()
     if dtype is bfloat16:

@@ -35,7 +35,7 @@ class Placement:
         self.touched = ENVIRONMENT in os.environ
         self.environment: str | None = os.environ.get(ENVIRONMENT) or None
 
-    def chosen(self, native: Any) -> Any:
+    def device_to_use(self, native: Any) -> Any:
         """Returns the native device on which to create a tensor, or None.
 
         Args:
@@ -61,7 +61,7 @@ class Placement:
         self.touched, self.environment, self.default = True, None, device
 
     @contextlib.contextmanager
-    def overridden(self, device: Any) -> Iterator[None]:
+    def override_default(self, device: Any) -> Iterator[None]:
         """Makes a native device the default of this thread or task while the block runs."""
         self.touched = True
         before = self.override.get()
@@ -86,8 +86,8 @@ def processor() -> str:
     """Returns the model of the processor, or the name of its architecture if the system does not tell the model."""
     import platform  # here, because few programs need it
 
-    found = re.search(r"^model name\s*: (.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    return found[1] if found else platform.processor() or platform.machine()
+    match = re.search(r"^model name\s*: (.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 SURE = 2**28
@@ -159,7 +159,7 @@ def name_of(device: object) -> str:
     return str(device) if isinstance(device, str) or "device" in type(device).__name__.lower() else ""
 
 
-def unknown(device: object, available: list[str]) -> DeviceError:
+def unknown_device(device: object, available: list[str]) -> DeviceError:
     """Returns the error for a device that does not exist."""
     nearest = suggest(device, available) if isinstance(device, str) else ""
     return DeviceError(f"there is no device {brief(device)} here{nearest} (available: {', '.join(available)})")
@@ -222,7 +222,7 @@ def native_device(device: Any) -> str:
         DeviceError: if the device is another one.
     """
     if name_of(device) not in ("cpu", "cpu:0"):
-        raise unknown(device, ["cpu"])
+        raise unknown_device(device, ["cpu"])
     return "cpu"
 
 
@@ -235,7 +235,7 @@ def check_host(placement: Placement, device: Any = None) -> None:
     if device is not None:
         native_device(device)
     elif placement.touched:
-        placement.chosen(native_device)
+        placement.device_to_use(native_device)
 
 
 class HostMemory:
@@ -250,8 +250,8 @@ class HostMemory:
 
     def dtype(self, x: Any) -> "DType":
         """Looks it up among the dtypes of the backend."""
-        found: DType = self.dtype_of(x)
-        return found
+        dtype: DType = self.dtype_of(x)
+        return dtype
 
     def eval(self, *trees: Any) -> None:
         """Does nothing: what is computed at once is computed."""

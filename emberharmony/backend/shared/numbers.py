@@ -48,11 +48,11 @@ def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
     )
 
 
-def _first(found: "np.ndarray[Any, Any]") -> tuple[int, ...]:
+def _first(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
     """Returns the indices of the first True; () if there is none."""
-    if not found.any():
+    if not mask.any():
         return ()
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(found)), found.shape))
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
 def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:

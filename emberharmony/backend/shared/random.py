@@ -97,7 +97,7 @@ class Generator:
         key = [int(number) for number in self._sequence.spawn_key]
         return {
             "version": random_state.VERSION,
-            **random_state.saved(self._rng),
+            **random_state.state_of(self._rng),
             "entropy": f"{entropy:x}",
             "spawn_key": key,
             "spawned": spawned,
@@ -117,7 +117,7 @@ class Generator:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         reader = random_state.StateReader("the state of a Generator", state)
         reader.check_version()
-        source = random_state.restored(reader, "Philox")
+        source = random_state.generator_from(reader, "Philox")
         spawned = reader.integer("spawned", 0, _MOST_CHILDREN)
         sequence = np.random.SeedSequence(
             reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.shared.arrays.shape import as_shape
-from emberharmony.backend.shared.bodies import placed
+from emberharmony.backend.shared.bodies import tensor_from_host
 from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import below, floating
 from emberharmony.backend.shared.random_streams import DefaultStream
@@ -23,7 +23,7 @@ def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
     return stream
 
 
-def _drawn(name: str, shape: Any, dtype: DType) -> np.ndarray:
+def _draw(name: str, shape: Any, dtype: DType) -> np.ndarray:
     draw = getattr(stream_of(op_globals.active().backend).get(), name)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
@@ -31,14 +31,14 @@ def _drawn(name: str, shape: Any, dtype: DType) -> np.ndarray:
 def uniform(shape: Any, dtype: Any) -> Any:
     """Returns numbers from 0 to 1, without 1."""
     wanted = floating(dtype)
-    values = _drawn("random", shape, wanted)
+    values = _draw("random", shape, wanted)
     if wanted.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
         values = values.clip(max=below(1.0, wanted))
-    return placed(values, wanted)
+    return tensor_from_host(values, wanted)
 
 
 def normal(shape: Any, dtype: Any) -> Any:
     """Returns numbers of mean 0 and variance 1."""
     wanted = floating(dtype)
-    return placed(_drawn("standard_normal", shape, wanted), wanted)
+    return tensor_from_host(_draw("standard_normal", shape, wanted), wanted)

@@ -34,10 +34,10 @@ class StateReader:
             raise ArgumentTypeError(f"{where} is a dict, not {brief(state)}")
         self.where, self.state = where, state
 
-    def damaged(self, name: str, expected: str) -> ArgumentError:
+    def damage_error(self, name: str, expected: str) -> ArgumentError:
         """Returns the error for an entry."""
-        found = brief(self.state[name]) if name in self.state else "nothing"
-        return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {found}")
+        given = brief(self.state[name]) if name in self.state else "nothing"
+        return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {given}")
 
     def check_version(self) -> None:
         """Checks that the state has a version that can be read.
@@ -56,7 +56,7 @@ class StateReader:
         value = self.state.get(name)
         if type(value) is not int or value < low or (high is not None and value > high):
             limits = f"of at least {low}" if high is None else f"from {low} to {high}"
-            raise self.damaged(name, f"an integer {limits}")
+            raise self.damage_error(name, f"an integer {limits}")
         return value
 
     def optional(self, name: str, high: int | None = None) -> int | None:
@@ -67,48 +67,48 @@ class StateReader:
         """Returns a list of natural numbers as a tuple."""
         value = self.state.get(name)
         if not isinstance(value, (list, tuple)) or not all(type(each) is int and each >= 0 for each in value):
-            raise self.damaged(name, "a list of natural numbers")
+            raise self.damage_error(name, "a list of natural numbers")
         return tuple(value)
 
     def words(self, name: str, count: int) -> list[int]:
         """Returns words of 64 bits, which are written as hexadecimal digits."""
         value = self.state.get(name)
         if not isinstance(value, str) or len(value) != 16 * count or set(value) - _DIGITS:
-            raise self.damaged(name, f"{16 * count} hexadecimal digits")
+            raise self.damage_error(name, f"{16 * count} hexadecimal digits")
         return [int(value[i : i + 16], 16) for i in range(0, len(value), 16)]
 
     def hexadecimal(self, name: str) -> int:
         """Returns a natural number of any size, which is written as hexadecimal digits."""
         value = self.state.get(name)
         if not isinstance(value, str) or not value or set(value) - _DIGITS:
-            raise self.damaged(name, "hexadecimal digits")
+            raise self.damage_error(name, "hexadecimal digits")
         return int(value, 16)
 
     def inner(self, name: str) -> StateReader:
         """Returns a reader of the dict under a name."""
         if not isinstance(self.state.get(name), dict):
-            raise self.damaged(name, "a dict")
+            raise self.damage_error(name, "a dict")
         return StateReader(f"{self.where}[{name!r}]", self.state[name])
 
 
-def saved(source: np.random.Generator) -> State:
+def state_of(source: np.random.Generator) -> State:
     """Returns the state of a generator of NumPy."""
     bits: Any = source.bit_generator
     with bits.lock:  # another thread may be drawing
         native = bits.state
     kind = native["bit_generator"]
-    found: State = {"kind": kind}
+    state: State = {"kind": kind}
     for name, count in _WORDS[kind].items():
         value = native[name] if name == "buffer" else native["state"][name]
-        found[name] = f"{value:0{16 * count}x}" if isinstance(value, int) else "".join(f"{int(v):016x}" for v in value)
+        state[name] = f"{value:0{16 * count}x}" if isinstance(value, int) else "".join(f"{int(v):016x}" for v in value)
     if kind == "Philox":
-        found["position"] = int(native["buffer_pos"])
-    found["spare"] = int(native["uinteger"]) if native["has_uint32"] else None
-    return found
+        state["position"] = int(native["buffer_pos"])
+    state["spare"] = int(native["uinteger"]) if native["has_uint32"] else None
+    return state
 
 
-def restored(reader: StateReader, kind: str) -> np.random.Generator:
-    """Returns a generator of NumPy with a state that `saved` returned.
+def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
+    """Returns a generator of NumPy with a state that `state_of` returned.
 
     Args:
         kind: the kind of generator that the state must be of.
@@ -117,7 +117,7 @@ def restored(reader: StateReader, kind: str) -> np.random.Generator:
         ArgumentError: if the state is damaged.
     """
     if reader.state.get("kind") != kind:
-        raise reader.damaged("kind", repr(kind))
+        raise reader.damage_error("kind", repr(kind))
     words = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
     spare = reader.optional("spare", 2**32 - 1)
     native: State = {"bit_generator": kind, "has_uint32": int(spare is not None), "uinteger": spare or 0}

@@ -40,7 +40,7 @@ class _Seed:
         self.forks = iter(range(forked, sys.maxsize))
 
     @property
-    def forked(self) -> int:
+    def fork_count(self) -> int:
         """The number of children that the process has had since the seed was set."""
         return sys.maxsize - length_hint(self.forks)
 
@@ -132,7 +132,7 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
     return {
         "version": random_state.VERSION,
         "backend": backend,
-        "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.forked},
+        "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.fork_count},
         "host": HOST.get().state_dict(),
         "native": save(),
     }
@@ -149,7 +149,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
     reader = random_state.StateReader(_STATE, state)
     reader.check_version()
     if not isinstance(reader.state.get("backend"), str):
-        raise reader.damaged("backend", "the name of a backend")
+        raise reader.damage_error("backend", "the name of a backend")
     if reader.state["backend"] != backend:
         raise BackendMismatchError(
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "

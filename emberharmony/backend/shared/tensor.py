@@ -38,7 +38,7 @@ def exporter(x: Any, copy: bool | None = None) -> Any:
     return to_host(x)
 
 
-def imported(x: Any, copy: bool | None) -> np.ndarray:
+def import_tensor(x: Any, copy: bool | None) -> np.ndarray:
     """Returns a tensor of another library as an array on the host, from which a tensor must be made.
 
     Raises:
@@ -77,7 +77,7 @@ def check_view(shape: Sequence[int], width: int, wanted: int) -> None:
         )
 
 
-def viewed(x: np.ndarray, wanted: DType) -> np.ndarray:
+def view_bits(x: np.ndarray, wanted: DType) -> np.ndarray:
     """Returns the bits of an array as elements of another dtype.
 
     Raises:
@@ -87,7 +87,7 @@ def viewed(x: np.ndarray, wanted: DType) -> np.ndarray:
     return np.ascontiguousarray(x).reshape(x.shape).view(wanted.name)
 
 
-def paired(parts: np.ndarray) -> np.ndarray:
+def complex_of_pairs(parts: np.ndarray) -> np.ndarray:
     """Returns the complex numbers whose real and imaginary parts lie along the last axis."""
     name, part = ("complex128", np.float64) if parts.dtype == np.float64 else ("complex64", np.float32)
     return np.ascontiguousarray(parts.astype(part)).view(name)[..., 0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.device import Placement, host_memory, name_of, processor, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, name_of, processor, unknown_device
 
 PLACEMENT = Placement()
 
@@ -38,7 +38,7 @@ def native(device: Any) -> torch.device:
     if name == "cpu" and number == 0:
         return torch.device("cpu")
     if kind is None or name not in ("gpu", kind) or not 0 <= number < torch.accelerator.device_count():
-        raise unknown(device, available())
+        raise unknown_device(device, available())
     return torch.device(kind, number)  # needs an accelerator
 
 
@@ -59,7 +59,7 @@ def place(device: Any) -> torch.device | None:
     """
     if device is not None:
         return native(device)
-    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+    return PLACEMENT.device_to_use(native) if PLACEMENT.touched else None
 
 
 class TorchDeviceOps:
@@ -68,7 +68,7 @@ class TorchDeviceOps:
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager of `with ops.device(...)`."""
-        return PLACEMENT.overridden(native(device))
+        return PLACEMENT.override_default(native(device))
 
     @staticmethod
     def device_model(device: Any) -> str:

@@ -70,7 +70,7 @@ def _restored(reader: StateReader) -> _Generators:
             state = bytearray(zlib.decompress(a2b_base64(devices.state[name])))
             generator.set_state(torch.from_numpy(np.frombuffer(state, np.uint8)))
         except (TypeError, ValueError, RuntimeError, zlib.error) as error:
-            raise devices.damaged(name, "the compressed state of a generator") from error
+            raise devices.damage_error(name, "the compressed state of a generator") from error
         generators[device] = generator
     return generators
 

@@ -266,7 +266,7 @@ class AUC(Metric):
         self.add({"scores": host_scores.ravel().astype("float64"), "target": expected.ravel()})
 
     def add(self, sums: Mapping[str, Any]) -> None:
-        self._state = {name: host.joined(value, sums[name]) for name, value in self._state.items()}
+        self._state = {name: host.concatenate(value, sums[name]) for name, value in self._state.items()}
 
     def compute(self) -> float:
         return host.area(self._state["scores"], self._state["target"])

@@ -115,7 +115,7 @@ class Mean(Metric):
         Raises:
             ShapeError: if the shapes do not broadcast.
         """
-        total, weights = host.weighted(on_host("values", values), on_host("weight", weight))
+        total, weights = host.weighted_sums(on_host("values", values), on_host("weight", weight))
         self.add({"total": total, "weight": weights})
 
     def compute(self) -> float:

@@ -62,7 +62,7 @@ def expm(x: TensorLike) -> Tensor:
     counts = shared_matrix_functions.squarings(
         to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
     )
-    scale = convert_to_tensor(shared_matrix_functions.halved(counts), dtype_of(norm), device=get_device(a))
+    scale = convert_to_tensor(shared_matrix_functions.halving_factors(counts), dtype_of(norm), device=get_device(a))
     found = _pade(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
     for done in range(counts.max(initial=0)):
         rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))

@@ -36,7 +36,7 @@ class _Made(shared.HostMade):
         """The dtypes of the active backend."""
         return op_globals.active().backend.dtypes
 
-    def _placed(self, array: Any, dtype: Any, device: Any) -> Tensor:
+    def _place_array(self, array: Any, dtype: Any, device: Any) -> Tensor:
         wanted = self.dtypes.neutral[dtype]
         if array.dtype.kind == "c" and wanted.kind not in ("complex", "bool"):
             array = array.real
@@ -48,7 +48,7 @@ class _Made(shared.HostMade):
     def eye(self, N: int, M: int | None, k: int, dtype: Any, device: Any) -> Tensor:
         """Returns a matrix with ones on a diagonal."""
         wanted = self.dtypes[default_float() if dtype is None else dtype]
-        return self._placed(shared.ones_on_diagonal(N, M, k), wanted, device)
+        return self._place_array(shared.ones_on_diagonal(N, M, k), wanted, device)
 
 
 MADE = _Made()

@@ -103,7 +103,7 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         [3, 2, 1]
     """
     parts = key if isinstance(key, tuple) else (key,)
-    return _picked(x, shared_indexing.selected(tuple(map(on_host, parts)), tuple(x.shape)))
+    return _picked(x, shared_indexing.selected_places(tuple(map(on_host, parts)), tuple(x.shape)))
 
 
 @op(gradient="zero", reads="data")
@@ -163,7 +163,7 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
         [1, 9, 3]
     """
-    places = shared_indexing.replaced(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
+    places = shared_indexing.places_with_block(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
     if not places.size:
         return inputs
     return take(concatenate([ravel(inputs), ravel(cast(updates, dtype_of(inputs)))]), places)
@@ -276,7 +276,7 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
         >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    return tuple([convert_to_tensor(each) for each in shared_indexing.unraveled(host_indices(on_host(indices)), shape)])
+    return tuple([convert_to_tensor(each) for each in shared_indexing.unravel(host_indices(on_host(indices)), shape)])
 
 
 @op(gradient="zero")

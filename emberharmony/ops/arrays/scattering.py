@@ -35,7 +35,7 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
         source = plan.last()
     else:
         rows, at = _combined(plan, rows, _COMBINE[how])
-        source = plan.replaced(at)
+        source = plan.with_rows_at(at)
         rows = _COMBINE[how](take(old, at, 0), rows)
     return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
 

@@ -94,7 +94,7 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 @op(view=True)
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Returns `x` with axes moved to new positions; the other axes keep their order."""
-    sources, places = shared.moved(source, destination, len(x.shape))
+    sources, places = shared.axes_and_places(source, destination, len(x.shape))
     order = [axis for axis in range(len(x.shape)) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
@@ -112,7 +112,7 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
         (1, 2, 1)
     """
-    return reshape(x, tuple(shared.expanded(x.shape, axis)))
+    return reshape(x, tuple(shared.expanded_shape(x.shape, axis)))
 
 
 @op(view=True)
@@ -160,7 +160,7 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
         (2,)
     """
     axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, len(x.shape))
-    return reshape(x, tuple(shared.squeezed(x.shape, axes)))
+    return reshape(x, tuple(shared.squeezed_shape(x.shape, axes)))
 
 
 @op(view=True)
@@ -341,7 +341,7 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
         >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
         [[1, 2], [3, 4]]
     """
-    axis = shared.unstacked(num, axis, x.shape)
+    axis = shared.unstack_axis(num, axis, x.shape)
     head = (slice(None),) * axis
     return tuple([indexing.get_item(x, (*head, i)) for i in range(x.shape[axis])])
 
@@ -354,7 +354,7 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
     """
-    apart, whole, final = shared.tiled(repeats, x.shape)
+    apart, whole, final = shared.tile_shapes(repeats, x.shape)
     return reshape(broadcast_to(reshape(x, apart), whole), final)
 
 
@@ -374,7 +374,7 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
         [1, 1, 2, 2]
     """
     x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
-    return indexing.take(x, shared.repeated(on_host(repeats), x.shape, axis), axis)
+    return indexing.take(x, shared.repeated_places(on_host(repeats), x.shape, axis), axis)
 
 
 @op

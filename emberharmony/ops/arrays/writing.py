@@ -80,7 +80,7 @@ def set_item(
     parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
     if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
         return _masked(x, parts[0][0], value, mode)
-    found = shared_writing.selected(parts, x.shape, nonzero)
+    found = shared_writing.selection_of(parts, x.shape, nonzero)
     if not shared_writing.suits(value.shape, found.shape):
         raise shared_writing.does_not_fit(value.shape, found.shape)
     value = reshape(value, value.shape[-len(found.shape) :] if found.shape else ())
@@ -182,7 +182,7 @@ def _scattered(x: Tensor, found: Selection, value: Tensor, mode: str) -> Tensor:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
         at: Any = zeros((*(found.shape[axis] for axis in found.lead), 1), "int64", get_device(x))
         return squeeze(scatter_update(expand_dims(x, 0), at, updates, _REDUCTIONS[mode]), 0)
-    at = shared_writing.joined(found.columns, found.spans)
+    at = shared_writing.stack_columns(found.columns, found.spans)
     if at is None:
         lead = [found.shape[axis] for axis in found.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in found.columns]

@@ -131,7 +131,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
     refuse_complex(x)
     shared_shape.check_parts(x.shape)
     # A sum with 1j times infinity would be NaN.
-    return convert_to_tensor(shared_tensor.paired(to_numpy(inexact(x))), device=get_device(x))
+    return convert_to_tensor(shared_tensor.complex_of_pairs(to_numpy(inexact(x))), device=get_device(x))
 
 
 @op(finite="yes")

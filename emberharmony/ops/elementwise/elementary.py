@@ -415,7 +415,7 @@ def erf(x: TensorLike) -> Tensor:
         >>> ops.erf([0.0]).tolist()
         [0.0]
     """
-    return series.computed(shared_elementary.erf, x)
+    return series.by_series(shared_elementary.erf, x)
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")
@@ -426,7 +426,7 @@ def erfc(x: TensorLike) -> Tensor:
         >>> ops.erfc([0.0]).tolist()
         [1.0]
     """
-    return series.computed(shared_elementary.erfc, x)
+    return series.by_series(shared_elementary.erfc, x)
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -437,7 +437,7 @@ def erfinv(x: TensorLike) -> Tensor:
         >>> ops.erfinv([0.0]).tolist()
         [0.0]
     """
-    return series.computed(shared_elementary.erfinv, x)
+    return series.by_series(shared_elementary.erfinv, x)
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -453,7 +453,7 @@ def i0(x: TensorLike) -> Tensor:
 
     Source: the Chebyshev series of the Cephes library.
     """
-    return series.computed(shared_elementary.i0, x)
+    return series.by_series(shared_elementary.i0, x)
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -54,7 +54,7 @@ def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm =
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
-    return linear.transformed("fft", x, n, axis, norm)
+    return linear.transform_on_host("fft", x, n, axis, norm)
 
 
 @op(along="axis", reads="data")
@@ -65,7 +65,7 @@ def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
-    return linear.transformed("ifft", x, n, axis, norm)
+    return linear.transform_on_host("ifft", x, n, axis, norm)
 
 
 @op(along="axis", reads="data")
@@ -82,7 +82,7 @@ def rfft(
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
         DTypeError: if `x` is complex.
     """
-    return linear.transformed("rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused=("complex",))
+    return linear.transform_on_host("rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused=("complex",))
 
 
 @op(along="axis", reads="data")
@@ -104,7 +104,7 @@ def irfft(
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
     """
-    return linear.transformed("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, halved=True)
+    return linear.transform_on_host("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, halved=True)
 
 
 @op

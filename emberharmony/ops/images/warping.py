@@ -248,7 +248,7 @@ def _sampled(
     kind = dtype(rows)
     wide = shared_image.computed_in(kind)
     varying = hasattr(value, "shape") or isinstance(value, list)
-    outside = option("fill_value", value, rows) if varying else shared_image.held(value, kind)
+    outside = option("fill_value", value, rows) if varying else shared_image.fitting_value(value, kind)
     table = cast(rows, wide) if order else rows
     total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):

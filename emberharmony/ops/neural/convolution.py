@@ -68,7 +68,7 @@ def conv(
     kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
     x, kernel = _wide(cast(x, kind)), _wide(cast(kernel, kind))  # a bias of a wider dtype widens the products too
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
-    padded = pad(x, plan.around()) if plan.padded else x
+    padded = pad(x, plan.pad_widths()) if plan.has_padding else x
     total = None
     for offset, places in plan.offsets():
         part = _grouped(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
@@ -150,7 +150,7 @@ def conv_transpose(
     last = shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
     shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
-    plan = shared_convolution.transposed(
+    plan = shared_convolution.transposed_geometry(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
     for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):

@@ -62,7 +62,7 @@ def max_pool(
     """
     x, last = _channels_last(inputs, data_format)
     plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode).plan
-    result = _joined(pad(x, plan.around(), constant_values=_lowest(x)) if plan.padded else x, plan, maximum)
+    result = _joined(pad(x, plan.pad_widths(), constant_values=_lowest(x)) if plan.has_padding else x, plan, maximum)
     return result if last else moveaxis(result, -1, 1)
 
 
@@ -94,8 +94,8 @@ def max_pool_indices(
     x, last = _channels_last(inputs, data_format)
     lengths = x.shape[1:-1]
     plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
-    if plan.padded:
-        x = pad(x, plan.around(), constant_values=_lowest(x))
+    if plan.has_padding:
+        x = pad(x, plan.pad_widths(), constant_values=_lowest(x))
     places: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
@@ -200,16 +200,16 @@ def average_pool(
     x, last = _channels_last(cast(inputs, "float32" if kind.bits == 16 else kind), data_format)
     pool = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
     plan = pool.plan
-    total = _joined(pad(x, plan.around()) if plan.padded else x, plan, add)
+    total = _joined(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
     count: Tensor | float = math.prod(pool.size)
     if divisor_override is not None:
         count = shared_convolution.divisor(divisor_override)
-    elif plan.padding != pool.given or (plan.padded and not count_include_pad):
+    elif plan.padding != pool.given or (plan.has_padding and not count_include_pad):
         # Windows at the edges hold fewer elements, so count the elements of each window.
         zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
         lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
         held = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
-        count = _joined(pad(held, pool.beyond() if count_include_pad else plan.around()), plan, add)
+        count = _joined(pad(held, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
     result = cast(divide(total, count), kind)
     return result if last else moveaxis(result, -1, 1)
 

@@ -57,10 +57,10 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     """
     dense("sparse", sparse)
     if weights is None:
-        return convert_to_tensor(shared_histograms.counted(to_numpy(x), None, minlength), device=get_device(x))
+        return convert_to_tensor(shared_histograms.count_integers(to_numpy(x), None, minlength), device=get_device(x))
     shared_histograms.check_weights(weights, x)
     weights = inexact(weights)
-    counted = shared_histograms.counted(to_numpy(x), to_numpy(weights), minlength)
+    counted = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
     return to_device(shared_bodies.from_host(counted, weights), get_device(x))
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from emberharmony.backend.shared.elementwise import series, special_binding
-from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, INNER, refused
+from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, INNER, no_gradient_error
 from emberharmony.core import op_globals
 from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import broadcast_arrays
@@ -49,7 +49,7 @@ def _derived(name: str) -> Callable[..., T]:
         if own is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
             y = own(name, *arguments)
         else:
-            y = series.computed(special_binding.function(name), *arguments)
+            y = series.by_series(special_binding.function(name), *arguments)
 
         def slopes(*known: T, upstream: T) -> tuple[T, ...]:
             return tuple(rule(upstream, y, *known) for rule in map(_rule, DERIVATIVES[name]))
@@ -88,7 +88,7 @@ _OPS = types.SimpleNamespace(
 def _rule(derivative: Any) -> Callable[..., T]:
     def rule(g: T, y: T, *arguments: T) -> T:
         if isinstance(derivative, str):
-            raise refused(derivative)
+            raise no_gradient_error(derivative)
         return multiply(g, derivative(_OPS, *(alone(x, y) for x in arguments), y))
 
     return rule

@@ -10,7 +10,7 @@ from emberharmony.backend.jax.device_ops import check_memory, memory, place
 from emberharmony.backend.jax.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.jax.tracing import Tracer
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, held
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -45,7 +45,7 @@ class JAXCreationOps(HostMade):
         return memory()
 
     @staticmethod
-    def _placed(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
+    def _place_array(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
         where = place(device)
         with np.errstate(all="ignore"):
             real = array.real if array.dtype.kind == "c" and dtype.kind not in "bc" else array
@@ -90,7 +90,7 @@ class JAXCreationOps(HostMade):
         where, (rows, columns) = place(device), as_shape((N, N if M is None else M))
         kind = DTYPES[default_float()] if dtype is None else dtype
         check_memory((rows, columns), kind.itemsize)
-        return of_host(np.eye(rows, columns, held(k, rows, columns), kind), None, where)
+        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), kind), None, where)
 
     @staticmethod
     def diag(x: jax.Array, k: int = 0) -> jax.Array:
@@ -98,7 +98,7 @@ class JAXCreationOps(HostMade):
             raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
         if x.ndim == 1:
             check_memory((x.shape[0] + abs(k),) * 2, x.dtype.itemsize)
-        return jnp.diag(x, k if x.ndim == 1 else held(k, *x.shape))
+        return jnp.diag(x, k if x.ndim == 1 else clip_offset(k, *x.shape))
 
 
 def _beside(x: jax.Array, device: Any) -> Any:

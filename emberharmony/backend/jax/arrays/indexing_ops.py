@@ -20,9 +20,9 @@ from emberharmony.backend.shared.arrays.indexing import (
     is_plain,
     parts_of,
     reduction_of,
-    unraveled,
+    unravel,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -107,29 +107,29 @@ class JAXIndexingOps:
 
     @staticmethod
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
-        offset = held(offset, FURTHEST, FURTHEST)
+        offset = clip_offset(offset, FURTHEST, FURTHEST)
         if axis1.__class__ is int and axis2.__class__ is int and matrices(x).size:
             first, second = (nonnegative_axes(a, x.ndim)[0] for a in (axis1, axis2))
-            offset = held(offset, x.shape[first], x.shape[second])
+            offset = clip_offset(offset, x.shape[first], x.shape[second])
         return jnp.diagonal(matrices(x), offset, axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.tril_indices(count, held(k, count, columns), columns)
+        rows, cols = np.tril_indices(count, clip_offset(k, count, columns), columns)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.triu_indices(count, held(k, count, columns), columns)
+        rows, cols = np.triu_indices(count, clip_offset(k, count, columns), columns)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[jax.Array, ...]:
         indices = seen(indices)
         if not isinstance(indices, jax.Array):
-            return tuple(of_host(column) for column in unraveled(host_indices(indices), shape))
+            return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices without values stay unchecked.
         shape, rest = as_shape(shape), integers(indices).astype(np.int64)
         found: list[jax.Array] = []

@@ -12,7 +12,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.jax.derivatives import differentiated
 from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program
 from emberharmony.backend.jax.tracing import at_hand, on_host
-from emberharmony.backend.shared.arrays.indexing import checked, columns, vectors
+from emberharmony.backend.shared.arrays.indexing import columns, nonnegative_indices, vectors
 from emberharmony.core.errors import ArgumentTypeError
 
 At = tuple[Any, ...]
@@ -49,7 +49,7 @@ def indices_for(indices: Any, length: int) -> Any:
     if isinstance(indices, jax.Array):
         at = indices.astype(np.int64)
         return jnp.where(at < 0, at + length, at)
-    return checked(host_indices(indices), length)
+    return nonnegative_indices(host_indices(indices), length)
 
 
 def mask_axes(part: Any) -> int | None:

@@ -13,19 +13,19 @@ from emberharmony.backend.jax.tracing import on_host
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
+    axes_and_places,
     broadcast_shapes,
     check_copy,
     check_pad,
-    counted,
+    counts_per_slice,
     cuts,
-    expanded,
+    expanded_shape,
     matrices,
-    moved,
     pad_indices,
     pad_pairs,
-    squeezed,
+    squeezed_shape,
     total,
-    unstacked,
+    unstack_axis,
 )
 from emberharmony.core.axes import as_length
 from emberharmony.core.errors import ShapeError
@@ -61,17 +61,17 @@ class JAXShapeOps:
 
     @staticmethod
     def moveaxis(x: jax.Array, source: Any, destination: Any) -> jax.Array:
-        sources, places = moved(source, destination, x.ndim)
+        sources, places = axes_and_places(source, destination, x.ndim)
         return jnp.moveaxis(x, sources, places)
 
     @staticmethod
     def expand_dims(x: jax.Array, axis: Any = 0) -> jax.Array:
-        return jnp.reshape(x, expanded(x.shape, axis))
+        return jnp.reshape(x, expanded_shape(x.shape, axis))
 
     @staticmethod
     def squeeze(x: jax.Array, axis: Any = None) -> jax.Array:
         axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, x.ndim)
-        return jnp.reshape(x, squeezed(x.shape, axes))
+        return jnp.reshape(x, squeezed_shape(x.shape, axes))
 
     @staticmethod
     def broadcast_to(x: jax.Array, shape: Any) -> jax.Array:
@@ -92,7 +92,7 @@ class JAXShapeOps:
 
     @staticmethod
     def unstack(x: jax.Array, num: int | None = None, axis: int = 0) -> tuple[jax.Array, ...]:
-        axis = unstacked(num, axis, x.shape)
+        axis = unstack_axis(num, axis, x.shape)
         return tuple(jnp.unstack(x, axis=axis))
 
     @staticmethod
@@ -101,7 +101,7 @@ class JAXShapeOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
-        counts = counted(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
+        counts = counts_per_slice(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
         check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
         return jnp.take(x, np.repeat(np.arange(length), counts), axis, mode="clip")
 

@@ -6,7 +6,7 @@ import jax
 
 from emberharmony.backend.jax.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import checked_pair, combined
+from emberharmony.backend.shared.arrays.writing import checked_pair, combine
 
 
 class JAXWritingOps:
@@ -24,4 +24,4 @@ class JAXWritingOps:
         old, new = checked_pair(self, promotion, x, key, value, mode)
         if not old.size:
             return x
-        return x.at[key].set(new if mode == "set" else combined(self, mode, old, new))
+        return x.at[key].set(new if mode == "set" else combine(self, mode, old, new))

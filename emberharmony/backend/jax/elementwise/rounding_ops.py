@@ -95,7 +95,7 @@ class JAXRoundingOps(Decimals):
     _nearest = staticmethod(jnp.round)
 
     @staticmethod
-    def _scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
+    def _round_scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
         return _by_scale(x, decimals, bound)
 
     def nan_to_num(self, x: jax.Array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> jax.Array:

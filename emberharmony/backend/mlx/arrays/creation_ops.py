@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.mlx.device_ops import check_memory, memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -52,7 +52,7 @@ class MLXCreationOps(HostMade):
     _memory = staticmethod(memory)
 
     @staticmethod
-    def _placed(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
+    def _place_array(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
         place(device)  # raises for an unknown device; the memory is shared
         return of_host(array, dtype)
 
@@ -96,21 +96,21 @@ class MLXCreationOps(HostMade):
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
         check_memory((rows, columns), _float(dtype).size)
-        return mx.eye(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
+        return mx.eye(rows, columns, clip_offset(k, rows, columns), _float(dtype), stream=place(device))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
         check_memory((rows, columns), _float(dtype).size)
-        return mx.tri(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
+        return mx.tri(rows, columns, clip_offset(k, rows, columns), _float(dtype), stream=place(device))
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:
-        return mx.tril(matrices(x), held(k, *x.shape[-2:]))
+        return mx.tril(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: mx.array, k: int = 0) -> mx.array:
-        return mx.triu(matrices(x), held(k, *x.shape[-2:]))
+        return mx.triu(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: mx.array, k: int = 0) -> mx.array:
@@ -120,6 +120,6 @@ class MLXCreationOps(HostMade):
                 f"ops.diagonal"
             )
         if x.ndim == 2:
-            return mx.diag(x, held(k, *x.shape))
+            return mx.diag(x, clip_offset(k, *x.shape))
         check_memory((x.size + abs(k), x.size + abs(k)), x.itemsize)
         return mx.diag(x, k)

@@ -29,11 +29,11 @@ from emberharmony.backend.shared.arrays.indexing import (
     is_plain,
     parts_of,
     reduction_of,
-    unraveled,
+    unravel,
     vectors,
     within,
 )
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import SURE
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
@@ -146,25 +146,25 @@ class MLXIndexingOps:
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
-        return mx.diagonal(matrices(x), held(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return mx.diagonal(matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.tril_indices(count, held(k, count, columns), columns)
+        rows, cols = np.tril_indices(count, clip_offset(k, count, columns), columns)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.triu_indices(count, held(k, count, columns), columns)
+        rows, cols = np.triu_indices(count, clip_offset(k, count, columns), columns)
         return of_host(rows), of_host(cols)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[mx.array, ...]:
         indices = seen(indices)
         if not isinstance(indices, mx.array):
-            return tuple(of_host(column) for column in unraveled(host_indices(indices), shape))
+            return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices in a tensor stay unread and unchecked, which keeps them lazy.
         shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
         found: list[mx.array] = []

@@ -19,7 +19,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, differentiated_by
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
-from emberharmony.backend.shared.arrays.indexing import checked
+from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
 from emberharmony.core import op_globals
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.checked_mode import checking
@@ -165,7 +165,7 @@ def indices_for(indices: Any, length: int) -> mx.array:
     indices = seen(indices)
     if isinstance(indices, mx.array):
         return integers(indices)
-    return of_host(checked(host_indices(indices), length))
+    return of_host(nonnegative_indices(host_indices(indices), length))
 
 
 def mask_axes(part: Any) -> int | None:

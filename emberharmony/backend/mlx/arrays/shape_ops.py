@@ -12,19 +12,19 @@ from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
+    axes_and_places,
     check_copy,
     check_pad,
-    counted,
+    counts_per_slice,
     cuts,
-    expanded,
+    expanded_shape,
     joinable,
     matrices,
-    moved,
     pad_indices,
     pad_pairs,
     shifts_of,
     total,
-    unstacked,
+    unstack_axis,
 )
 from emberharmony.core.axes import as_length
 from emberharmony.core.dispatch import fast
@@ -85,7 +85,7 @@ class MLXShapeOps:
     def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
         if source.__class__ is int and destination.__class__ is int:
             return mx.moveaxis(x, source, destination)
-        sources, places = moved(source, destination, x.ndim)
+        sources, places = axes_and_places(source, destination, x.ndim)
         order = [axis for axis in range(x.ndim) if axis not in sources]
         for place, axis in sorted(zip(places, sources, strict=True)):
             order.insert(place, axis)
@@ -93,7 +93,7 @@ class MLXShapeOps:
 
     @staticmethod
     def expand_dims(x: mx.array, axis: Any = 0) -> mx.array:
-        return mx.expand_dims(x, axis) if axis.__class__ is int else mx.reshape(x, expanded(x.shape, axis))
+        return mx.expand_dims(x, axis) if axis.__class__ is int else mx.reshape(x, expanded_shape(x.shape, axis))
 
     @staticmethod
     def squeeze(x: mx.array, axis: Any = None) -> mx.array:
@@ -131,7 +131,7 @@ class MLXShapeOps:
 
     @staticmethod
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:
-        axis = unstacked(num, axis, x.shape)
+        axis = unstack_axis(num, axis, x.shape)
         return tuple(mx.unstack(x, axis=axis))
 
     @staticmethod
@@ -149,7 +149,7 @@ class MLXShapeOps:
         if repeats.__class__ is int and repeats >= 0:
             check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
-        counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
+        counts = counts_per_slice(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
         check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.itemsize)
         return fitting(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
 

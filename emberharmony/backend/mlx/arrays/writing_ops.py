@@ -8,7 +8,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.arrays.indices import LARGE, assigned, past_the_end, written
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combined, held, suits
+from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, suits, value_like
 from emberharmony.core import op_globals
 from emberharmony.core.state.checked_mode import checking
 
@@ -37,7 +37,7 @@ class MLXWritingOps:
         old, new = checked_pair(self, promotion, x, key, value, mode)
         if not old.size:
             return mx.array(x)
-        return assigned(x, key, new if mode == "set" else combined(self, mode, old, new))
+        return assigned(x, key, new if mode == "set" else combine(self, mode, old, new))
 
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
@@ -92,7 +92,7 @@ def _fitting(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode
 
     It is None if the value does not broadcast to the shape `whole`.
     """
-    new = held(backend, promotion, value, x)
+    new = value_like(backend, promotion, value, x)
     if new.shape != whole:
         if not suits(new.shape, whole):
             return None

@@ -72,7 +72,7 @@ class MLXRoundingOps(Decimals):
     _nearest = staticmethod(mx.round)
 
     @staticmethod
-    def _scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
+    def _round_scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
         # mx.round with decimals (MLX 0.32) multiplies by the reciprocal of a power of ten, which is not exact, and has
         # only the precision of float32 in float64.
         scale = mx.array(10.0 ** abs(decimals), x.dtype)

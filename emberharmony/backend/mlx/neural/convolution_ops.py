@@ -36,7 +36,7 @@ from emberharmony.backend.shared.neural.convolution import (
     check_channels,
     check_depthwise,
     recent_windows,
-    transposed,
+    transposed_geometry,
     windows,
 )
 from emberharmony.core import op_globals
@@ -135,13 +135,13 @@ def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     if max(plan.strides) == 1:
         before, after = zip(*plan.padding, strict=True)
         return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(before, after))
-    padded = mx.pad(x, plan.around()) if plan.padded else x
+    padded = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
     return mx.conv_general(*_unstrided(padded, kernel, plan))
 
 
 def _unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
-    x = mx.pad(x, plan.around()) if plan.padded else x
+    x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
     rows = mx.concatenate([x[:, *places] for _, places in plan.offsets()], -1)
     outputs = kernel.shape[-1]
     product = rows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
@@ -293,7 +293,7 @@ def _quick_transposed(
     places = math.prod(shape[1:-1])
     if groups > 1 or not _best(shape[0], size, places, size[-2], 1):
         return None
-    plan = transposed(shape[1:-1], size[:-2], strides, padding, None, spread)
+    plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
     if not _is_small(shape[0], size, places):
         suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
         phases = _phases(shape[1:-1], size[:-2], plan) if suits else []

@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -29,7 +29,7 @@ class NumpyCreationOps(HostMade):
     """
 
     @staticmethod
-    def _placed(array: np.ndarray, dtype: Any, device: Any) -> np.ndarray:
+    def _place_array(array: np.ndarray, dtype: Any, device: Any) -> np.ndarray:
         place(device)
         return cast(array, dtype)
 
@@ -84,7 +84,7 @@ class NumpyCreationOps(HostMade):
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         rows, columns = as_shape((N, N if M is None else M))
-        return np.eye(rows, columns, held(k, rows, columns), _float(dtype))
+        return np.eye(rows, columns, clip_offset(k, rows, columns), _float(dtype))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -93,19 +93,19 @@ class NumpyCreationOps(HostMade):
         made = _float(dtype)
         # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
         check_memory((rows, columns), made.itemsize, memory_limit)
-        return np.tri(rows, columns, held(k, rows, columns), made)
+        return np.tri(rows, columns, clip_offset(k, rows, columns), made)
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.tril(matrices(x), held(k, *x.shape[-2:]))
+        return np.tril(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.triu(matrices(x), held(k, *x.shape[-2:]))
+        return np.triu(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: np.ndarray, k: int = 0) -> np.ndarray:
         if x.ndim not in (1, 2):
             raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
         # np.diag of a matrix is a read-only view.
-        return np.diag(x, k) if x.ndim == 1 else np.diag(x, held(k, *x.shape)).copy()
+        return np.diag(x, k) if x.ndim == 1 else np.diag(x, clip_offset(k, *x.shape)).copy()

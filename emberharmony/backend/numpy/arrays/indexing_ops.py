@@ -10,8 +10,15 @@ from emberharmony.backend.host import host_indices, readable
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.numpy.folding import check_axis
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.indexing import block, checked, class_count, reduction_of, unraveled, vectors
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.indexing import (
+    block,
+    class_count,
+    nonnegative_indices,
+    reduction_of,
+    unravel,
+    vectors,
+)
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -89,7 +96,7 @@ class NumpyIndexingOps:
         where = host_indices(indices)
         if not x.size and axis is not None:
             # NumPy 2.4 does not check the indices if the result is empty.
-            checked(where, x.shape[axis])
+            nonnegative_indices(where, x.shape[axis])
         if axis is None or x.flags.c_contiguous:
             return x.take(where, axis)
         # `take` would first copy a tensor that is not contiguous as a whole.
@@ -152,21 +159,21 @@ class NumpyIndexingOps:
 
     @staticmethod
     def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:
-        return matrices(x).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2)
+        return matrices(x).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = as_shape((n, n if m is None else m))
-        return np.tril_indices(rows, held(k, rows, columns), columns)
+        return np.tril_indices(rows, clip_offset(k, rows, columns), columns)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = as_shape((n, n if m is None else m))
-        return np.triu_indices(rows, held(k, rows, columns), columns)
+        return np.triu_indices(rows, clip_offset(k, rows, columns), columns)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-        return unraveled(host_indices(indices), shape)
+        return unravel(host_indices(indices), shape)
 
     @staticmethod
     @fast(

@@ -15,15 +15,15 @@ from emberharmony.backend.shared.arrays.shape import (
     as_shape,
     check_copy,
     check_pad,
-    counted,
+    counts_per_slice,
     cuts,
-    expanded,
+    expanded_shape,
     joinable,
     matrices,
     pad_indices,
     pad_pairs,
     shifts_of,
-    unstacked,
+    unstack_axis,
 )
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.axes import as_index
@@ -84,7 +84,7 @@ class NumpyShapeOps:
         if axis.__class__ is int and -x.ndim - 1 <= axis <= x.ndim:
             place = axis if axis >= 0 else axis + x.ndim + 1
             return x.reshape((*shape[:place], 1, *shape[place:]))
-        return x.reshape(expanded(shape, axis))
+        return x.reshape(expanded_shape(shape, axis))
 
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
@@ -129,7 +129,7 @@ class NumpyShapeOps:
 
     @staticmethod
     def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:
-        axis = unstacked(num, axis, x.shape)
+        axis = unstack_axis(num, axis, x.shape)
         rows = x if axis == 0 else np.moveaxis(x, axis, 0)
         # The parts of a vector are NumPy scalars, so make them arrays.
         return tuple(rows) if rows.ndim > 1 else tuple(np.asarray(part) for part in rows)
@@ -153,7 +153,7 @@ class NumpyShapeOps:
         elements = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
         check_memory((int(elements),), x.itemsize, memory_limit)
         # NumPy checks a vector of counts by itself.
-        return x.repeat(counts if counts.ndim == 1 else counted(counts, x.shape[axis]), axis)
+        return x.repeat(counts if counts.ndim == 1 else counts_per_slice(counts, x.shape[axis]), axis)
 
     @staticmethod
     def flip(x: np.ndarray, axis: Any = None) -> np.ndarray:

@@ -40,7 +40,7 @@ class NumpyWritingOps:
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         shared_writing.check_mode(mode)
         key = readable(key)
-        new, result = shared_writing.held(self, promotion, value, x), x.copy()
+        new, result = shared_writing.value_like(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))
         try:

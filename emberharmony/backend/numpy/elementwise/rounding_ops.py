@@ -47,7 +47,7 @@ class NumpyRoundingOps(Decimals):
     _nearest = staticmethod(np.rint)
 
     @staticmethod
-    def _scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
+    def _round_scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
         if decimals < 0 or not x.size or np.abs(x).max() < bound:
             return _by_scale(x, decimals)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -22,7 +22,7 @@ from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
-from emberharmony.backend.shared.arrays.shape import expanded
+from emberharmony.backend.shared.arrays.shape import expanded_shape
 from emberharmony.backend.shared.neural.layers import is_linear
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
@@ -129,7 +129,7 @@ def _cast(emit: Emit, x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
 
 
 def _expand_dims(emit: Emit, x: np.ndarray, axis: Any = 0) -> np.ndarray:
-    return emit(_RESHAPE, (x, tuple(expanded(x.shape, axis))), {})
+    return emit(_RESHAPE, (x, tuple(expanded_shape(x.shape, axis))), {})
 
 
 def _squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:

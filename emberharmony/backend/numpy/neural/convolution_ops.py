@@ -121,7 +121,7 @@ class NumpyConvolutionOps:
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         x, w = widen_half(x), widen_half(w)
         plan = shared_convolution.windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        x = np.pad(x, plan.around()) if plan.padded else x
+        x = np.pad(x, plan.pad_widths()) if plan.has_padding else x
         if groups > 1 and w.shape[-2] == 1 and w.shape[-1] >= _MANY:
             result = _depthwise(windows_of(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
         else:
@@ -150,7 +150,7 @@ class NumpyConvolutionOps:
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
         shared_convolution.check_bias(bias, w.shape[-2])
-        plan = shared_convolution.transposed(
+        plan = shared_convolution.transposed_geometry(
             x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
         )
         result = _spread(widen_half(x), widen_half(w), plan.strides, plan.dilation)

@@ -55,7 +55,7 @@ def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor
     return _Factor(tensor, "".join(factor.letters[i] for i in kept))
 
 
-def _summed(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
+def _sum_unneeded(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
     """Returns the sum over the letters that nothing else needs."""
     axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed)
     if not axes:
@@ -67,7 +67,7 @@ def _summed(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
 
 def _product(ops: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
     """Returns the product of two factors, summed over the letters that nothing else needs."""
-    a, b = _summed(ops, a, needed | set(b.letters)), _summed(ops, b, needed | set(a.letters))
+    a, b = _sum_unneeded(ops, a, needed | set(b.letters)), _sum_unneeded(ops, b, needed | set(a.letters))
     both = [letter for letter in a.letters if letter in b.letters]
     batch, inner = [x for x in both if x in needed], [x for x in both if x not in needed]
     rows = [letter for letter in a.letters if letter not in both]
@@ -108,6 +108,6 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     for i, factor in enumerate(factors[1:], 2):
         needed = set(output).union(*(later.letters for later in factors[i:]))
         current = _product(ops, current, factor, needed, lengths)
-    current = _summed(ops, current, set(output))
+    current = _sum_unneeded(ops, current, set(output))
     result = ops.transpose(current.tensor, tuple(current.letters.index(letter) for letter in output))
     return ops.not_equal(result, 0) if boolean else ops.cast(result, dtype)

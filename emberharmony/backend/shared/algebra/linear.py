@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import common, on_host, placed
+from emberharmony.backend.shared.bodies import common, on_host, tensor_from_host
 from emberharmony.backend.shared.images.fft import along
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, as_dtype
 
 
-def solved(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
+def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
     """Returns what a function of `lapack` makes of tensors, as tensors.
 
     Args:
@@ -21,7 +21,7 @@ def solved(function: Callable[..., Any], operands: Sequence[Any], *options: Any)
     """
     tensors = common(*operands, inexact=True)
     dtype = op_globals.active().backend.dtype_of(tensors[0])
-    return _returned(function(*(_wide(x, dtype) for x in tensors), *options), dtype)
+    return _as_tensors(function(*(_wide(x, dtype) for x in tensors), *options), dtype)
 
 
 def _wide(x: Any, dtype: DType) -> np.ndarray:
@@ -30,16 +30,16 @@ def _wide(x: Any, dtype: DType) -> np.ndarray:
     return host.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host
 
 
-def _returned(result: Any, dtype: DType) -> Any:
+def _as_tensors(result: Any, dtype: DType) -> Any:
     """Returns a host result as tensors; results of single precision take the precision of the operands."""
     if isinstance(result, tuple):
-        return type(result)(*(_returned(each, dtype) for each in result))
+        return type(result)(*(_as_tensors(each, dtype) for each in result))
     array = np.asarray(result)
     narrowed = array.dtype == np.float32 and dtype.is_floating
-    return placed(array, dtype if narrowed else as_dtype(array.dtype.name))
+    return tensor_from_host(array, dtype if narrowed else as_dtype(array.dtype.name))
 
 
-def transformed(
+def transform_on_host(
     name: str, x: Any, n: int | None, axis: int, norm: str, *, refused: tuple[str, ...] = (), halved: bool = False
 ) -> Any:
     """Returns a transform along one axis.
@@ -56,5 +56,5 @@ def transformed(
     host = _wide(x, op_globals.active().backend.dtype_of(x))
     if halved and not host.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
         host = np.zeros((*host.shape[:place], 1, *host.shape[place + 1 :]), host.dtype)
-    found = getattr(np.fft, name)(host, length, place, norm)
-    return placed(found, as_dtype(found.dtype.name))
+    spectrum = getattr(np.fft, name)(host, length, place, norm)
+    return tensor_from_host(spectrum, as_dtype(spectrum.dtype.name))

@@ -10,10 +10,10 @@ PADE = {7: 3.925724783138660, 13: 5.371920351148152}
 
 def coefficients(degree: int) -> list[float]:
     """Returns the coefficients of the numerator of the Padé approximant of exp, from the constant to the highest."""
-    found = [1.0]
+    terms = [1.0]
     for k in range(1, degree + 1):
-        found.append(found[-1] * (degree - k + 1) / (k * (2 * degree - k + 1)))
-    return found
+        terms.append(terms[-1] * (degree - k + 1) / (k * (2 * degree - k + 1)))
+    return terms
 
 
 def squarings(norms: Any, limit: float) -> np.ndarray:
@@ -22,6 +22,6 @@ def squarings(norms: Any, limit: float) -> np.ndarray:
     return np.maximum(exponents - (parts == 0.5), 0).astype(np.int64)
 
 
-def halved(counts: np.ndarray) -> np.ndarray:
+def halving_factors(counts: np.ndarray) -> np.ndarray:
     """Returns `2.0**-counts`, exactly."""
     return np.ldexp(1.0, -counts)

@@ -125,8 +125,8 @@ class Differentials:
             angle = self._turned_back(u, u_moved)
             u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
-        moved = self._padded(v_moved, self.adjoint(vh_full))
-        return self._padded(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(moved)
+        moved = self._pad_columns(v_moved, self.adjoint(vh_full))
+        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(moved)
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
         """Returns the tangent of the singular values; `factors` are those of the decomposition."""
@@ -168,7 +168,7 @@ class Differentials:
         largest = self._xp.real(self._xp.take_along_axis(columns, first, -2))
         return -self.imaginary(self._xp.take_along_axis(moved, first, -2)) / largest
 
-    def _padded(self, columns: Any, like: Any) -> Any:
+    def _pad_columns(self, columns: Any, like: Any) -> Any:
         """Returns columns followed by zero columns, as many as `like` has in all."""
         extra = like.shape[-1] - columns.shape[-1]
         zeros = self._xp.zeros((*like.shape[:-1], extra), like.dtype) if extra else None

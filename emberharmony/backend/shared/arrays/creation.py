@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.shape import as_shape, held
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import as_index
 from emberharmony.core.dispatch import fast
@@ -77,13 +77,13 @@ def _points(number: Any) -> int:
 def ones_on_diagonal(rows: int, columns: int | None, k: int) -> np.ndarray:
     """Returns a matrix with ones on its k-th diagonal, by default a square one."""
     height, width = as_shape((rows, rows if columns is None else columns))
-    return np.eye(height, width, held(k, height, width))
+    return np.eye(height, width, clip_offset(k, height, width))
 
 
 def triangle(shape: Sequence[int], k: int, lower: bool) -> np.ndarray:
     """Returns which elements of a matrix are on its k-th diagonal, and below or above it."""
     height, width = shape
-    k = held(k, height, width)
+    k = clip_offset(k, height, width)
     mask = np.tri(height, width, k if lower else k - 1, dtype=bool)
     return mask if lower else ~mask
 
@@ -116,7 +116,7 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
 
 
 class HostMade:
-    """The creation ops that are computed on the host; a backend's `_placed` turns the host array into a tensor.
+    """The creation ops that are computed on the host; a backend's `_place_array` turns the host array into a tensor.
 
     The bodies are these methods over ops: they take 1.04 to 1.6 times as long on NumPy, and `vander` 1.8 times.
     """
@@ -139,7 +139,7 @@ class HostMade:
         """Returns the largest number of bytes that a result may have."""
         return ADDRESSABLE
 
-    def _placed(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
+    def _place_array(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
         """Returns a host array of int64, float64 or complex128 as a tensor of a native dtype."""
         raise NotImplementedError
 
@@ -167,14 +167,14 @@ class HostMade:
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if own is int64 else np.float64)
-        return self._placed(array, wanted, device)
+        return self._place_array(array, wanted, device)
 
     def _range(self, places: range, dtype: Any, device: Any) -> Any:
         """Returns the integers of a range, which is not empty, as a tensor of a native dtype that holds them exactly.
 
         A backend whose library makes ranges faster overrides it.
         """
-        return self._placed(np.arange(places.start, places.stop, places.step), dtype, device)
+        return self._place_array(np.arange(places.start, places.stop, places.step), dtype, device)
 
     def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
@@ -182,7 +182,7 @@ class HostMade:
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
         beside = self.get_device(span)
-        return self._placed(shares, exact, beside), self._placed(1.0 - shares, exact, beside)
+        return self._place_array(shares, exact, beside), self._place_array(1.0 - shares, exact, beside)
 
     def linspace(
         self,
@@ -200,13 +200,13 @@ class HostMade:
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array, own = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
-            samples = self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
+            samples = self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
             if not retstep:
                 return samples
             step = np.linspace(start, stop, num, endpoint, True)[1]  # type: ignore[call-overload]
             # The step of integer samples may have a fraction, so it keeps the floating dtype.
             floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
-            return samples, self._placed(np.asarray(step), dtype if floating else own, device)
+            return samples, self._place_array(np.asarray(step), dtype if floating else own, device)
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
@@ -234,7 +234,7 @@ class HostMade:
             start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
-            return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
+            return self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
         # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
@@ -266,7 +266,7 @@ class HostMade:
         nonnegative_axes(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
-        return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
+        return self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
         return self._window(lambda n, last: 1 + n / last, x, dtype, device)
@@ -298,7 +298,7 @@ class HostMade:
         check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
         at = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
-        placed = self._placed(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
+        placed = self._place_array(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
         return self.power(x[:, None], placed)
 
     def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
@@ -316,7 +316,7 @@ class HostMade:
         wanted = self.dtypes[default_float()] if dtype is None else dtype
         if self.dtypes.neutral[wanted] is float32:
             half = half.astype(np.float32)
-        return self._placed(np.concatenate([half, half[: count // 2][::-1]]), wanted, device)
+        return self._place_array(np.concatenate([half, half[: count // 2][::-1]]), wanted, device)
 
     def _whole(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import host_indices, plain
-from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import as_index
 from emberharmony.core.errors import (
@@ -96,7 +96,7 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
             if tuple(part.shape) != read:
                 raise ShapeError(f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read} it reads")
         elif isinstance(part, np.ndarray):
-            part = checked(part, shape[axis])
+            part = nonnegative_indices(part, shape[axis])
         elif type(part) is int:
             part = single(part, shape[axis])
         yield part, axis, mask
@@ -138,7 +138,7 @@ def _width(part: Any, mask: bool) -> int:
     return 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1
 
 
-def checked(indices: np.ndarray, length: int) -> np.ndarray:
+def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
     """Returns int64 indices from 0 to length - 1 for indices from -length to length - 1.
 
     Raises:
@@ -240,7 +240,7 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """
     host = host_indices(indices)
     vectors(host.shape, shape)
-    return tuple(checked(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
+    return tuple(nonnegative_indices(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
 
 
 def reduction_of(reduction: str | None, known: Container[str]) -> str | None:
@@ -273,7 +273,7 @@ def places_of(shape: Sequence[int]) -> np.ndarray:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-def selected(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
+def selected_places(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
     """Returns the places in a flattened tensor that a key selects, whose parts are on the host.
 
     Raises:
@@ -290,14 +290,14 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if the indices have another number of axes.
     """
-    where = checked(host_indices(indices), shape[axis])
+    where = nonnegative_indices(host_indices(indices), shape[axis])
     inside(shape[axis], where.size)
     if where.ndim != len(shape):
         raise ShapeError(f"indices of shape {where.shape} need as many axes as shape {tuple(shape)}")
     return np.take_along_axis(places_of(shape), where, axis)
 
 
-def replaced(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
+def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
     """Returns the places of a tensor with a block replaced, in the flattened tensor with the flattened block behind it.
 
     Raises:
@@ -310,13 +310,13 @@ def replaced(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.nda
 
 def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
     """Returns the places of a diagonal in a flattened tensor."""
-    return places_of(matrices(x).shape).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
+    return places_of(matrices(x).shape).diagonal(clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2).copy()
 
 
 def triangle(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
     rows, columns = as_shape((n, n if m is None else m))
-    first, second = (np.tril_indices if lower else np.triu_indices)(rows, held(k, rows, columns), columns)
+    first, second = (np.tril_indices if lower else np.triu_indices)(rows, clip_offset(k, rows, columns), columns)
     return first, second
 
 
@@ -351,7 +351,7 @@ class Scattered:
         source[self.places[self.order]] = self.count + self.order
         return source
 
-    def replaced(self, at: np.ndarray) -> np.ndarray:
+    def with_rows_at(self, at: np.ndarray) -> np.ndarray:
         """Returns the same for one new row at each of these places."""
         source = np.arange(self.count)
         source[at] = self.count + np.arange(len(at))
@@ -372,7 +372,7 @@ class Scattered:
         return last, at[last]
 
 
-def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+def unravel(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Returns positions in a flattened tensor of this shape as one array of indices per axis.
 
     Raises:

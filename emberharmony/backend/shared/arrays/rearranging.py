@@ -43,11 +43,11 @@ def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]
     if key not in _PLANS:
         if len(_PLANS) >= _MANY:
             _PLANS.clear()
-        _PLANS[key] = _planned(pattern, shape, lengths)
+        _PLANS[key] = _plan(pattern, shape, lengths)
     return _PLANS[key]
 
 
-def _planned(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
+def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ArgumentError(f"pattern {pattern!r} must have one '->'")
@@ -57,12 +57,12 @@ def _planned(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> 
     bare = [_ELLIPSIS]
     count = len(shape) - len(source) + 1 if bare in source else 0
     hidden = [f".{i}" for i in range(count)]
-    source = _unfolded(source, hidden)
+    source = _expand_ellipses(source, hidden)
     if count < 0 or len(source) != len(shape):
         raise ShapeError(f"pattern {pattern!r} does not name the axes of shape {tuple(shape)}")
     sizes = _sizes(source, shape, lengths, pattern)
     names = [name for group in source for name in group]
-    target = _unfolded(target, hidden)
+    target = _expand_ellipses(target, hidden)
     wanted = [name for group in target for name in group]
     if len(set(names)) != len(names) or sorted(names) != sorted(wanted):
         raise ArgumentError(f"both sides of pattern {pattern!r} must name the same axes, each once")
@@ -92,7 +92,7 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
     return groups
 
 
-def _unfolded(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
+def _expand_ellipses(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
     """Returns groups of names, in which each ellipsis is replaced by the axes that it stands for."""
     unfolded: list[list[str]] = []
     for group in groups:

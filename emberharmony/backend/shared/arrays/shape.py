@@ -120,7 +120,7 @@ def _parts(length: int, sections: Any) -> int:
     return int(sections)
 
 
-def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
+def clip_offset(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
     """Returns the offset of a diagonal, clipped to the first one outside the matrix: all diagonals outside are empty.
 
     Raises:
@@ -138,10 +138,10 @@ def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     Raises:
         AxisError: if there are not two axes, or one is repeated or out of range.
     """
-    found = nonnegative_axes(tuple(axes), ndim)
-    if len(found) != 2:
+    pair = nonnegative_axes(tuple(axes), ndim)
+    if len(pair) != 2:
         raise AxisError(f"expected two axes, got {tuple(axes)}")
-    return found[0], found[1]
+    return pair[0], pair[1]
 
 
 def _is_pair(pair: Any) -> bool:
@@ -216,7 +216,7 @@ def check_pad(mode: str, constant_values: Any) -> bool:
     return varying and not isinstance(constant_values, float)
 
 
-def counted(repeats: Any, length: int) -> np.ndarray:
+def counts_per_slice(repeats: Any, length: int) -> np.ndarray:
     """Returns how often to repeat each slice of an axis of this length, given as one count or one per slice.
 
     Raises:
@@ -238,24 +238,24 @@ def total(counts: np.ndarray) -> int:
     Raises:
         OutOfMemoryError: if no memory holds the indices.
     """
-    found = int(counts.sum(dtype=np.float64))  # which does not overflow
-    check_memory((found,), 8, memory_limit)
-    return found
+    count = int(counts.sum(dtype=np.float64))  # which does not overflow
+    check_memory((count,), 8, memory_limit)
+    return count
 
 
-def repeated(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray:
+def repeated_places(repeats: Any, shape: Sequence[int], axis: int) -> np.ndarray:
     """Returns the places along an axis whose slices make a tensor of repeated slices.
 
     Raises:
         EmberError: if the counts are not integers that fit the axis, or no memory holds the result.
     """
     length = shape[axis]
-    counts = counted(host_indices(repeats), length)
+    counts = counts_per_slice(host_indices(repeats), length)
     check_memory((total(counts), *(n for a, n in enumerate(shape) if a != axis)), 1, memory_limit)
     return np.repeat(np.arange(length), counts)
 
 
-def tiled(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Returns three shapes for copies side by side: with an axis before each one, with copies along it, and joined.
 
     Raises:
@@ -311,7 +311,7 @@ def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
     return shifts * (count // len(shifts)), axes * (count // len(axes))
 
 
-def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
+def axis_order(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     """Returns an order of all axes, counted from 0.
 
     Raises:
@@ -323,7 +323,7 @@ def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     return order
 
 
-def expanded(shape: Sequence[int], axis: Any) -> list[int]:
+def expanded_shape(shape: Sequence[int], axis: Any) -> list[int]:
     """Returns a shape with axes of length 1 inserted; `axis` counts in the resulting shape.
 
     Raises:
@@ -336,7 +336,7 @@ def expanded(shape: Sequence[int], axis: Any) -> list[int]:
     return lengths
 
 
-def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+def squeezed_shape(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """Returns a shape without these axes, which must have length 1.
 
     Raises:
@@ -348,7 +348,7 @@ def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [n for axis, n in enumerate(shape) if axis not in axes]
 
 
-def moved(source: Any, destination: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def axes_and_places(source: Any, destination: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the axes to move and their new places, both counted from 0.
 
     Raises:
@@ -362,7 +362,7 @@ def moved(source: Any, destination: Any, ndim: int) -> tuple[tuple[int, ...], tu
     return sources, places
 
 
-def unstacked(num: int | None, axis: int, shape: Sequence[int]) -> int:
+def unstack_axis(num: int | None, axis: int, shape: Sequence[int]) -> int:
     """Returns the axis to unstack, counted from 0.
 
     Raises:

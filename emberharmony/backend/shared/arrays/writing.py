@@ -38,7 +38,7 @@ class Selection(NamedTuple):
     """The shape in which each column broadcasts against the others."""
 
 
-def selected(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], nonzero: Nonzero) -> Selection:
+def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], nonzero: Nonzero) -> Selection:
     """Returns what a key selects, with the axes in the order of NumPy.
 
     Args:
@@ -56,14 +56,14 @@ def selected(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], nonze
     start, lengths, is_block = [0] * len(shape), list(shape), True
     first, followed, apart = 0, False, False  # `apart`: whether other parts separate the index tensors
     for (part, axis, mask), end in zip(parts, ends, strict=True):
-        found = _indices(part, mask, nonzero)
-        if found is not None:
+        indices = _indices(part, mask, nonzero)
+        if indices is not None:
             first, apart = (first, apart or followed) if arrays else (len(kept), False)
             is_block = is_block and part.__class__ is int
             if is_block:
                 start[axis], lengths[axis] = part, 1
-            arrays += [(axis + i, index) for i, index in enumerate(found)] or [(None, np.zeros(int(bool(part)), int))]
-            axis += len(found)
+            arrays += [(axis + i, index) for i, index in enumerate(indices)] or [(None, np.zeros(int(bool(part)), int))]
+            axis += len(indices)
         else:
             followed = bool(arrays)
             if part is None:
@@ -127,7 +127,7 @@ def _laid_out(
     return Selection(shape, block, lead, axes, columns, spans)
 
 
-def joined(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> np.ndarray | None:
+def stack_columns(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> np.ndarray | None:
     """Returns the columns of a selection as one array of index vectors; None if one is a tensor of a backend."""
     if not all(isinstance(column, np.ndarray) for column in columns):
         return None
@@ -174,20 +174,20 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
         )
 
 
-def held(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
+def value_like(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
     """Returns a value as a tensor of a backend in the dtype of `x`; frequent kinds of values cost little.
 
     Raises:
-        EmberError: as `converted` does.
+        EmberError: as `convert_like` does.
     """
     if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
         return value
     if _fits(value, promotion.kinds[x.dtype]):
         return promotion.scalar(value, x.dtype)
-    return converted(backend, value, x)
+    return convert_like(backend, value, x)
 
 
-def converted(backend: Any, value: Any, x: Any) -> Any:
+def convert_like(backend: Any, value: Any, x: Any) -> Any:
     """Returns a value as a tensor of a backend in the dtype of `x`.
 
     Raises:
@@ -218,7 +218,7 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
         ShapeError: if the value does not broadcast to what the key selects.
     """
     check_mode(mode)
-    new, old = held(backend, promotion, value, x), x[key]
+    new, old = value_like(backend, promotion, value, x), x[key]
     if not suits(new.shape, old.shape):
         raise does_not_fit(new.shape, old.shape)
     if mode in ("min", "max"):
@@ -226,7 +226,7 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
     return old, new.reshape(new.shape[max(new.ndim - old.ndim, 0) :])
 
 
-def combined(backend: Any, mode: str, old: Any, new: Any) -> Any:
+def combine(backend: Any, mode: str, old: Any, new: Any) -> Any:
     """Returns old and new values combined by a mode other than "set"."""
     return getattr(backend.bound, _COMBINE[mode])(old, new)
 

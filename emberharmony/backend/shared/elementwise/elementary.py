@@ -97,7 +97,7 @@ def at_least(xp: Any, y: Any, bound: float) -> Any:
     return xp.where(y >= bound, y, bound)
 
 
-def masked(xp: Any, mask: Any, x: Any, other: float) -> Any:
+def harmless_outside(xp: Any, mask: Any, x: Any, other: float) -> Any:
     """Returns `x` where the mask is true, else a harmless number, so that no piece sees arguments of another one."""
     return xp.where(mask, x, other)
 

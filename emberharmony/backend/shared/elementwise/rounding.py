@@ -20,7 +20,7 @@ _LONGEST = 20
 
 
 class Decimals:
-    """The rounding ops of every backend; a backend's `_nearest` and `_scaled` say how it rounds floats.
+    """The rounding ops of every backend; a backend's `_nearest` and `_round_scaled` say how it rounds floats.
 
     The body of `round` does the same over ops; it takes 8.5 times as long on NumPy, for few elements.
     """
@@ -56,7 +56,7 @@ class Decimals:
         """Returns the number of bytes of an element."""
         return int(x.itemsize)
 
-    def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
+    def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
         """Returns floats of 32 or 64 bits, rounded to decimals whose power of ten fits into their dtype.
 
         If `decimals` is positive, numbers of magnitude `bound` or more have no such decimals, so they are returned
@@ -86,7 +86,7 @@ class Decimals:
     def _rounded_floats(self, x: Any, decimals: int) -> Any:
         reach, whole = _LIMITS[self._width(x)]
         if -reach <= decimals <= reach:
-            return self._scaled(x, decimals, whole / 10.0**decimals)
+            return self._round_scaled(x, decimals, whole / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
         kept = self.stop_gradient(x)
         if decimals < 0:
@@ -138,7 +138,7 @@ class ByOps(Decimals):
         up = self.logical_or(self.greater(part, 0.5), self.logical_and(self.equal(part, 0.5), odd))
         return self.copysign(self.where(up, self.add(below, 1.0), below), x)
 
-    def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
+    def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
         scale = 10.0 ** abs(decimals)
         if decimals < 0:
             return self.multiply(self._nearest(self.divide(x, scale)), scale)

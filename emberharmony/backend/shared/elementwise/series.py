@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.bodies import common, placed, widest
-from emberharmony.backend.shared.elementwise.special_binding import unpicked
+from emberharmony.backend.shared.bodies import common, tensor_from_host, widest
+from emberharmony.backend.shared.elementwise.special_binding import compute_everywhere
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import float32
@@ -18,7 +18,7 @@ class _Arithmetic:
     """The namespace that the series compute with: the ops of the active backend, and the operators of its tensors."""
 
     picks = False
-    picked = staticmethod(unpicked)
+    picked = staticmethod(compute_everywhere)
 
     def __init__(self, bound: Any, digits: Any) -> None:
         self._bound, self.digits = bound, digits
@@ -29,22 +29,22 @@ class _Arithmetic:
     def where(self, mask: Any, x1: Any, x2: Any) -> Any:
         """Returns elements of two tensors or numbers; two numbers take the widest float."""
         if not hasattr(x1, "dtype") and not hasattr(x2, "dtype"):
-            x1 = widest(placed(np.asarray(x1), float32))
+            x1 = widest(tensor_from_host(np.asarray(x1), float32))
         return self._bound.where(mask, x1, x2)
 
     def entries(self, table: tuple[float, ...], index: Any) -> Any:
         """Returns the entries of a table at whole numbers."""
-        return self._bound.take(self._placed(np.asarray(table), index), self._bound.cast(index, "int64"))
+        return self._bound.take(self._place_array(np.asarray(table), index), self._bound.cast(index, "int64"))
 
     def column(self, numbers: tuple[float, ...], x: Any) -> Any:
         """Returns numbers along an axis in front of those of `x`."""
-        return self._placed(np.asarray(numbers).reshape(-1, *(1,) * len(x.shape)), x)
+        return self._place_array(np.asarray(numbers).reshape(-1, *(1,) * len(x.shape)), x)
 
-    def _placed(self, array: np.ndarray, like: Any) -> Any:
-        return placed(array, self._bound.backend.dtype_of(like))
+    def _place_array(self, array: np.ndarray, like: Any) -> Any:
+        return tensor_from_host(array, self._bound.backend.dtype_of(like))
 
 
-def computed(series: Callable[..., Any], *operands: Any) -> Any:
+def by_series(series: Callable[..., Any], *operands: Any) -> Any:
     """Returns a function of real numbers by its series, in the widest float that the backend has.
 
     Args:

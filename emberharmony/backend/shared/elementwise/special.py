@@ -22,7 +22,7 @@ from emberharmony.backend.shared.elementwise.elementary import (
     at_least,
     at_most,
     chebyshev,
-    masked,
+    harmless_outside,
     polynomial,
 )
 
@@ -164,7 +164,7 @@ def log_gamma_next(a: Any) -> Any:
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     near = x < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_log_gamma_near, xp), masked(xp, near, x, 1.0))
+    inner = xp.picked(near, partial(_log_gamma_near, xp), harmless_outside(xp, near, x, 1.0))
     return xp.where(near, inner, xp.picked(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
@@ -181,16 +181,16 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
     return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
 
 
-def _reflected(xp: Any, x: Any, right: Any) -> Any:
+def _reflection(xp: Any, x: Any, right: Any) -> Any:
     """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
-    r = from_nearest(xp, masked(xp, x <= 0.0, x, -0.5))
+    r = from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
     return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
 
 
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
     right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
-    result = xp.where(x > 0.0, right, xp.picked(x <= 0.0, partial(_reflected, xp), x, right))
+    result = xp.where(x > 0.0, right, xp.picked(x <= 0.0, partial(_reflection, xp), x, right))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -199,7 +199,7 @@ def digamma(xp: Any, x: Any) -> Any:
     right = x > 0.0
     y = xp.where(right, x, 1.0 - x)
     near = y < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_digamma_near, xp), masked(xp, near, y, 1.0))
+    inner = xp.picked(near, partial(_digamma_near, xp), harmless_outside(xp, near, y, 1.0))
     positive = xp.where(near, inner, xp.picked(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
     result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
@@ -221,7 +221,7 @@ def digamma_far(xp: Any, x: Any) -> Any:
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
-    r = from_nearest(xp, masked(xp, x < 0.0, x, 0.5))
+    r = from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
     across = 0.5 - xp.abs(r)
     cotangent = across * sine_over(across) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
     return positive - math.pi * cotangent
@@ -279,7 +279,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
     ends = (xp.abs(q) == math.inf) | (s == math.inf)
     usual = (s > 1.0) & ~ends
-    result = _zeta(xp, masked(xp, usual, s, 2.0), masked(xp, usual, q, 1.0))
+    result = _zeta(xp, harmless_outside(xp, usual, s, 2.0), harmless_outside(xp, usual, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
     result = xp.where(ends, limit, result)
@@ -292,7 +292,7 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Returns the derivative of order `n` of `digamma`; NaN unless `n` is a whole number of at least 0."""
     whole = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
-    order = masked(xp, whole & (n > 0.0), n, 1.0)
+    order = harmless_outside(xp, whole & (n > 0.0), n, 1.0)
     usual = (xp.abs(x) < math.inf) & (x != 0.0)
     exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
@@ -307,7 +307,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     beyond = usual & (x > scale)
     factor = factor * xp.where(beyond, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     scale = scale * xp.where(beyond, 2.0, 1.0)
-    size = factor * _zeta(xp, order + 1.0, masked(xp, usual, x, 1.0), scale)
+    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, usual, x, 1.0), scale)
     size = xp.where(usual, size, xp.where(x == math.inf, 0.0, math.inf))
     even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the sign is that of x ** -(n + 1).
@@ -342,7 +342,7 @@ def i1e(xp: Any, x: Any) -> Any:
 
 def i1(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind and order 1."""
-    size = masked(xp, xp.abs(x) < math.inf, x, 0.0)
+    size = harmless_outside(xp, xp.abs(x) < math.inf, x, 0.0)
     # exp(x) may overflow where the result does not.
     root = xp.exp(0.5 * xp.abs(size))
     return xp.where(xp.abs(x) < math.inf, i1e(xp, size) * root * root, x)
@@ -408,7 +408,7 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     """Returns `_beta` where an argument is not positive, infinite or NaN."""
     infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
     usual = ~infinite & (low > -math.inf) & (high < math.inf)
-    a, b = masked(xp, usual, low, 0.5), masked(xp, usual, high, 0.5)
+    a, b = harmless_outside(xp, usual, low, 0.5), harmless_outside(xp, usual, high, 0.5)
     result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     end = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.

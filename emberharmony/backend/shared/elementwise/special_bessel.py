@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, chebyshev, masked
+from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, chebyshev, harmless_outside
 
 # The Chebyshev coefficients in x * x, up to 8, of j0(x), and of j1(x) / x, over the factors of the first three roots.
 _J0_NEAR = (
@@ -84,7 +84,7 @@ def j0(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of order 0; 0 at infinity."""
     size = xp.abs(x)
     usual = size < math.inf
-    y = masked(xp, usual, size, 1.0)
+    y = harmless_outside(xp, usual, size, 1.0)
     inner = _near(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
     result = xp.where(y <= 8.0, inner, _far(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
     return xp.where(xp.isnan(x), x, xp.where(usual, result, 0.0))
@@ -94,7 +94,7 @@ def j1(xp: Any, x: Any) -> Any:
     """Returns the Bessel function of the first order; 0 at infinity."""
     size = xp.abs(x)
     usual = size < math.inf
-    y = masked(xp, usual, size, 1.0)
+    y = harmless_outside(xp, usual, size, 1.0)
     inner = _near(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
     result = xp.where(y <= 8.0, inner, _far(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
     result = xp.where(x < 0.0, -result, result)

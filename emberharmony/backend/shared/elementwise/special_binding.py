@@ -27,7 +27,7 @@ _SMOOTH = ("exp", "full_like", "log", "log1p", "sign", "where")
 """What the derivatives call of it, besides the special functions."""
 
 
-def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+def compute_everywhere(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Returns the function of all elements: to pick those where the mask is true would read the mask."""
     return function(*arguments)
 
@@ -48,7 +48,13 @@ def namespace(
         digits: how many digits the integrals have.
         others: attributes that replace those of the library, or these.
     """
-    own = {"column": column, "digits": digits, "entries": entries, "picked": unpicked, "picks": False} | others
+    own = {
+        "column": column,
+        "digits": digits,
+        "entries": entries,
+        "picked": compute_everywhere,
+        "picks": False,
+    } | others
     power = {} if "power" in own else {"power": library.power}
     return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
 
@@ -92,8 +98,8 @@ def function(name: str) -> Callable[..., Any]:
         special_quantiles,
         special_modified,
     )
-    found: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
-    return found
+    shared_function: Callable[..., Any] = next(getattr(module, name) for module in modules if hasattr(module, name))
+    return shared_function
 
 
 def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:

@@ -14,7 +14,7 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 _FAR = 100.0
 
 
-def refused(name: str) -> UnsupportedOpError:
+def no_gradient_error(name: str) -> UnsupportedOpError:
     """Returns the error for an argument that has no gradient."""
     return UnsupportedOpError(f"there is no gradient with respect to {name!r}: pass a number, or ops.stop_gradient(x)")
 

@@ -26,23 +26,23 @@ class Dual:
 
     def __add__(self, other: Any) -> "Dual":
         b = _dual(other)
-        return Dual(self.value + b.value, _added(self.slope, b.slope))
+        return Dual(self.value + b.value, _add_slopes(self.slope, b.slope))
 
     def __sub__(self, other: Any) -> "Dual":
         b = _dual(other)
-        return Dual(self.value - b.value, _added(self.slope, _times(b.slope, -1.0)))
+        return Dual(self.value - b.value, _add_slopes(self.slope, _times(b.slope, -1.0)))
 
     def __rsub__(self, other: Any) -> "Dual":
         return _dual(other) - self
 
     def __mul__(self, other: Any) -> "Dual":
         b = _dual(other)
-        return Dual(self.value * b.value, _added(_times(self.slope, b.value), _times(b.slope, self.value)))
+        return Dual(self.value * b.value, _add_slopes(_times(self.slope, b.value), _times(b.slope, self.value)))
 
     def __truediv__(self, other: Any) -> "Dual":
         b = _dual(other)
         ratio = self.value / b.value
-        top = _added(self.slope, _times(b.slope, -ratio))
+        top = _add_slopes(self.slope, _times(b.slope, -ratio))
         return Dual(ratio, None if top is None else top / b.value)
 
     def __rtruediv__(self, other: Any) -> "Dual":
@@ -78,7 +78,7 @@ def _times(slope: Slope, factor: Any) -> Slope:
     return None if slope is None else slope * factor
 
 
-def _added(a: Slope, b: Slope) -> Slope:
+def _add_slopes(a: Slope, b: Slope) -> Slope:
     return b if a is None else a if b is None else a + b
 
 
@@ -161,7 +161,7 @@ class _Duals:
         value = self._xp.power(a.value, b.value)
         by_base = None if a.slope is None else a.slope * (b.value / a.value)
         by_exponent = None if b.slope is None else b.slope * self._xp.log(a.value)
-        return Dual(value, _times(_added(by_base, by_exponent), value))
+        return Dual(value, _times(_add_slopes(by_base, by_exponent), value))
 
 
 def partial_of(function: Callable[..., Any], at: int) -> Callable[..., Any]:

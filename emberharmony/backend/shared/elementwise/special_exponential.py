@@ -10,7 +10,13 @@ import math
 from functools import partial
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, chebyshev, masked, polynomial
+from emberharmony.backend.shared.elementwise.elementary import (
+    at_least,
+    at_most,
+    chebyshev,
+    harmless_outside,
+    polynomial,
+)
 from emberharmony.backend.shared.elementwise.special import from_nearest, gamma_next, sine_over, stirling
 from emberharmony.backend.shared.elementwise.special_integrals import log1p_less
 
@@ -93,7 +99,7 @@ def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
 def _gamma_right(xp: Any, a: Any) -> Any:
     near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
-    small = masked(xp, near, a, 1.0)
+    small = harmless_outside(xp, near, a, 1.0)
     return xp.where(near, gamma_next(xp, small, _GAMMA_TERMS) / small, first * second)
 
 
@@ -106,7 +112,7 @@ def _gamma_left(xp: Any, a: Any) -> Any:
     sign = xp.where(whole == 2.0 * xp.floor(whole / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)
     across = sign / (r * sine_over(r))
-    small = masked(xp, near, a, 1.0)
+    small = harmless_outside(xp, near, a, 1.0)
     return xp.where(near, across / gamma_next(xp, small, _GAMMA_TERMS), across / at_least(xp, a, 10.0) / first / second)
 
 
@@ -114,7 +120,7 @@ def gamma(xp: Any, x: Any) -> Any:
     """Returns the gamma function; NaN at -1, -2, ..., and infinite at 0, with the sign of the zero."""
     a = xp.abs(x)
     usual = (a > 0.0) & (a < math.inf)
-    a = masked(xp, usual, a, 1.0)
+    a = harmless_outside(xp, usual, a, 1.0)
     right = xp.picked(x > 0.0, partial(_gamma_right, xp), a)
     result = xp.where(x > 0.0, right, xp.picked(x < 0.0, partial(_gamma_left, xp), a))
     ends = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
@@ -135,9 +141,9 @@ def _exp1_far(xp: Any, x: Any) -> Any:
 def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
     near, far = (x > 0.0) & (x < 1.0), x >= 1.0
-    inner = xp.picked(near, partial(_exp1_near, xp), masked(xp, near, x, 0.5))
+    inner = xp.picked(near, partial(_exp1_near, xp), harmless_outside(xp, near, x, 0.5))
     # Beyond, the result is 0, also that of infinity.
-    large = at_most(xp, masked(xp, far, x, 1.0), 800.0)
+    large = at_most(xp, harmless_outside(xp, far, x, 1.0), 800.0)
     outer = xp.exp(-large) * xp.picked(far, partial(_exp1_far, xp), large) / large
     return xp.where(near, inner, xp.where(far, outer, xp.where(x == 0.0, math.inf, math.nan)))
 
@@ -146,7 +152,9 @@ def _expi_near(xp: Any, x: Any) -> Any:
     distance = (x - _ROOT) - _ROOT_REST
     close = xp.abs(distance) < 0.2
     logarithm = xp.where(
-        close, xp.log1p(masked(xp, close, distance, 0.0) / _ROOT), xp.log(masked(xp, ~close, x, 1.0) / _ROOT)
+        close,
+        xp.log1p(harmless_outside(xp, close, distance, 0.0) / _ROOT),
+        xp.log(harmless_outside(xp, ~close, x, 1.0) / _ROOT),
     )
     return logarithm + distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
 
@@ -163,17 +171,17 @@ def _expi_far(xp: Any, x: Any) -> Any:
 def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
     near, far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
-    inner = xp.picked(near, partial(_expi_near, xp), masked(xp, near, x, 1.0))
-    large = at_most(xp, masked(xp, far, x, 6.0), 800.0)
+    inner = xp.picked(near, partial(_expi_near, xp), harmless_outside(xp, near, x, 1.0))
+    large = at_most(xp, harmless_outside(xp, far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
     root = xp.exp(0.5 * large)
     outer = root * (xp.picked(far, partial(_expi_far, xp), large) / large) * root
-    left = -xp.picked(x < 0.0, partial(exp1, xp), masked(xp, x < 0.0, -x, 1.0))
+    left = -xp.picked(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
     result = xp.where(near, inner, xp.where(far, outer, xp.where(x < 0.0, left, x)))
     return xp.where(x == 0.0, -math.inf, result)
 
 
-def _improved(xp: Any, x: Any, w: Any) -> Any:
+def _refine(xp: Any, x: Any, w: Any) -> Any:
     """Returns the solution of `w exp(w) = x` after three steps of fourth order, where x / w > 0."""
     for _ in range(3):
         above = 1.0 + w
@@ -188,21 +196,21 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     scaled = ((x + _BRANCH) + _BRANCH_REST) * (2.0 * math.e)
     main = k == 0.0
     inside = (scaled >= 0.0) & (x < math.inf) & (main | ((k == -1.0) & (x < 0.0)))
-    p = xp.sqrt(masked(xp, inside, scaled, 1.0))
+    p = xp.sqrt(harmless_outside(xp, inside, scaled, 1.0))
     p = xp.where(main, p, -p)
     near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
     usual = inside & ~near & (x != 0.0)
-    upper = masked(xp, usual & main, x, 1.0)
+    upper = harmless_outside(xp, usual & main, x, 1.0)
     logarithm = xp.log1p(upper)
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
-    lower = masked(xp, usual & ~main, x, -0.1)
+    lower = harmless_outside(xp, usual & ~main, x, -0.1)
     size = xp.log(-lower)
     inner = xp.log(-size)
     rough = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
     second = xp.where(lower < -0.1, rough, size - inner + inner / size)
-    found = _improved(xp, xp.where(main, upper, lower), xp.where(main, first, second))
-    result = xp.where(near, series, found)
+    refined = _refine(xp, xp.where(main, upper, lower), xp.where(main, first, second))
+    result = xp.where(near, series, refined)
     ends = xp.where(main, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
     return xp.where(usual | (inside & near), result, ends)
@@ -213,14 +221,14 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     close = xp.abs(x - y) < 0.5 * y
     ratio = x / y
     apart = (ratio < 1e-300) | (ratio > 1e300)
-    far = xp.log(masked(xp, apart, x, 1.0)) - xp.log(masked(xp, apart, y, 1.0))
-    usual = xp.where(apart, far, xp.log(masked(xp, ~apart, ratio, 1.0)))
-    return xp.where(close, xp.log1p(masked(xp, close, x - y, 0.0) / y), usual)
+    far = xp.log(harmless_outside(xp, apart, x, 1.0)) - xp.log(harmless_outside(xp, apart, y, 1.0))
+    usual = xp.where(apart, far, xp.log(harmless_outside(xp, ~apart, ratio, 1.0)))
+    return xp.where(close, xp.log1p(harmless_outside(xp, close, x - y, 0.0) / y), usual)
 
 
 def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:
     inside = (x > 0.0) & (y > 0.0)
-    result = function(masked(xp, inside, x, 1.0), masked(xp, inside, y, 1.0))
+    result = function(harmless_outside(xp, inside, x, 1.0), harmless_outside(xp, inside, y, 1.0))
     ends = xp.where((x == 0.0) & (y >= 0.0), at_zero, math.inf)
     return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(inside, result, ends))
 
@@ -236,7 +244,7 @@ def kl_div(xp: Any, x: Any, y: Any) -> Any:
     def usual(x: Any, y: Any) -> Any:
         change = (y - x) / x
         close = xp.abs(change) < 0.5
-        near = x * log1p_less(xp, masked(xp, close, change, 0.0))
+        near = x * log1p_less(xp, harmless_outside(xp, close, change, 0.0))
         return xp.where(close, near, x * log_ratio(xp, x, y) + (y - x))
 
     return _entropy(xp, x, y, usual, y)

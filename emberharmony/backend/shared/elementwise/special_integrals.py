@@ -222,8 +222,8 @@ def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> An
         return careful(xp, *arguments)
     if mask.all():
         return quick(xp, *arguments)
-    found = xp.picked(mask, partial(quick, xp), *arguments)
-    return xp.where(mask, found, xp.picked(~mask, partial(careful, xp), *arguments))
+    quick_part = xp.picked(mask, partial(quick, xp), *arguments)
+    return xp.where(mask, quick_part, xp.picked(~mask, partial(careful, xp), *arguments))
 
 
 def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:

@@ -9,7 +9,7 @@ import math
 from functools import partial
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import chebyshev, masked, polynomial
+from emberharmony.backend.shared.elementwise.elementary import chebyshev, harmless_outside, polynomial
 from emberharmony.backend.shared.elementwise.special import from_nearest, sine_over
 from emberharmony.backend.shared.elementwise.special_exponential import gamma
 
@@ -182,8 +182,8 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     near, middle = ~large & (x < 2.0), ~large & (x >= 2.0)
     far = xp.picked(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
     order = xp.where(large, 0.0, v)
-    inner = xp.picked(near, partial(_kv_near, xp), order, masked(xp, near, x, 1.0))
-    rest = xp.picked(middle, partial(_kv_middle, xp), order, masked(xp, middle, x, 2.0))
+    inner = xp.picked(near, partial(_kv_near, xp), order, harmless_outside(xp, near, x, 1.0))
+    rest = xp.picked(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
     return xp.where(large, far, xp.where(near, inner, rest))
 
 
@@ -191,7 +191,7 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the second kind; NaN for negative numbers, infinite at 0."""
     order = xp.abs(v)
     usual = (order < math.inf) & (x > 0.0) & (x < math.inf)
-    result = _positive_kv(xp, masked(xp, usual, order, 1.0), masked(xp, usual, x, 1.0))
+    result = _positive_kv(xp, harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, x, 1.0))
     known = order < math.inf
     ends = xp.where(known & (x == 0.0), math.inf, xp.where(known & (x == math.inf), 0.0, math.nan))
     return xp.where(usual, result, ends)
@@ -201,7 +201,7 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind; for x < 0 NaN unless the order is an integer."""
     order, size = xp.abs(v), xp.abs(x)
     usual = (order < math.inf) & (size > 0.0) & (size < math.inf)
-    n, y = masked(xp, usual, order, 1.0), masked(xp, usual, size, 1.0)
+    n, y = harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, size, 1.0)
     large = n * n + y * y >= _LARGE * _LARGE
     far = xp.picked(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
     near = xp.picked(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))

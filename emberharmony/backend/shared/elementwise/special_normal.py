@@ -11,7 +11,7 @@ from emberharmony.backend.shared.elementwise.elementary import (
     at_least,
     at_most,
     central,
-    masked,
+    harmless_outside,
     polynomial,
     scaled_tail,
 )
@@ -52,7 +52,7 @@ def erfcx(xp: Any, x: Any) -> Any:
     size = at_most(xp, y, 27.0)
     head = xp.floor(size * 16.0) / 16.0
     power = xp.exp(head * head) * xp.exp((size - head) * (size + head))
-    inner = power * (1.0 - central(masked(xp, y <= SMALL, x, 0.0)))
+    inner = power * (1.0 - central(harmless_outside(xp, y <= SMALL, x, 0.0)))
     outer = xp.where(x < 0.0, 2.0 * power - tail, tail)
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, outer))
 
@@ -68,18 +68,18 @@ def _normal_tail(xp: Any, y: Any) -> Any:
 def ndtr(xp: Any, x: Any) -> Any:
     """Returns the distribution function of the standard normal distribution."""
     near = xp.abs(x) * _ROOT_HALF <= SMALL
-    tail = _normal_tail(xp, masked(xp, ~near, xp.abs(x), 1.0))
-    inner = 0.5 + 0.5 * central(masked(xp, near, x, 0.0) * _ROOT_HALF)
+    tail = _normal_tail(xp, harmless_outside(xp, ~near, xp.abs(x), 1.0))
+    inner = 0.5 + 0.5 * central(harmless_outside(xp, near, x, 0.0) * _ROOT_HALF)
     return xp.where(xp.isnan(x), x, xp.where(near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
     near = xp.abs(x) * _ROOT_HALF <= SMALL
-    below = masked(xp, ~near & (x < 0.0), -x, 1.0)
+    below = harmless_outside(xp, ~near & (x < 0.0), -x, 1.0)
     left = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
-    right = xp.log1p(-_normal_tail(xp, masked(xp, ~near & (x > 0.0), x, 1.0)))
-    inner = xp.log(0.5 + 0.5 * central(masked(xp, near, x, 0.0) * _ROOT_HALF))
+    right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~near & (x > 0.0), x, 1.0)))
+    inner = xp.log(0.5 + 0.5 * central(harmless_outside(xp, near, x, 0.0) * _ROOT_HALF))
     result = xp.where(near, inner, xp.where(x < 0.0, left, right))
     return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
 
@@ -89,10 +89,10 @@ def ndtri(xp: Any, p: Any) -> Any:
     q = p - 0.5
     near = xp.abs(q) <= 0.425
     inside = (p > 0.0) & (p < 1.0)
-    middle = masked(xp, near, q, 0.0)
+    middle = harmless_outside(xp, near, q, 0.0)
     r = 0.180625 - middle * middle
     inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
-    r = xp.sqrt(-xp.log(masked(xp, inside & ~near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
+    r = xp.sqrt(-xp.log(harmless_outside(xp, inside & ~near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
     far, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
     outer = xp.where(
         r <= 5.0,

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, masked
+from emberharmony.backend.shared.elementwise.elementary import at_least, at_most, harmless_outside
 from emberharmony.backend.shared.elementwise.special import log_gamma, positive_beta, positive_betaln
 from emberharmony.backend.shared.elementwise.special_integrals import (
     beta_density,
@@ -46,7 +46,7 @@ def _step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: Any) ->
     return xp.where(low, 1.0, -1.0) * xp.where(tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
 
 
-def _repeated(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
+def _repeat_steps(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
     """Returns a number after all steps, by a loop of the namespace if it has one, which is compiled once."""
     loop = getattr(xp, "loop", None)
     if loop is not None:
@@ -62,7 +62,7 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     The density is that of the inverse hyperbolic sine of `size`.
     """
     half, far = 0.5 * n, size > 1.0
-    large = masked(xp, far, size, 1.0)
+    large = harmless_outside(xp, far, size, 1.0)
     root = xp.where(far, 1.0 / large, size)
     square = root * root
     below, above = square / (1.0 + square), 1.0 / (1.0 + square)
@@ -76,8 +76,8 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
 def stdtr(xp: Any, df: Any, t: Any) -> Any:
     """Returns the distribution function of Student's distribution."""
     usual = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
-    n = masked(xp, usual, df, 1.0)
-    tail, _, _ = _student(xp, n, xp.abs(masked(xp, usual, t, 0.0)) / xp.sqrt(n))
+    n = harmless_outside(xp, usual, df, 1.0)
+    tail, _, _ = _student(xp, n, xp.abs(harmless_outside(xp, usual, t, 0.0)) / xp.sqrt(n))
     result = xp.where(t <= 0.0, tail, 1.0 - tail)
     ends = xp.where(t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan)))
     return xp.where(usual, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
@@ -86,7 +86,7 @@ def stdtr(xp: Any, df: Any, t: Any) -> Any:
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     """Returns the quantile of Student's distribution."""
     usual = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
-    n, inside = masked(xp, usual, df, 1.0), masked(xp, usual, p, 0.25)
+    n, inside = harmless_outside(xp, usual, df, 1.0), harmless_outside(xp, usual, p, 0.25)
     wanted = xp.where(inside < 0.5, inside, 1.0 - inside)
     middle = xp.where(inside < 0.5, 0.5 - inside, inside - 0.5)
     central, upper = wanted > 0.25, wanted > 1.0
@@ -105,7 +105,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         inner = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
         return at_least(xp, v + xp.where(central, inner, outer), 0.0)
 
-    v = _repeated(xp, step, v)
+    v = _repeat_steps(xp, step, v)
     beyond = v > 709.0
     growth = xp.exp(at_most(xp, v, 709.0))
     size = at_least(xp, 0.5 * (growth - 1.0 / growth), 1e-300)
@@ -124,7 +124,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
 def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     """Returns the inverse of the lower regularized incomplete gamma function."""
     usual = (a > 0.0) & (a < math.inf) & (y > 0.0) & (y < 1.0)
-    n, p = masked(xp, usual, a, 1.0), masked(xp, usual, y, 0.25)
+    n, p = harmless_outside(xp, usual, a, 1.0), harmless_outside(xp, usual, y, 0.25)
     q = 1.0 - p
     low = p <= 0.5
     wanted = xp.where(low, p, q)
@@ -143,7 +143,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
         density = gamma_density(xp, n, x)
         return u + _step(xp, low, gamma_tail(xp, ~low, n, x, density), wanted, density, n - x)
 
-    u = _repeated(xp, step, u)
+    u = _repeat_steps(xp, step, u)
     # Below, the first term of the series is the function.
     far = u < -690.0
     x = xp.exp(at_least(xp, u, -700.0))
@@ -173,7 +173,11 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
 def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     """Returns the inverse of the regularized incomplete beta function."""
     usual = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
-    m, n, p = masked(xp, usual, a, 1.0), masked(xp, usual, b, 1.0), masked(xp, usual, y, 0.25)
+    m, n, p = (
+        harmless_outside(xp, usual, a, 1.0),
+        harmless_outside(xp, usual, b, 1.0),
+        harmless_outside(xp, usual, y, 0.25),
+    )
     q = 1.0 - p
     low = p <= 0.5
     wanted = xp.where(low, p, q)
@@ -205,7 +209,7 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
         x, below, above, density = _beta_parts(xp, m, n, u)
         return u + _step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
 
-    u = _repeated(xp, step, u)
+    u = _repeat_steps(xp, step, u)
     far = low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
     x, below, above, density = _beta_parts(xp, m, n, u)

@@ -42,10 +42,12 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
 def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a transform along one axis that also takes its length as `fft_length`; see `length_of`."""
 
-    def named(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None) -> Any:
+    def transform_of_length(
+        x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None
+    ) -> Any:
         return transform(x, n if fft_length is None else length_of(n, fft_length), axis, norm)
 
-    return named
+    return transform_of_length
 
 
 def length_of(n: int | None, fft_length: int | None) -> int | None:

@@ -58,7 +58,7 @@ def computed_in(dtype: DType) -> DType:
     return float32 if wide.bits == 16 else wide
 
 
-def held(value: float, dtype: DType) -> float:
+def fitting_value(value: float, dtype: DType) -> float:
     """Returns a pixel value that the dtype can hold: for integer dtypes it is rounded and clipped to their range."""
     if not dtype.is_integer:
         return value

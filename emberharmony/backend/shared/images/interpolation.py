@@ -70,13 +70,13 @@ def geometry(
     if size is not None:
         check_memory(values, 1)  # before the host lists the places of the elements
         return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
-    found = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
-    check_memory(found, 1)
-    if min(found) < 1:
+    new_lengths = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
+    check_memory(new_lengths, 1)
+    if min(new_lengths) < 1:
         raise ShapeError(f"scale_factor={given} leaves no elements of spatial axes {tuple(lengths)}")
     if recompute:
-        return Geometry(axes, lengths, found, [n / m for n, m in zip(lengths, found, strict=True)])
-    return Geometry(axes, lengths, found, [1 / factor for factor in values])
+        return Geometry(axes, lengths, new_lengths, [n / m for n, m in zip(lengths, new_lengths, strict=True)])
+    return Geometry(axes, lengths, new_lengths, [1 / factor for factor in values])
 
 
 def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:

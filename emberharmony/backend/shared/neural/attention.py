@@ -93,12 +93,12 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
     All layers of a model ask for the same ones, so the latest results are kept.
     """
     key = length, offset, pairs, base, scale
-    found = _ROTATIONS.get(key)
-    if found is None:
+    cosines_and_sines = _ROTATIONS.get(key)
+    if cosines_and_sines is None:
         angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
-        found = np.cos(angles), np.sin(angles)
-        _kept(_ROTATIONS, key, found)
-    return found
+        cosines_and_sines = np.cos(angles), np.sin(angles)
+        _keep(_ROTATIONS, key, cosines_and_sines)
+    return cosines_and_sines
 
 
 _TABLES: dict[Any, Any] = {}
@@ -130,8 +130,8 @@ def rotation_tables(
     """
     length, width, axes = shape[place], shape[-1], len(shape) - place
     key = length, offset, axes, width, base, scale, kind
-    found = _TABLES.get(key)
-    if found is None:
+    sliced = _TABLES.get(key)
+    if sliced is None:
         start, size = offset // _BLOCK * _BLOCK, _BLOCK
         if offset + length > start + size:
             start, size = offset, length
@@ -141,14 +141,14 @@ def rotation_tables(
             cosine, sine = rotations(size, start, width // 2, base, scale)
             parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
             tables = tuple(made(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
-            _kept(_BLOCKS, block, tables)
+            _keep(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
-        found = part(tables[0], positions), part(tables[1], positions)
-        _kept(_TABLES, key, found)
-    return found
+        sliced = part(tables[0], positions), part(tables[1], positions)
+        _keep(_TABLES, key, sliced)
+    return sliced
 
 
-def _kept(results: dict[Any, Any], key: Any, result: Any) -> None:
+def _keep(results: dict[Any, Any], key: Any, result: Any) -> None:
     """Keeps a result with the latest ones."""
     if len(results) >= _MANY:
         results.clear()

@@ -43,7 +43,7 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     return numbers
 
 
-def around(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
+def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
     """Returns the elements before and after each of n spatial axes; None if `padding` is "valid" or "same".
 
     Raises:
@@ -154,11 +154,11 @@ class Windows(Record):
     dilation: tuple[int, ...]
 
     @property
-    def padded(self) -> bool:
+    def has_padding(self) -> bool:
         """Whether any axis has zeros around it."""
         return any(map(any, self.padding))
 
-    def around(self) -> list[tuple[int, int]]:
+    def pad_widths(self) -> list[tuple[int, int]]:
         """Returns the zeros before and after each axis of a tensor (batch, *spatial, channels), as for `np.pad`."""
         return [(0, 0), *self.padding, (0, 0)]
 
@@ -195,7 +195,7 @@ def windows(
     """
     n = len(lengths)
     steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
-    sides = around(padding, n) or ((0, 0),) * n
+    sides = padding_pairs(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     # A window of size 1 has no dilation. So replace such numbers, whose products might not fit into 64 bits.
@@ -251,7 +251,7 @@ class Pool(Record):
 
 
 @functools.lru_cache(maxsize=256)
-def adjacent(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def shape_of_windows(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the shape that parts a tensor (batch, *spatial, channels) into windows, and the axes within a window.
 
     Raises:
@@ -285,7 +285,7 @@ def pool_windows(
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
         size = tuple(min(width, 2 * length or 1) for width, length in zip(size, lengths, strict=True))
     plan = windows(lengths, size, strides, padding, dilation_rate, ceil_mode)
-    given = around(padding, n)
+    given = padding_pairs(padding, n)
     if given is not None:
         for sides, k, spread in zip(given, size, plan.dilation, strict=True):
             reach = (k - 1) * spread + 1
@@ -333,7 +333,7 @@ class Transposed(Record):
         return [(n - 1) * step + 1 + sum(zeros) - (k - 1) * spread for n, step, zeros, k, spread in given]
 
 
-def transposed(
+def transposed_geometry(
     lengths: Sequence[int],
     size: Sequence[int],
     strides: Any,
@@ -357,7 +357,7 @@ def transposed(
         raise ArgumentError(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
-    cuts = around(padding, n) or [padding] * n
+    cuts = padding_pairs(padding, n) or [padding] * n
     if 0 in size or 0 in lengths:
         raise ShapeError(
             f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"

@@ -31,16 +31,16 @@ def zeros(*shape: int) -> Array:
 
 def array(values: Any) -> Array:
     """Returns the numbers of a state as an array of float64 or int64."""
-    found = np.asarray(values)
-    return found.astype(np.int64 if found.dtype.kind in "iu" else np.float64)
+    numbers = np.asarray(values)
+    return numbers.astype(np.int64 if numbers.dtype.kind in "iu" else np.float64)
 
 
-def joined(first: Array, second: Array) -> Array:
+def concatenate(first: Array, second: Array) -> Array:
     """Returns two vectors, one after the other."""
     return np.concatenate([first, second])
 
 
-def weighted(values: Array, weights: Array) -> tuple[float, float]:
+def weighted_sums(values: Array, weights: Array) -> tuple[float, float]:
     """Returns the sum of numbers times their weights, and the sum of the weights.
 
     Raises:
@@ -130,10 +130,10 @@ def area(scores: Array, target: Array) -> float:
     _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
     middle = np.cumsum(count) - (count - 1) / 2.0
     positive = target.astype(bool)
-    found, others = int(positive.sum()), int((~positive).sum())
-    if not found or not others or np.isnan(scores).any():
+    positives, others = int(positive.sum()), int((~positive).sum())
+    if not positives or not others or np.isnan(scores).any():
         return float("nan")
-    return float((middle[place][positive].sum() - found * (found + 1) / 2.0) / found / others)
+    return float((middle[place][positive].sum() - positives * (positives + 1) / 2.0) / positives / others)
 
 
 def ratio(top: Array, bottom: Array, otherwise: float) -> Array:

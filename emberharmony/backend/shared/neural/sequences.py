@@ -42,15 +42,15 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
     for item, (rows, length) in enumerate(zip(logits, lengths, strict=True)):
         beam = _Beam([()], np.zeros(1), np.full(1, -np.inf))
         for row in rows[: max(int(length), 0)]:
-            beam = _advanced(beam, row - np.logaddexp.reduce(row), beam_width, blank)
-        found = len(beam.labels[:top_paths])
-        scores[item, :found] = np.logaddexp(beam.closed, beam.open)[:found]
-        for place, labels in enumerate(beam.labels[:found]):
+            beam = _advance(beam, row - np.logaddexp.reduce(row), beam_width, blank)
+        count = len(beam.labels[:top_paths])
+        scores[item, :count] = np.logaddexp(beam.closed, beam.open)[:count]
+        for place, labels in enumerate(beam.labels[:count]):
             paths[place, item, : len(labels)] = labels
     return paths, scores
 
 
-def _advanced(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
+def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     """Returns the beam after one more step.
 
     Args:

@@ -65,7 +65,7 @@ def countable(x: np.ndarray) -> np.ndarray:
     return x.astype(np.int64)
 
 
-def counted(x: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
+def count_integers(x: np.ndarray, weights: np.ndarray | None, minlength: int) -> np.ndarray:
     """Returns how often each integer from 0 occurs, as int64, or the sums of its weights, as float64.
 
     Raises:

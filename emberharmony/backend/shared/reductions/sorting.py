@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.arrays.indexing import checked
+from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
 from emberharmony.core.axes import as_index
 from emberharmony.core.errors import (
     ArgumentError,
@@ -36,7 +36,7 @@ def sorter_of(sorter: Any, length: int) -> np.ndarray:
     places = host_indices(sorter)
     if places.shape != (length,):
         raise ShapeError(f"expected sorter to be a vector of {length} indices, got shape {places.shape}")
-    return checked(places, length)
+    return nonnegative_indices(places, length)
 
 
 def top(shape: Sequence[int], k: int) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.torch.arrays.indices import SIGNED, through_signed
 from emberharmony.backend.torch.device_ops import place
@@ -32,7 +32,7 @@ class TorchCreationOps(HostMade):
     """
 
     @staticmethod
-    def _placed(array: np.ndarray, dtype: Any, device: Any) -> torch.Tensor:
+    def _place_array(array: np.ndarray, dtype: Any, device: Any) -> torch.Tensor:
         return torch.from_numpy(array).to(device=place(device), dtype=dtype)
 
     @staticmethod
@@ -95,16 +95,16 @@ class TorchCreationOps(HostMade):
         if k == 0 and dtype not in SIGNED:
             return torch.eye(*shape, dtype=dtype, device=place(device))
         matrix = torch.zeros(shape, dtype=dtype, device=place(device))
-        matrix.diagonal(held(k, *shape)).fill_(1)
+        matrix.diagonal(clip_offset(k, *shape)).fill_(1)
         return matrix
 
     @staticmethod
     def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return tril(matrices(x), held(k, *x.shape[-2:]))
+        return tril(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return triu(matrices(x), held(k, *x.shape[-2:]))
+        return triu(matrices(x), clip_offset(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:
@@ -114,7 +114,7 @@ class TorchCreationOps(HostMade):
                 f"use ops.diagonal"
             )
         if x.ndim == 2:
-            return torch.diag(x, held(k, *x.shape)).clone()
+            return torch.diag(x, clip_offset(k, *x.shape)).clone()
         # A huge offset would make a huge matrix out of a short vector.
         check_memory((len(x) + abs(k), len(x) + abs(k)), x.itemsize)
         return torch.diag(x, k)

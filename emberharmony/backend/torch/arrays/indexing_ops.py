@@ -20,10 +20,10 @@ from emberharmony.backend.shared.arrays.indexing import (
     is_plain,
     parts_of,
     reduction_of,
-    unraveled,
+    unravel,
     vectors,
 )
-from emberharmony.backend.shared.arrays.shape import as_shape, held, matrices
+from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.torch.arrays.indices import (
     REDUCE,
     SIGNED,
@@ -201,24 +201,24 @@ class TorchIndexingOps:
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:
-        return torch.diagonal(matrices(x), held(offset), axis1, axis2)
+        return torch.diagonal(matrices(x), clip_offset(offset), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.tril_indices(count, columns, held(k, count, columns), device=place(None))
+        rows, cols = torch.tril_indices(count, columns, clip_offset(k, count, columns), device=place(None))
         return rows, cols
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.triu_indices(count, columns, held(k, count, columns), device=place(None))
+        rows, cols = torch.triu_indices(count, columns, clip_offset(k, count, columns), device=place(None))
         return rows, cols
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[torch.Tensor, ...]:
         device = indices.device if isinstance(indices, torch.Tensor) else place(None)
-        columns = unraveled(on_host(integers(indices, torch.device("cpu"))), shape)
+        columns = unravel(on_host(integers(indices, torch.device("cpu"))), shape)
         return tuple(torch.from_numpy(column).to(device) for column in columns)
 
     @staticmethod

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.arrays.indexing import checked, inside
+from emberharmony.backend.shared.arrays.indexing import inside, nonnegative_indices
 from emberharmony.backend.torch.derivatives import multiplied
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError
@@ -70,7 +70,7 @@ def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
     if not isinstance(indices, torch.Tensor):
         if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
             return torch.tensor(indices, dtype=torch.int64, device=x.device)
-        return torch.from_numpy(np.array(checked(host_indices(indices), length))).to(x.device)
+        return torch.from_numpy(np.array(nonnegative_indices(host_indices(indices), length))).to(x.device)
     return _from_zero(integers(indices, x.device), length)
 
 
@@ -101,7 +101,7 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         try:
             found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
         except IndexError:
-            checked(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
+            nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
     return found if flat is where else found.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
 

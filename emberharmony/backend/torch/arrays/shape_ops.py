@@ -9,20 +9,20 @@ import torch
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
+    axes_and_places,
     check_copy,
     check_pad,
-    counted,
+    counts_per_slice,
     cuts,
-    expanded,
+    expanded_shape,
     joinable,
     matrices,
-    moved,
     pad_indices,
     pad_pairs,
     shifts_of,
-    squeezed,
+    squeezed_shape,
     total,
-    unstacked,
+    unstack_axis,
 )
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.torch.arrays.indices import flip, index_select, integers, through_signed
@@ -84,12 +84,12 @@ class TorchShapeOps:
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
         if x.ndim and source.__class__ is int and destination.__class__ is int:
             return _moveaxis(x, source, destination)
-        sources, places = moved(source, destination, x.ndim)
+        sources, places = axes_and_places(source, destination, x.ndim)
         return torch.moveaxis(x, sources, places)
 
     @staticmethod
     def expand_dims(x: torch.Tensor, axis: Any = 0) -> torch.Tensor:
-        return torch.unsqueeze(x, axis) if axis.__class__ is int else x.reshape(expanded(x.shape, axis))
+        return torch.unsqueeze(x, axis) if axis.__class__ is int else x.reshape(expanded_shape(x.shape, axis))
 
     @staticmethod
     def squeeze(x: torch.Tensor, axis: Any = None) -> torch.Tensor:
@@ -98,7 +98,7 @@ class TorchShapeOps:
         # PyTorch silently keeps an axis that is longer than 1, which must raise.
         if axis.__class__ is int and x.ndim and -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
             return torch.squeeze(x, axis)
-        return x.reshape(squeezed(x.shape, nonnegative_axes(axis, x.ndim)))
+        return x.reshape(squeezed_shape(x.shape, nonnegative_axes(axis, x.ndim)))
 
     @staticmethod
     def broadcast_to(x: torch.Tensor, shape: Any) -> torch.Tensor:
@@ -140,7 +140,7 @@ class TorchShapeOps:
     @staticmethod
     @fast(lambda x, num, axis: torch.unbind(x, axis), "{1} is None and {2}.__class__ is int")
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> tuple[torch.Tensor, ...]:
-        axis = unstacked(num, axis, x.shape)
+        axis = unstack_axis(num, axis, x.shape)
         return tuple(torch.unbind(x, axis))
 
     @staticmethod
@@ -156,7 +156,7 @@ class TorchShapeOps:
             return repeat_interleave(x, repeats, axis)
         if isinstance(repeats, torch.Tensor):
             repeats = on_host(integers(repeats, torch.device("cpu")))
-        counts = counted(repeats, x.shape[axis])
+        counts = counts_per_slice(repeats, x.shape[axis])
         lengths = (*x.shape[:axis], total(counts), *x.shape[axis + 1 :])
         if x.device.type == "cpu":
             check_memory(lengths, x.element_size(), memory_limit)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combined, held
+from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, value_like
 from emberharmony.backend.torch.arrays.indices import SIGNED, reduced
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
@@ -67,7 +67,7 @@ class TorchWritingOps:
             return self.composed("set_item")(x, key, value, mode) if result is None else result
         old, new = checked_pair(self, promotion, x, key, value, mode)
         result = x.clone()
-        result[key] = new if mode == "set" else combined(self, mode, old, new)
+        result[key] = new if mode == "set" else combine(self, mode, old, new)
         return result
 
     @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
@@ -99,7 +99,7 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     masks = any(column.dtype is torch.bool for column in columns)
     if not masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
         return None
-    new = held(backend, promotion, value, x)
+    new = value_like(backend, promotion, value, x)
     if not _is_direct((new,)) or (mode == "set" and new.requires_grad and not masks):
         return None
     try:
@@ -152,7 +152,7 @@ def _along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, 
     whole = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
     if tuple(indices.shape) != whole or mode not in ("set", "add") or not _is_direct((x, indices)):
         return None
-    new = held(backend, promotion, values, x)
+    new = value_like(backend, promotion, values, x)
     if x.dtype in SIGNED or x.dtype is torch.bool or not _is_direct((new,)) or (mode == "set" and new.requires_grad):
         return None
     try:

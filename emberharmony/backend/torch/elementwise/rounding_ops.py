@@ -43,7 +43,7 @@ class TorchRoundingOps(Decimals):
     _nearest = staticmethod(torch.round)
 
     @staticmethod
-    def _scaled(x: torch.Tensor, decimals: int, bound: float) -> torch.Tensor:
+    def _round_scaled(x: torch.Tensor, decimals: int, bound: float) -> torch.Tensor:
         rounded = torch.round(x, decimals=decimals)
         if decimals < 0:
             return rounded

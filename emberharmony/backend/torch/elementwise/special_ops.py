@@ -23,13 +23,13 @@ from torch.autograd import forward_ad
 
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
+    compute_everywhere,
     definitions,
     function,
     namespace,
     smooth_namespace,
-    unpicked,
 )
-from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, refused
+from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, no_gradient_error
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.tracing import HAS_VALUES, has_values, is_unwatched
@@ -55,7 +55,7 @@ def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNam
         lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
         lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
         digits,
-        picked=_picked if picks else unpicked,
+        picked=_picked if picks else compute_everywhere,
         picks=picks,
         power=torch.pow,
     )
@@ -186,7 +186,7 @@ def _saved(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
 
 def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
     if isinstance(derivative, str):
-        raise refused(derivative)
+        raise no_gradient_error(derivative)
     return derivative(_DERIVED, *tensors, y)
 
 

@@ -20,7 +20,7 @@ from emberharmony.backend.shared.neural.convolution import (
     check_channels,
     check_depthwise,
     each,
-    transposed,
+    transposed_geometry,
     windows,
 )
 from emberharmony.backend.torch.dtypes import promotion
@@ -214,7 +214,7 @@ def _usual_transposed(
     groups, n = check_channels(shape, (*size[:-2], size[-1], size[-2])), len(size) - 2
     if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
         raise NotImplementedError
-    plan = transposed(shape[1:-1], size[:-2], strides, padding, None, dilation)
+    plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, dilation)
     both, extra, rest = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
     fits, native, zeros = not any(map(any, rest)), _TRANSPOSED[n - 1], flat(rest)
     second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
@@ -339,7 +339,7 @@ class TorchConvolutionOps:
         shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
-        plan = transposed(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
+        plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         excess = plan.excess(w.shape[:-2])
         x, w = _channels_second(x, last), _inputs_first(w, groups)
         both, extra, rest = _cuts(excess, plan.strides, plan.dilation)

@@ -26,14 +26,14 @@ def test_indices_known_to_the_host_are_int64() -> None:
 
 
 def test_negative_indices_count_from_the_end() -> None:
-    assert indexing.checked(np.array([-1, 0, -3]), 3).tolist() == [2, 0, 0]
+    assert indexing.nonnegative_indices(np.array([-1, 0, -3]), 3).tolist() == [2, 0, 0]
     assert indexing.single(-1, 3) == 2
 
 
 @pytest.mark.parametrize("index", [3, -4, 2**62, -(2**63)])
 def test_an_index_out_of_bounds_is_named(index: int) -> None:
     with pytest.raises(IndexOutOfBoundsError, match=f"index {index} is out of bounds for an axis of length 3"):
-        indexing.checked(np.array([0, index]), 3)
+        indexing.nonnegative_indices(np.array([0, index]), 3)
     with pytest.raises(IndexOutOfBoundsError):
         indexing.single(index, 3)
 
@@ -110,10 +110,10 @@ def test_columns_of_indices_are_checked_against_the_first_axes() -> None:
 
 
 def test_a_flat_position_becomes_one_index_for_each_axis() -> None:
-    assert [a.tolist() for a in indexing.unraveled(np.array([0, 5]), (2, 3))] == [[0, 1], [0, 2]]
-    assert indexing.unraveled(np.array(0), ()) == ()
+    assert [a.tolist() for a in indexing.unravel(np.array([0, 5]), (2, 3))] == [[0, 1], [0, 2]]
+    assert indexing.unravel(np.array(0), ()) == ()
     with pytest.raises(IndexOutOfBoundsError, match="6 elements"):
-        indexing.unraveled(np.array([6]), (2, 3))
+        indexing.unravel(np.array([6]), (2, 3))
 
 
 def test_no_index_is_inside_an_empty_axis() -> None:

@@ -111,12 +111,12 @@ def test_shapes_broadcast_or_are_refused() -> None:
 
 
 def test_repeats_are_one_number_or_one_for_each_element() -> None:
-    assert shape.counted(2, 3).tolist() == [2, 2, 2]
-    assert shape.counted([0, 1, 2], 3).tolist() == [0, 1, 2]
+    assert shape.counts_per_slice(2, 3).tolist() == [2, 2, 2]
+    assert shape.counts_per_slice([0, 1, 2], 3).tolist() == [0, 1, 2]
     with pytest.raises(ArgumentError):
-        shape.counted(-1, 3)
+        shape.counts_per_slice(-1, 3)
     with pytest.raises(ShapeError):
-        shape.counted([1, 2], 3)
+        shape.counts_per_slice([1, 2], 3)
 
 
 @pytest.mark.parametrize(
@@ -133,20 +133,20 @@ def test_shifts_and_axes_of_different_numbers_are_refused() -> None:
 
 
 def test_an_order_of_axes_must_be_a_permutation() -> None:
-    assert shape.permuted((-1, 0, 1), 3) == (2, 0, 1)
+    assert shape.axis_order((-1, 0, 1), 3) == (2, 0, 1)
     with pytest.raises(AxisError):
-        shape.permuted((0, 1), 3)
+        shape.axis_order((0, 1), 3)
 
 
 @pytest.mark.parametrize("axis", [0, -1, (0, 2), (-1, -3)])
 def test_expanded_shapes_agree_with_numpy(axis: Any) -> None:
-    assert tuple(shape.expanded((4, 5), axis)) == np.expand_dims(np.zeros((4, 5)), axis).shape
+    assert tuple(shape.expanded_shape((4, 5), axis)) == np.expand_dims(np.zeros((4, 5)), axis).shape
 
 
 def test_only_axes_of_length_one_are_squeezed() -> None:
-    assert shape.squeezed((1, 3, 1), (0, 2)) == [3]
+    assert shape.squeezed_shape((1, 3, 1), (0, 2)) == [3]
     with pytest.raises(ShapeError, match="axis 1 has length 3"):
-        shape.squeezed((1, 3, 1), (1,))
+        shape.squeezed_shape((1, 3, 1), (1,))
 
 
 def test_a_vector_is_not_a_matrix() -> None:

@@ -51,7 +51,11 @@ def test_pixels_are_computed_in_floats_and_clipped_to_their_dtype() -> None:
     assert image.computed_in(uint8).name == "float32"
     with pytest.raises(DTypeError):
         image.computed_in(complex64)
-    assert (image.held(300.4, uint8), image.held(-300.0, int8), image.held(0.4, float16)) == (255, -128, 0.4)
+    assert (
+        image.fitting_value(300.4, uint8),
+        image.fitting_value(-300.0, int8),
+        image.fitting_value(0.4, float16),
+    ) == (255, -128, 0.4)
 
 
 def test_margins_need_two_of_the_three_numbers() -> None:

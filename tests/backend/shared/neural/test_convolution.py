@@ -9,7 +9,7 @@ from emberharmony.backend.shared.neural.convolution import (
     each,
     first_windows,
     spatial,
-    transposed,
+    transposed_geometry,
     windows,
 )
 from emberharmony.errors import ArgumentError, ShapeError
@@ -37,8 +37,8 @@ def test_every_window_is_inside_the_padded_axis(
 def test_offsets_visit_every_position_of_a_window() -> None:
     found = windows((4, 5), (2, 3), 1, "valid")
     assert [place for place, _ in found.offsets()] == [(i, j) for i in range(2) for j in range(3)]
-    assert found.around() == [(0, 0)] * 4
-    assert not found.padded
+    assert found.pad_widths() == [(0, 0)] * 4
+    assert not found.has_padding
 
 
 def test_a_window_that_is_too_long_or_an_unknown_padding_is_refused() -> None:
@@ -76,7 +76,7 @@ def test_the_number_of_groups_follows_from_the_channels() -> None:
 @pytest.mark.parametrize("padding", ["valid", "same"])
 @pytest.mark.parametrize(("length", "size", "stride"), [(5, 3, 1), (5, 3, 2), (4, 2, 3)])
 def test_a_transposed_convolution_restores_the_length(padding: str, length: int, size: int, stride: int) -> None:
-    plan = transposed((length,), (size,), stride, padding)
+    plan = transposed_geometry((length,), (size,), stride, padding)
     spread_out = (length - 1) * stride + 1 + sum(plan.around[0])
     result = spread_out - size + 1
     assert windows((result,), (size,), stride, padding).counts == (length,)
