@@ -211,10 +211,10 @@ class TorchBackend(
         """Returns the bytes in use on CUDA now, and the most since the last restart; None on other devices."""
         where = place(None) or torch.get_default_device()
         if where.type == "cuda":  # needs an accelerator
-            found = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
+            usage = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
             if restart:
                 torch.cuda.reset_peak_memory_stats(where)
-            return found
+            return usage
         return None
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:

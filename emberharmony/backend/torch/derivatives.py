@@ -32,7 +32,7 @@ class _Multiplied(torch.autograd.Function):
     @staticmethod
     def forward(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
         """Returns the products."""
-        return _scattered(rows, at, updates)
+        return _scatter_product(rows, at, updates)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Sequence[torch.Tensor], output: torch.Tensor) -> None:
@@ -56,7 +56,7 @@ class _Multiplied(torch.autograd.Function):
         return tangent if by_updates is None else tangent.index_add(0, at, by_updates * others)
 
 
-def _scattered(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def _scatter_product(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
     places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
     return rows.scatter_reduce(0, places, updates, "prod")
 
@@ -68,15 +68,15 @@ def _slopes(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> tupl
     """
     zero = updates == 0
     factors = torch.where(zero, 1, updates)
-    product = multiplied(torch.ones_like(rows), at, factors)
+    product = multiply_rows(torch.ones_like(rows), at, factors)
     zeros = torch.zeros_like(rows).index_add(0, at, zero.to(rows.dtype))
     others = torch.where(zeros[at] == zero, product[at] / factors, 0)
     return torch.where(zeros > 0, 0, product), rows[at] * others
 
 
-def multiplied(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def multiply_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
     """Returns rows multiplied by the updates at their indices, with a correct forward mode."""
     if forward_ad._current_level < 0:
-        return _scattered(rows, at, updates)
+        return _scatter_product(rows, at, updates)
     result: torch.Tensor = _Multiplied.apply(rows, at, updates)  # type: ignore[no-untyped-call]
     return result

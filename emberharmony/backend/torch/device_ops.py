@@ -42,7 +42,7 @@ def native(device: Any) -> torch.device:
     return torch.device(kind, number)  # needs an accelerator
 
 
-def named(device: torch.device) -> str:
+def neutral_name(device: torch.device) -> str:
     """Returns the neutral name of a native device; the device "meta", which holds no values, keeps its own name."""
     if device.type in ("cpu", "meta"):
         return device.type
@@ -79,7 +79,7 @@ class TorchDeviceOps:
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
-        return named(x.device)
+        return neutral_name(x.device)
 
     @staticmethod
     def to_device(x: torch.Tensor, device: Any) -> torch.Tensor:
@@ -91,7 +91,7 @@ class TorchDeviceOps:
 
     @staticmethod
     def get_default_device() -> str:
-        return named(place(None) or torch.get_default_device())
+        return neutral_name(place(None) or torch.get_default_device())
 
     @staticmethod
     def set_default_device(device: Any) -> None:

@@ -72,7 +72,7 @@ def orderable(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def restored(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def from_orderable(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Returns the result of `orderable` in its original dtype: the inverse of `orderable`."""
     return (ordered ^ _LOWEST if dtype is torch.uint64 else ordered).to(dtype)
 

@@ -23,7 +23,7 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
     """
     try:
         mmap = mapped and zipfile.is_zipfile(path)
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except FileNotFoundError as error:
         raise WeightFileError("missing", path, "does not exist") from error
     except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other
@@ -32,16 +32,16 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
             "torch", path, f"PyTorch cannot read it safely: {brief(str(error))}", None, hint
         ) from error
     if entry is not None:
-        if not isinstance(found, dict) or entry not in found:
-            known = f"; it has {brief(list(found))}" if isinstance(found, dict) else ""
+        if not isinstance(content, dict) or entry not in content:
+            known = f"; it has {brief(list(content))}" if isinstance(content, dict) else ""
             raise WeightFileError("torch", path, f"has no entry {entry!r}{known}")
-        found = found[entry]
-    if not isinstance(found, dict):
-        raise WeightFileError("torch", path, f"holds a {type(found).__name__}, expected a dict from names to tensors")
-    for name, value in found.items():
+        content = content[entry]
+    if not isinstance(content, dict):
+        raise WeightFileError("torch", path, f"holds a {type(content).__name__}, expected a dict from names to tensors")
+    for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
             fault = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
-            entries = [key for key, held in found.items() if isinstance(key, str) and isinstance(held, dict)]
+            entries = [key for key, held in content.items() if isinstance(key, str) and isinstance(held, dict)]
             hint = f"give load() one of entry={brief(entries)}" if entries and entry is None else FLAT
             raise WeightFileError("torch", path, fault, None, hint)
-    return {name: value.detach() for name, value in found.items()}
+    return {name: value.detach() for name, value in content.items()}

@@ -30,12 +30,12 @@ def _by_parts(native: Binary) -> Binary:
     Dispatch still calls the native op for two complex tensors, because this one is ten times slower for small tensors.
     """
 
-    def added(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    def add_parts(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if not x1.dtype.is_complex:
             return native(x1, x2)
         return torch.view_as_complex(native(*(torch.view_as_real(x.resolve_conj()) for x in (x1, x2))))
 
-    return added
+    return add_parts
 
 
 def _sum(native: Binary) -> Any:
@@ -55,17 +55,17 @@ def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:
     return torch.where(infinite, torch.floor(torch.div(x1, x2)), quotient)
 
 
-def _divided(native: Binary) -> Binary:
+def _division(native: Binary) -> Binary:
     """Returns a division, or a remainder, that is 0 for an integer divided by 0, for which PyTorch raises."""
 
-    def divided(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    def divide_safely(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype.is_floating_point:
             # A quotient that is rounded to half precision before it is floored may be one too large.
             return native(x1, x2) if x1.dtype.itemsize > 2 else native(x1.float(), x2.float()).to(x1.dtype)
         zero = x2 == 0
         return native(x1, torch.where(zero, 1, x2)).masked_fill(zero, 0)
 
-    return divided
+    return divide_safely
 
 
 def _remainder(x1: torch.Tensor, x2: Any) -> torch.Tensor:
@@ -162,9 +162,9 @@ class TorchMathOps:
     divide = direct(torch.divide)
     divide_no_nan = staticmethod(_divide_no_nan)
     # int64 modulo 2**64 is wrong for wide unsigned dtypes where an op divides.
-    floor_divide = direct(_floor_divide, wide(_divided(_floor_divide), unsigned.floor_divide), guard=_FLOAT32)
-    mod = direct(_remainder, wide(_divided(_remainder), unsigned.mod), guard=_FLOAT32)
-    fmod = direct(torch.fmod, wide(_divided(torch.fmod), unsigned.mod), guard=_FLOAT32)
+    floor_divide = direct(_floor_divide, wide(_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32)
+    mod = direct(_remainder, wide(_division(_remainder), unsigned.mod), guard=_FLOAT32)
+    fmod = direct(torch.fmod, wide(_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
     power = direct(torch.pow, wide(_power, unsigned.power), guard=_FLOAT32)
     hypot = direct(_hypot, weak=False)
     maximum = direct(torch.maximum, weak=False)

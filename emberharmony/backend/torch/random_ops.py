@@ -31,7 +31,7 @@ class _Generators(dict[torch.device, torch.Generator]):
 STREAM = DefaultStream(_Generators)
 
 
-def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
+def _draw(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     """Returns the result of `torch.rand` or `torch.randn`, drawn on the default device."""
     device = place(None) or torch.get_default_device()
     wanted = DTYPES[floating(dtype)]
@@ -41,7 +41,7 @@ def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     return values
 
 
-def _saved() -> State:
+def _saved_state() -> State:
     """Returns the seed of the generators, and the state of each device's, compressed, as text in base 64."""
     generators = STREAM.get()
     states = {str(device): generator.get_state().numpy().tobytes() for device, generator in list(generators.items())}
@@ -49,8 +49,8 @@ def _saved() -> State:
     return {"seed": f"{generators.seed:x}", "devices": devices}
 
 
-def _restored(reader: StateReader) -> _Generators:
-    """Returns generators with a state that `_saved` returned.
+def _generators_from(reader: StateReader) -> _Generators:
+    """Returns generators with a state that `_saved_state` returned.
 
     Raises:
         ArgumentError: if the state is damaged.
@@ -83,17 +83,17 @@ class TorchRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> torch.Tensor:
-        return _drawn(torch.rand, shape, dtype)
+        return _draw(torch.rand, shape, dtype)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> torch.Tensor:
-        return _drawn(torch.randn, shape, dtype)
+        return _draw(torch.randn, shape, dtype)
 
     @staticmethod
     def random_get_state() -> State:
-        return saved_streams("torch", _saved)
+        return saved_streams("torch", _saved_state)
 
     @staticmethod
     def random_set_state(state: State) -> None:
         native, seed = checked_streams("torch", state)
-        restore_streams(seed, STREAM, _restored(native))
+        restore_streams(seed, STREAM, _generators_from(native))

@@ -61,13 +61,13 @@ def _array(x: Any, dtype: Any) -> torch.Tensor:
             return x.clone()
         return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
     if x[0].__class__ is torch.Tensor and _TENSORS.issuperset(map(type, x)):
-        found = torch.stack(joinable(x, promotion))
+        tensor = torch.stack(joinable(x, promotion))
     else:
         numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
         if numbers is None:
             raise NotImplementedError
-        found = of_host(numbers)
-    return found if dtype is None or dtype is found.dtype else cast(found, dtype)
+        tensor = of_host(numbers)
+    return tensor if dtype is None or dtype is tensor.dtype else cast(tensor, dtype)
 
 
 class TorchTensorOps:

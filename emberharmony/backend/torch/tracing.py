@@ -195,19 +195,19 @@ def _kernels() -> tuple[Any, Any, Any]:
             raise TracedTensorError(lost("float(), item() or another way to read a number"))
         return passed_on(torch.ops.aten._local_scalar_dense.default, x)
 
-    def resolved(x: torch.Tensor) -> torch.Tensor:
+    def resolve_neg(x: torch.Tensor) -> torch.Tensor:
         # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls first (PyTorch 2.13).
         if "tolist" in sys._getframe(1).f_code.co_names and is_traced(x):
             raise TracedTensorError(lost("tolist()"))
-        found: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)
-        return found
+        tensor: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)
+        return tensor
 
     def truth(x: torch.Tensor) -> bool:
         # Allow `if` on a value: the branch taken is piecewise constant, so no gradient is lost.
         return bool(passed_on(torch.ops.aten.is_nonzero.default, x.detach()))
 
     numbers.impl("_local_scalar_dense", number)
-    numbers.impl("resolve_neg", resolved)
+    numbers.impl("resolve_neg", resolve_neg)
     numbers.impl("is_nonzero", truth)
     return key, others, numbers
 

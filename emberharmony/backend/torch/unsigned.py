@@ -22,13 +22,13 @@ def wide(native: Binary, bits64: Binary) -> Binary:
         bits64: the op for uint64, on int64 tensors of the same bits.
     """
 
-    def called(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    def call_wide(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype not in (torch.uint16, torch.uint32, torch.uint64):
             return native(x1, x2)
         op = bits64 if x1.dtype is torch.uint64 else native
         return op(x1.to(torch.int64), x2.to(torch.int64)).to(x1.dtype)
 
-    return called
+    return call_wide
 
 
 def _below(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

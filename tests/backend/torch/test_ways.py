@@ -20,12 +20,12 @@ X = torch.arange(12.0).reshape(3, 4)
 PASSING: dict[str, tuple[str, Any, Callable[[], Any]]] = {
     "take": ("arrays.indices.index_select", IndexError, lambda: ops.take(X, [-1], 0)),
     "set_item": (
-        "arrays.writing_ops._combined",
+        "arrays.writing_ops._combine",
         RuntimeError,
         lambda: ops.set_item(X, torch.tensor([0, 1]), 1.0, "max"),
     ),
     "put_along_axis": (
-        "arrays.writing_ops.held",
+        "arrays.writing_ops.value_like",
         RuntimeError,
         lambda: ops.put_along_axis(X, torch.tensor([[0], [1], [2]]), 1.0),
     ),

@@ -75,7 +75,7 @@ MUTANTS = [
     Mutant(
         name="torch-integers-divided-by-zero",
         module="emberharmony/backend/torch/math_ops.py",
-        function="_divided",
+        function="_division",
         original="native(x1, torch.where(zero, 1, x2)).masked_fill(zero, 0)",
         replacement="native(x1, torch.where(zero, 1, x2))",
         tests=(f"tests/ops/test_math.py {ON_TORCH}",),
@@ -130,7 +130,7 @@ MUTANTS = [
         name="torch-extreme-of-unsigned-integers",
         module="emberharmony/backend/torch/reductions/reduction_ops.py",
         function="_extreme",
-        original="restored(result, x.dtype)",
+        original="from_orderable(result, x.dtype)",
         replacement="result",
         tests=(
             f"tests/ops/reductions/test_reduction.py {ON_TORCH}",

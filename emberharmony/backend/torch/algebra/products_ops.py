@@ -12,7 +12,7 @@ from emberharmony.core.dispatch import fast
 _NO_KERNEL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 
 
-def _computed(dtype: torch.dtype) -> torch.dtype:
+def _compute_dtype(dtype: torch.dtype) -> torch.dtype:
     """Returns the dtype to multiply in: int64 for the integer dtypes that lack a kernel in some product."""
     return torch.int64 if dtype in _NO_KERNEL else dtype
 
@@ -22,7 +22,7 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    wide = _computed(a.dtype)
+    wide = _compute_dtype(a.dtype)
     return torch.matmul(a.to(wide), b.to(wide)).to(a.dtype)
 
 
@@ -45,7 +45,7 @@ class TorchProductsOps:
         check_paired(x1, x2, axis)
         a, b = (x.movedim(axis, -1) for x in promotion.common(x1, x2))
         # torch.linalg.vecdot sums in the dtype of the products, so half precision would overflow.
-        wide = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _computed(a.dtype)
+        wide = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _compute_dtype(a.dtype)
         if a.is_floating_point() or a.is_complex():
             return torch.linalg.vecdot(a.to(wide), b.to(wide)).to(a.dtype)
         return (a.to(wide) * b.to(wide)).sum(-1).to(a.dtype)
@@ -54,5 +54,5 @@ class TorchProductsOps:
     def einsum(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        wide = _computed(tensors[0].dtype)
+        wide = _compute_dtype(tensors[0].dtype)
         return torch.einsum(subscripts, *[x.to(wide) for x in tensors]).to(tensors[0].dtype)

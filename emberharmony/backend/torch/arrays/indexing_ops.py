@@ -27,13 +27,13 @@ from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matr
 from emberharmony.backend.torch.arrays.indices import (
     REDUCE,
     SIGNED,
+    combine_rows,
     flip,
     indices_like,
     integers,
     last_of_equal,
     mask_axes,
-    reduced,
-    taken,
+    take_slices,
     through_signed,
 )
 from emberharmony.backend.torch.device_ops import place
@@ -113,7 +113,7 @@ class TorchIndexingOps:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
-        return taken(x, indices, axis)
+        return take_slices(x, indices, axis)
 
     @staticmethod
     def take_along_axis(x: torch.Tensor, indices: Any, axis: int | None = -1) -> torch.Tensor:
@@ -197,7 +197,7 @@ class TorchIndexingOps:
         if not inputs.numel():
             return inputs.clone()
         rows, values = inputs.reshape(-1, *rest), values.reshape(linear.numel(), *rest)
-        return reduced(rows, linear.reshape(-1), values, str(reduction)).reshape(inputs.shape)
+        return combine_rows(rows, linear.reshape(-1), values, str(reduction)).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:

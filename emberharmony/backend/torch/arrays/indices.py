@@ -9,7 +9,7 @@ import torch
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.shared.arrays.indexing import inside, nonnegative_indices
-from emberharmony.backend.torch.derivatives import multiplied
+from emberharmony.backend.torch.derivatives import multiply_rows
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.handlers import passing
@@ -27,11 +27,11 @@ def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.T
         native: a function that only moves elements, and has no kernels for wide unsigned dtypes (PyTorch 2.13).
     """
 
-    def called(x: torch.Tensor, *args: Any) -> torch.Tensor:
+    def call_signed(x: torch.Tensor, *args: Any) -> torch.Tensor:
         signed = SIGNED.get(x.dtype)
         return native(x, *args) if signed is None else native(x.view(signed), *args).view(x.dtype)
 
-    return called
+    return call_signed
 
 
 flip = through_signed(torch.flip)
@@ -53,8 +53,8 @@ def integers(indices: Any, device: torch.device) -> torch.Tensor:
         return indices
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
         raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
-    found = indices.to(torch.int64)
-    return found if indices.dtype is not torch.uint64 else torch.where(found < 0, _FURTHEST, found)
+    wide = indices.to(torch.int64)
+    return wide if indices.dtype is not torch.uint64 else torch.where(wide < 0, _FURTHEST, wide)
 
 
 def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
@@ -78,7 +78,7 @@ def _from_zero(indices: torch.Tensor, length: int) -> torch.Tensor:
     return torch.where(indices < 0, indices + length, indices)
 
 
-def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
+def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     """Returns the slices of `x` at indices along an axis; in the result the shape of `indices` replaces that axis."""
     if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
         return torch.select_copy(x, axis, indices)
@@ -93,17 +93,17 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     flat = where if where.ndim == 1 else where.reshape(-1)
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
-        found = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
+        slices = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
         # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
-            found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
+            slices = index_select(x, axis, _from_zero(flat, x.shape[axis]))
         except IndexError:
             nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
-    return found if flat is where else found.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
+    return slices if flat is where else slices.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
 
 
 def mask_axes(part: Any) -> int | None:
@@ -137,7 +137,7 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
     return torch.where(kept, chosen, chosen.detach()).reshape(*shape, *rest)
 
 
-def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
+def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
     """Returns rows, each combined with all updates whose index is that row.
 
     Args:
@@ -151,7 +151,7 @@ def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reducti
         if reduction == "add":
             return rows.index_add(0, at, updates)
         if reduction == "mul":
-            return multiplied(rows, at, updates)
+            return multiply_rows(rows, at, updates)
         places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
         return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
 

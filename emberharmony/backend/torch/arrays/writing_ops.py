@@ -12,7 +12,7 @@ import torch
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, value_like
-from emberharmony.backend.torch.arrays.indices import SIGNED, reduced
+from emberharmony.backend.torch.arrays.indices import SIGNED, combine_rows
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
 from emberharmony.core.dispatch import fast
@@ -104,14 +104,14 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
         return None
     try:
         if masks:
-            return _masked(x, key, new) if mode == "set" and key is columns[0] else None
+            return _write_by_mask(x, key, new) if mode == "set" and key is columns[0] else None
         if len(columns) < len(parts) and not all(isinstance(part, torch.Tensor) or _is_whole(part) for part in parts):
             return None
         if mode == "set":
             result = x.clone()
             result[key] = new
             return result
-        return _combined(x, parts, columns, new, mode)
+        return _combine(x, parts, columns, new, mode)
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
@@ -119,7 +119,7 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
         return None
 
 
-def _masked(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Tensor | None:
+def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Tensor | None:
     rest = x.ndim - mask.ndim
     if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new.ndim > rest:
         return None
@@ -127,7 +127,7 @@ def _masked(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Ten
     return result if result.shape == x.shape else None
 
 
-def _combined(
+def _combine(
     x: torch.Tensor, parts: Sequence[Any], columns: Sequence[torch.Tensor], new: torch.Tensor, mode: str
 ) -> torch.Tensor | None:
     """Returns `x` combined with values, all of those at equal indices."""
@@ -141,7 +141,7 @@ def _combined(
         promotion.refuse(x, ("complex",))
     at = columns[0]
     updates = new.expand(len(at), *x.shape[1:])
-    return x.index_add(0, at, updates) if mode == "add" else reduced(x, at, updates, _REDUCTIONS[mode])
+    return x.index_add(0, at, updates) if mode == "add" else combine_rows(x, at, updates, _REDUCTIONS[mode])
 
 
 def _along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:

@@ -84,7 +84,7 @@ def _share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(finite, power(torch.where(finite, x - y, 0)), (x == y).to(y.dtype))
 
 
-def _summed(native: Binary, power: Unary) -> Binary:
+def _log_of_sum(native: Binary, power: Unary) -> Binary:
     def logarithm(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if torch.compiler.is_compiling():
             # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
@@ -130,8 +130,8 @@ class TorchElementaryOps:
     log1p = _in_complex(torch.log1p, _log1p)
     log2 = direct(torch.log2)
     log10 = direct(torch.log10)
-    logaddexp = direct(_summed(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
-    logaddexp2 = staticmethod(_summed(_logaddexp2, torch.exp2))
+    logaddexp = direct(_log_of_sum(torch.logaddexp, torch.exp), weak=False, guard=_REAL)
+    logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, torch.exp2))
     sin = direct(torch.sin)
     cos = direct(torch.cos)
     tan = direct(torch.tan)

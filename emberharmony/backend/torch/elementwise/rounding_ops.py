@@ -13,7 +13,7 @@ _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.floa
 """An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 
 
-def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def _rounding_op(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a rounding op that returns integers and booleans unchanged."""
     return direct(native, lambda x: native(x) if x.dtype.is_floating_point else x, when="{0}.dtype is native_float32")
 
@@ -33,9 +33,9 @@ class TorchRoundingOps(Decimals):
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
-    floor = _kept(torch.floor)
-    ceil = _kept(torch.ceil)
-    trunc = _kept(torch.trunc)
+    floor = _rounding_op(torch.floor)
+    ceil = _rounding_op(torch.ceil)
+    trunc = _rounding_op(torch.trunc)
     copysign = direct(torch.copysign)
     signbit = direct(torch.signbit, _signbit, when="{0}.dtype.is_floating_point")
     nextafter = direct(torch.nextafter, weak=False)

@@ -39,7 +39,7 @@ _BLOCK = 2**14
 """The number of elements computed at once on the CPU: the intermediate results then stay in the cache."""
 
 
-def _picked(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
+def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
     places = mask.nonzero().reshape(-1)
     if len(places) == len(mask):
@@ -55,7 +55,7 @@ def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNam
         lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
         lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
         digits,
-        picked=_picked if picks else compute_everywhere,
+        picked=_compute_where if picks else compute_everywhere,
         picks=picks,
         power=torch.pow,
     )
@@ -103,7 +103,7 @@ def _is_rounded(name: str, x: torch.Tensor) -> bool:
     return name in _ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and _is_moderate(x)))
 
 
-def _computed(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+def _compute(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
     function = _SHARED[name]
     if not all(map(has_values, tensors)):
@@ -142,7 +142,7 @@ class _Special(torch.autograd.Function):
             return _NATIVE[name](*together).to(x.dtype)
         if x.dtype is not wide and _is_rounded(name, together[0]):
             return _ROUNDED[name](*together).to(x.dtype)
-        return _computed(name, x.dtype is wide, together).to(x.dtype)
+        return _compute(name, x.dtype is wide, together).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -156,7 +156,7 @@ class _Special(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
         """Returns the gradients."""
-        tensors, y = _saved(ctx)
+        tensors, y = _saved_tensors(ctx)
         if cotangent is None:
             return (None,) * _INPUTS
         gradients = [
@@ -172,13 +172,13 @@ class _SpecialInBothModes(_Special):
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent."""
-        tensors, y = _saved(ctx)
+        tensors, y = _saved_tensors(ctx)
         pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         parts = [tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None]
         return sum(parts, torch.zeros_like(y))
 
 
-def _saved(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
+def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Returns the tensors that were given to the function, and its result."""
     *given, y = ctx.saved_tensors
     return [x for x in given if x is not None], y

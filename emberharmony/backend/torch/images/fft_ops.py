@@ -10,7 +10,7 @@ from emberharmony.backend.torch.dtypes import promotion
 Native = Callable[..., torch.Tensor]
 
 
-def _widened(x: torch.Tensor) -> torch.Tensor:
+def _widen(x: torch.Tensor) -> torch.Tensor:
     """Returns a floating or complex tensor, half precision as float32: PyTorch has no half-precision FFT on the CPU."""
     x = promotion.floats(x)
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
@@ -35,7 +35,7 @@ def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Nativ
         if real:
             promotion.refuse(x, ("complex",))
         place, length = along(x.shape, n, axis, norm, halved)
-        x = _widened(x)
+        x = _widen(x)
         return native(x, length, place, norm) if x.numel() else _empty(native, x, length, place)
 
     return transform
@@ -48,7 +48,7 @@ def _many(native: Native, single: Native) -> Native:
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
         pairs = along_all(x.shape, s, axes, norm)
-        x = _widened(x)
+        x = _widen(x)
         if x.numel():
             return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
         for axis, length in pairs:

@@ -114,8 +114,8 @@ class TorchNormalizationOps:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
         square = torch.mean(torch.square(x), axis, True)
-        found = x * square.add_(EPSILON if epsilon is None else epsilon).rsqrt_()
-        return found if scale is None else found * scale
+        scaled = x * square.add_(EPSILON if epsilon is None else epsilon).rsqrt_()
+        return scaled if scale is None else scaled * scale
 
     def batch_normalization_training(
         self,
@@ -170,7 +170,7 @@ class TorchNormalizationOps:
         if plain and x.is_floating_point() and x.numel() and not is_nested(x):
             # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
             rows = x.movedim(place, 1).contiguous()
-            found = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
-            return found.movedim(1, place)
+            normalized = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
+            return normalized.movedim(1, place)
         result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
         return result

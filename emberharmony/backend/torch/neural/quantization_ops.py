@@ -33,10 +33,10 @@ class TorchQuantizationOps:
         if torch.compiler.is_compiling() or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
             # torch.compile (PyTorch 2.13) chooses by itself what it keeps for the gradient.
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-        found: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
+        product: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
             composite, transpose, group_size, bits, x, w, scales, biases
         )
-        return found
+        return product
 
 
 class _Product(torch.autograd.Function):
@@ -56,8 +56,8 @@ class _Product(torch.autograd.Function):
         biases: torch.Tensor,
     ) -> torch.Tensor:
         """Returns the product."""
-        found: torch.Tensor = composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-        return found
+        product: torch.Tensor = composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+        return product
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -72,10 +72,10 @@ class _Product(torch.autograd.Function):
         x, w, scales, biases = ctx.saved_tensors
         by_x = by_scales = by_biases = None
         if ctx.needs_input_grad[_OPTIONS]:
-            found: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
+            gradient: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
                 composite, not transpose, group_size, bits, cotangent, w, scales, biases
             )
-            by_x = found.to(x.dtype)
+            by_x = gradient.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
             wide = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
             left, right = (

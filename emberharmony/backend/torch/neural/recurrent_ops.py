@@ -75,12 +75,12 @@ def _run(
         first.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
     start: Any = first if len(first) > 1 else first[0]
     x = x.flip(0 if time_major else 1) if reverse else x
-    found = native(x, start, weights, biased, 1, 0.0, train, False, not time_major)
+    layer_results = native(x, start, weights, biased, 1, 0.0, train, False, not time_major)
     if reverse or not layer_axis:
-        outputs, *last = found
+        outputs, *last = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs
-        found = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
-    return found if wide is kind else tuple([t.to(kind) for t in found])
+        layer_results = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
+    return layer_results if wide is kind else tuple([t.to(kind) for t in layer_results])
 
 
 class TorchRecurrentOps:

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
-from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
+from emberharmony.backend.torch.dtypes import cast, from_orderable, orderable, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
@@ -76,7 +76,7 @@ def _extreme(native: Any, pair: Any) -> Any:
         result = native(orderable(x), axes, keepdims) if axes else orderable(x)
         if bound is not None:
             result = pair(result, orderable(bound))
-        return restored(result, x.dtype)
+        return from_orderable(result, x.dtype)
 
     return extreme
 
@@ -105,7 +105,7 @@ def _cumulative(native: Any) -> Any:
 def _running(native: Any) -> Any:
     def running(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
         x, axis = along(x, axis)
-        return restored(native(orderable(x), axis).values, x.dtype)
+        return from_orderable(native(orderable(x), axis).values, x.dtype)
 
     return running
 
@@ -142,21 +142,21 @@ def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
 
 
 def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
-    found = torch.std(x, axis, correction=correction, keepdim=keepdims)
+    deviation = torch.std(x, axis, correction=correction, keepdim=keepdims)
     differentiated = x.requires_grad or forward_ad._current_level >= 0
-    if not differentiated or (has_values(x) and bool(found.detach().all())):
-        return found
+    if not differentiated or (has_values(x) and bool(deviation.detach().all())):
+        return deviation
     # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
     # other elements there, which vary, and replaced by 0.
     axes = nonnegative_axes(axis, x.ndim)
     longest = max(axes, key=x.shape.__getitem__, default=None)
     if longest is None or x.shape[longest] == 1:
-        return found.detach()
-    none = found == 0
+        return deviation.detach()
+    none = deviation == 0
     wide = none if keepdims else none.view([1 if a in axes else n for a, n in enumerate(x.shape)])
     varied = torch.arange(x.shape[longest], device=x.device).view([-1 if a == longest else 1 for a in range(x.ndim)])
     others = torch.where(wide, varied.to(x.dtype), x)
-    return torch.where(none, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(found.dtype)
+    return torch.where(none, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(deviation.dtype)
 
 
 def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
-from emberharmony.backend.torch.arrays.indices import integers, reduced
+from emberharmony.backend.torch.arrays.indices import combine_rows, integers
 from emberharmony.backend.torch.dtypes import DTYPES, on_host
 from emberharmony.backend.torch.tracing import HAS_VALUES
 from emberharmony.core.dispatch import fast
@@ -29,7 +29,7 @@ _PLAIN = (
 def _segment(reduction: str) -> Callable[..., torch.Tensor]:
     """Returns the op that reduces the slices of each segment."""
 
-    def segment(
+    def reduce_segments(
         data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> torch.Tensor:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
@@ -42,9 +42,9 @@ def _segment(reduction: str) -> Callable[..., torch.Tensor]:
         else:
             num_segments = segment_count(num_segments)
         rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)
-        return reduced(rows, ids, data, reduction)
+        return combine_rows(rows, ids, data, reduction)
 
-    return segment
+    return reduce_segments
 
 
 class TorchSegmentsOps:

@@ -5,13 +5,13 @@ from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import along
 from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
-from emberharmony.backend.torch.dtypes import on_host, orderable, promotion, restored
+from emberharmony.backend.torch.dtypes import from_orderable, on_host, orderable, promotion
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
 
 
-def _reversed(x: torch.Tensor) -> torch.Tensor:
+def _reverse_order(x: torch.Tensor) -> torch.Tensor:
     """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if x.dtype.is_floating_point else ~x
 
@@ -19,20 +19,20 @@ def _reversed(x: torch.Tensor) -> torch.Tensor:
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
     promotion.refuse(x, _COMPLEX)
     x, axis = along(x, axis, least=1)
-    values = _reversed(orderable(x)) if descending else x
+    values = _reverse_order(orderable(x)) if descending else x
     return torch.argsort(values, dim=axis, stable=True)
 
 
-def _ordered(x: torch.Tensor) -> torch.Tensor:
+def _sorted_vector(x: torch.Tensor) -> torch.Tensor:
     """Returns a vector in ascending order, complex numbers by their real and then by their imaginary part; NaN last."""
     if not x.dtype.is_complex:
         return torch.sort(x, stable=True).values
     # A stable sort by the secondary key, then by the primary one, gives the lexicographic order.
     by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
     order = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
-    found = x[by_imaginary[order]]
-    wrong = found.detach().isnan()
-    return torch.cat([found[~wrong], found[wrong]])
+    ordered = x[by_imaginary[order]]
+    wrong = ordered.detach().isnan()
+    return torch.cat([ordered[~wrong], ordered[wrong]])
 
 
 class TorchSortingOps(WithUnique):
@@ -50,15 +50,15 @@ class TorchSortingOps(WithUnique):
         x, axis = along(x, axis, least=1)
         if not descending:
             return torch.sort(x, dim=axis, stable=True).values
-        ordered = torch.sort(_reversed(orderable(x)), dim=axis, stable=True).values
-        return restored(_reversed(ordered), x.dtype)
+        ordered = torch.sort(_reverse_order(orderable(x)), dim=axis, stable=True).values
+        return from_orderable(_reverse_order(ordered), x.dtype)
 
     @staticmethod
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
         top(x.shape, k)
         # torch.topk does not promise an order of equal elements; a stable sort does.
         order = _argsort(x, -1, True)[..., :k]
-        return restored(torch.take_along_dim(orderable(x), order, -1), x.dtype), order
+        return from_orderable(torch.take_along_dim(orderable(x), order, -1), x.dtype), order
 
     @staticmethod
     def searchsorted(
@@ -76,30 +76,30 @@ class TorchSortingOps(WithUnique):
         # NaN is false. So search among the numbers only.
         nan = torch.isnan(a)
         numbers = a.numel() - torch.sum(nan)
-        found = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
-        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), found)
+        places = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
+        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), places)
 
     @staticmethod
     def _unique(x: torch.Tensor) -> torch.Tensor:
         if x.dtype.is_complex or x.requires_grad or forward_ad._current_level >= 0:
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.
-            found = _ordered(x.reshape(-1))
-            same = (found[1:] == found[:-1]) | (found[1:].isnan() & found[:-1].isnan())
-            return found[torch.cat([same.new_zeros(min(len(found), 1)), same]).logical_not()]
+            values = _sorted_vector(x.reshape(-1))
+            same = (values[1:] == values[:-1]) | (values[1:].isnan() & values[:-1].isnan())
+            return values[torch.cat([same.new_zeros(min(len(values), 1)), same]).logical_not()]
         # torch.unique returns every NaN; keep the first only.
-        found = torch.unique(x, sorted=True)
+        values = torch.unique(x, sorted=True)
         if not x.dtype.is_floating_point:
-            return found
-        nan = torch.isnan(found)
-        return torch.cat([found[~nan], found[nan][:1]])
+            return values
+        nan = torch.isnan(values)
+        return torch.cat([values[~nan], values[nan][:1]])
 
     @staticmethod
     def isin(x1: torch.Tensor, x2: torch.Tensor, assume_unique: bool = False, *, invert: bool = False) -> torch.Tensor:
         a, b = (orderable(x) for x in promotion.common(x1, x2))
         if a.dtype.is_complex:
             # torch.isin has no kernel for complex numbers.
-            found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
-            return ~found if invert else found
+            contained = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+            return ~contained if invert else contained
         # torch.isin (PyTorch 2.13) raises if the second tensor is not contiguous.
         return torch.isin(a, b.contiguous(), invert=invert)
