@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models zoo suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -103,6 +103,12 @@ models: $(STAMP)  ## Compare the models of examples/models and examples/pretrain
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'
 	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/examples/pretrained.txt
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py tests/examples/test_pretrained.py
+
+zoo: $(STAMP)  ## Capture 69 public models of PyTorch and compare outputs and gradients; installs them, goes on where it was interrupted
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement tools/zoo/requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps torchvision
+	$(BIN)/python tools/zoo
+	$(BIN)/python tools/zoo/operators.py
 
 BACKEND ?= mlx
 suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn or scipy, with BACKEND

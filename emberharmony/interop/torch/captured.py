@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony import Buffer, nn, ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
+from emberharmony.interop.torch.checking import Report, check
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
 from emberharmony.interop.torch.structure import built
 from emberharmony.nn.state import saved_places
 from emberharmony.ops import use_backend
+
+if TYPE_CHECKING:
+    from emberharmony.interop.torch.capture.source import Source
 
 
 class Captured(nn.Module):
@@ -127,6 +131,47 @@ class Captured(nn.Module):
         if slot.kind == "layer":
             return self._members[slot.target]
         return dtype if slot.kind == "dtype" else self._constants[slot.target].value
+
+    @property
+    def source(self) -> "Source | None":
+        """The module of PyTorch with its example arguments; None if the program was read from a file."""
+        return self._modes.source
+
+    def example(self) -> tuple[Any, dict[str, Any]]:
+        """Returns the example arguments as tensors of the active backend.
+
+        Raises:
+            ArgumentError: if the program was read from a file.
+        """
+        if self.source is None:
+            raise ArgumentError(f"{self.name} was read from a file, which has no example arguments")
+        args, kwargs = self.source.example()
+        return args, kwargs
+
+    def check(
+        self, backends: Sequence[str] | None = None, *, tolerance: float = 1e-5, gradient_tolerance: float = 1e-4
+    ) -> Report:
+        """Compares outputs and gradients for the example arguments with those of PyTorch in float64.
+
+        The module of PyTorch computes with the present parameters, and in the mode of this one; what it draws at random
+        is other than here, so dropout differs. Where a backend differs, the call is named that gives something else for
+        the same arguments.
+
+        Args:
+            backends: names of backends; None means all that are installed.
+            tolerance: the largest error of an output, as a share of its largest element.
+            gradient_tolerance: the same for gradients.
+
+        Raises:
+            ArgumentError: if the program was read from a file.
+
+        Example:
+            >>> import emberharmony, torch
+            >>> net = emberharmony.from_torch(torch.nn.Linear(3, 2), torch.ones(1, 3))
+            >>> net.check(["numpy"]).ok
+            True
+        """
+        return check(self, backends, tolerance, gradient_tolerance)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the module to a folder, from which `emberharmony.load_program` reads it where PyTorch is missing.

@@ -31,6 +31,7 @@ class Runner:
         graph: the graph.
 
     Attributes:
+        functions: the function of each call.
         used: the inputs that calls use, with those that are arguments or the dtype.
 
     Raises:
@@ -39,7 +40,7 @@ class Runner:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._functions = [_function(call.function) for call in graph.program.calls]
+        self.functions = [_function(call.function) for call in graph.program.calls]
         self._ends = _ends(graph)
         self.used = {0, *(i for i, slot in enumerate(graph.slots) if slot.kind == "input")}
         self.used.update(x for call in graph.program.calls for x in call.operands)
@@ -75,7 +76,7 @@ class Runner:
         for place, call in enumerate(program.calls):
             try:
                 args = _filled(call.args, values)
-                found = self._functions[place](*args, **{k: _filled(v, values) for k, v in call.keywords})
+                found = self.functions[place](*args, **{k: _filled(v, values) for k, v in call.keywords})
                 results = list(found)[: len(call.results)] if call.several else [found]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
@@ -102,7 +103,7 @@ class Runner:
 
     def _written(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
         """Returns the function of the program, and the place of the call for each of its lines."""
-        calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self._functions, strict=True)]
+        calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
         wanted = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
         program = self.graph.program
         source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), wanted, self._ends)

@@ -44,7 +44,7 @@ class Kinks(Base):
 
     def forward(self, x: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         rows = self.e(tokens)
-        zero = self.a.weight * 0
+        zero = self.a.weight - self.a.weight.detach()
         at = torch.nn.functional.hardtanh(zero + 1) + torch.nn.functional.relu6(zero + 6) + (zero + 1).clamp(-1, 1)
         return self.b(x) + rows + at + (zero + 2).max(dim=0)[0]
 

@@ -20,6 +20,7 @@ from emberharmony.errors import (
 
 torch: Any = pytest.importorskip("torch")
 
+from emberharmony.interop.torch.aten.table import TABLE
 from tests.interop.torch import modules
 
 
@@ -207,3 +208,28 @@ def test_an_operator_of_others_is_registered() -> None:
     np.testing.assert_allclose(ops.to_numpy(found), 2 * module.a(x).detach().numpy(), atol=1e-6)
     with pytest.raises(ArgumentError, match="namespace"):
         emberharmony.register_aten("twice", lambda x: x)
+
+
+def test_check_agrees_and_names_the_first_call_that_differs(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "scalars"
+    report = modules.captured(name).check([backend])
+    assert report.ok, report
+    assert "agrees" in repr(report)
+    for target, wrong, says in (
+        ("aten.max.dim", lambda x, dim, keepdim=False: (ops.max(x, dim) + 1e-2, ops.argmax(x, dim)), "result differs"),
+        ("aten.hardtanh", lambda x, low, high: ops.clip(x, low, high), "gradient differs"),
+    ):
+        monkeypatch.setitem(TABLE, target, wrong)
+        net = emberharmony.from_torch(modules.made("kinks"), modules.CASES["kinks"][1])
+        report = net.check([backend])
+        assert not report.ok
+        assert target in report.rows[0].first
+        assert "modules.py:" in report.rows[0].first
+        assert says in report.rows[0].first
+        monkeypatch.undo()
+
+
+def test_check_needs_the_module(tmp_path: Any) -> None:
+    modules.captured("tied").save(tmp_path)
+    with pytest.raises(ArgumentError, match="needs the module of PyTorch"):
+        emberharmony.load_program(tmp_path).check()

@@ -135,8 +135,10 @@ def _cast(x: Any, dtype: Any) -> Any:
 @aten("_safe_softmax")
 def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns the softmax along an axis, which is 0 where all elements are negative infinity."""
-    found = softmax(x, dim, dtype)
-    return ops.where(ops.all(ops.isneginf(x), axis=dim, keepdims=True), 0, found)
+    if not len(x.shape):
+        return softmax(x, dim, dtype)
+    nothing = ops.all(ops.isneginf(x), axis=dim, keepdims=True)
+    return ops.where(nothing, 0, softmax(ops.where(nothing, 0, x), dim, dtype))
 
 
 @aten("rrelu_with_noise_functional", "rrelu_with_noise")

@@ -11,8 +11,32 @@ aten("linalg_det", "det")(ops.det)
 aten("linalg_matrix_power", "matrix_power")(ops.matrix_power)
 aten("linalg_matrix_exp", "matrix_exp")(ops.linalg.expm)
 aten("linalg_slogdet", "slogdet")(ops.slogdet)
-aten("logdet")(ops.logdet)
-aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(x))
+aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(_lower(x, UPLO)))
+aten("linalg_eig")(lambda x: tuple(ops.eig(x)))
+aten("linalg_eigvals")(ops.eigvals)
+aten("pinverse")(lambda x, rcond=1e-15: ops.pinv(x, rcond))
+
+
+@aten("logdet")
+def logdet(x: Any) -> Any:
+    """Returns logarithms of determinants, NaN for negative ones."""
+    sign, logarithm = ops.slogdet(x)
+    return ops.where(ops.less(sign, 0), float("nan"), logarithm)
+
+
+def _lower(x: Any, uplo: str) -> Any:
+    """Returns matrices whose lower halves are those that PyTorch reads."""
+    return x if uplo in ("L", "l") else ops.conj(ops.matrix_transpose(x))
+
+
+@aten("cholesky_solve")
+def cholesky_solve(x: Any, factor: Any, upper: bool = False) -> Any:
+    """Returns the solutions of linear equations whose matrices have Cholesky factors."""
+    lower = ops.conj(ops.matrix_transpose(factor)) if upper else factor
+    first = ops.solve_triangular(lower, x, lower=True)
+    return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower)), first, lower=False)
+
+
 aten("linalg_solve")(lambda x, other, left=True: _solve(x, other, left))
 
 
@@ -37,6 +61,9 @@ def cholesky_ex(x: Any, upper: bool = False, check_errors: bool = False) -> tupl
     return ops.matrix_transpose(ops.conj(factor)) if upper else factor, ops.zeros(tuple(x.shape[:-2]), "int32")
 
 
+aten("cholesky", "linalg_cholesky")(lambda x, upper=False: cholesky_ex(x, upper)[0])
+
+
 @aten("_linalg_det")
 def linalg_det(x: Any) -> tuple[Any, Any, Any]:
     """Returns determinants; PyTorch adds a factorisation, which only its derivative uses."""
@@ -59,7 +86,7 @@ def solve_ex(x: Any, other: Any, left: bool = True, check_errors: bool = False) 
 @aten("_linalg_eigh")
 def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
     """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = ops.eigh(x)
+    values, vectors = ops.eigh(_lower(x, UPLO))
     return values, vectors
 
 

@@ -6,9 +6,8 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.interop.torch.aten.table import aten
 
-aten("empty", "zeros", "new_empty_strided", "empty_permuted")(
-    lambda size, *rest, dtype=None: ops.zeros(tuple(size), dtype)
-)
+aten("new_empty_strided")(lambda x, size, stride, dtype=None: ops.zeros(tuple(size), dtype or ops.dtype(x)))
+aten("empty", "zeros", "empty_strided", "empty_permuted")(lambda size, *rest, dtype=None: ops.zeros(tuple(size), dtype))
 aten("ones")(lambda size, dtype=None: ops.ones(tuple(size), dtype))
 aten("full")(lambda size, fill_value, dtype=None: ops.full(tuple(size), fill_value, dtype))
 aten("scalar_tensor")(lambda s, dtype=None: ops.full((), s, dtype))

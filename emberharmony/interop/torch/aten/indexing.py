@@ -142,6 +142,8 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
         return ops.broadcast_to(x, tuple(index.shape))
     if not len(index.shape):
         return ops.reshape(gather(x, dim, ops.reshape(index, (1,))), ())
+    if len(index.shape) != len(x.shape):  # an empty index may have any number of axes
+        return ops.zeros(tuple(index.shape), ops.dtype(x))
     dim %= len(x.shape)
     if any(n != m for a, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if a != dim):
         x = ops.get_item(x, tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape)))
@@ -151,6 +153,8 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
 @aten("take_along_dim")
 def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
     """Returns the elements at indices along an axis, with broadcasting along the others."""
+    if dim is None:
+        return ops.take(ops.ravel(x), ops.ravel(indices))
     return ops.take_along_axis(x, indices, axis=dim)
 
 
@@ -240,6 +244,8 @@ def _neutral(reduce: str, dtype: Any) -> Any:
 @aten("index_reduce")
 def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool = True) -> Any:
     """Returns a tensor combined with others at places of an axis."""
+    if not len(source.shape):
+        return scatter_reduce(x, dim, ops.reshape(index, ()), source, reduce, include_self)
     shape = [1] * len(source.shape)
     shape[dim] = -1
     wide = ops.broadcast_to(ops.reshape(index, tuple(shape)), tuple(source.shape))
@@ -256,7 +262,8 @@ def masked_select(x: Any, mask: Any) -> Any:
 @aten("masked_scatter")
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """Returns a tensor with the elements of another one, in their order, where a mask is true."""
-    mask = ops.broadcast_to(mask, tuple(x.shape))
+    shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
+    x, mask = ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape)
     places = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
     taken = ops.take(ops.ravel(source), ops.clip(places, 0, math.prod(source.shape) - 1))
     return ops.where(mask, ops.reshape(taken, tuple(x.shape)), x)
@@ -271,7 +278,7 @@ def nonzero(x: Any) -> Any:
 @aten("nonzero_numpy")
 def nonzero_numpy(x: Any) -> Any:
     """Returns the indices of the elements that are not 0, by axis."""
-    return ops.nonzero(x)
+    return ops.nonzero(x if len(x.shape) else ops.reshape(x, (1,)))
 
 
 @aten("isin.Tensor_Tensor", "isin.Tensor_Scalar", "isin.Scalar_Tensor")

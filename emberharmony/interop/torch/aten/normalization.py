@@ -54,7 +54,7 @@ def native_group_norm(
     x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:
     """Returns a tensor normalised in groups of its channels, the means, and one over the standard deviations."""
-    parts = ops.reshape(x, (N, group, -1))
+    parts = ops.reshape(x, (N, group, C // group * HxW))
     mean = ops.mean(parts, -1)
     inverse = ops.rsqrt(ops.add(ops.var(parts, -1), eps))
     return ops.group_normalization(x, group, weight, bias, 1, eps), mean, inverse

@@ -163,6 +163,20 @@ def std_mean(x: Any, dim: Dims = None, correction: float | None = None, keepdim:
     return std(x, dim, correction, keepdim), mean(x, dim, keepdim)
 
 
+@aten("var_mean.dim", "var_mean.default")
+def var_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    """Returns what `var_unbiased` does, and the means."""
+    axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return var(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
+
+
+@aten("std_mean.dim", "std_mean.default")
+def std_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
+    """Returns what `std_unbiased` does, and the means."""
+    axes_, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return std(x, axes_, int(unbiased), keepdim), mean(x, axes_, keepdim)
+
+
 @aten("var.dim", "var.default")
 def var_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
     """Returns the variances along axes, of the elements or, if unbiased, of what they are drawn from."""
@@ -184,6 +198,10 @@ def vector_norm(x: Any, ord: float = 2, dim: Dims = None, keepdim: bool = False,
 
 
 def _norm(x: Any, ord: float, dim: Dims, keepdim: bool) -> Any:
+    if ord == 2 and ops.isdtype(ops.dtype(x), "real floating"):  # the derivative at a vector of zeros is 0
+        squares = ops.sum(ops.square(x), axes(dim) if len(x.shape) else None, keepdim)
+        zero = ops.equal(squares, 0)
+        return ops.where(zero, 0, ops.sqrt(ops.where(zero, 1, squares)))
     norms = ops.vector_norm(x if len(x.shape) else ops.reshape(x, (1,)), axes(dim), keepdim, ord)
     return norms if len(x.shape) else ops.reshape(norms, ())
 
@@ -204,6 +222,13 @@ def norm_of_all(x: Any, p: float = 2) -> Any:
 def dist(x: Any, other: Any, p: float = 2) -> Any:
     """Returns the norm of a difference."""
     return vector_norm(ops.subtract(x, other), p)
+
+
+@aten("pdist", "_pdist_forward")
+def pdist(x: Any, p: float = 2) -> Any:
+    """Returns the distances between each two rows, of which the first comes first."""
+    first, second = ops.triu_indices(x.shape[0], 1)
+    return _norm(ops.subtract(ops.take(x, first, axis=0), ops.take(x, second, axis=0)), p, -1, False)
 
 
 @aten("logsumexp", "special_logsumexp")
@@ -267,7 +292,13 @@ def trace(x: Any) -> Any:
     return ops.sum(ops.diagonal(x))
 
 
-@aten("sort", "msort")
+@aten("msort")
+def msort(x: Any) -> Any:
+    """Returns the elements sorted along the first axis."""
+    return ops.sort(x, 0) if len(x.shape) else x
+
+
+@aten("sort")
 def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
     """Returns the sorted elements and their places."""
     return sort_stable(x, None, dim, descending)
@@ -331,8 +362,10 @@ def median_of_all(x: Any) -> Any:
 @aten("histc")
 def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """Returns how many elements lie in each of equal intervals."""
-    if min == max:
+    if min == max == 0:
         min, max = ops.min(x), ops.max(x)
+        one = ops.cast(ops.equal(min, max), ops.dtype(x))
+        min, max = ops.subtract(min, one), ops.add(max, one)
     width = ops.subtract(max, min)
     places = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
     inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))

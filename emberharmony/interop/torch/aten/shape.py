@@ -10,6 +10,9 @@ from emberharmony.interop.torch.aten.table import aten
 aten("atleast_1d")(ops.atleast_1d)
 aten("atleast_2d")(ops.atleast_2d)
 aten("atleast_3d")(ops.atleast_3d)
+aten("atleast_1d.Sequence")(lambda tensors: [ops.atleast_1d(x) for x in tensors])
+aten("atleast_2d.Sequence")(lambda tensors: [ops.atleast_2d(x) for x in tensors])
+aten("atleast_3d.Sequence")(lambda tensors: [ops.atleast_3d(x) for x in tensors])
 aten("block_diag")(lambda tensors: ops.block_diag(*tensors))
 aten("diag")(ops.diag)
 aten("diagonal", "diagonal_copy", "linalg_diagonal")(

@@ -99,9 +99,12 @@ class _Encoding:
             if isinstance(spec.arg, ConstantArgument):
                 self.places[node] = spec.arg.value
                 continue
-            value = node.meta["val"]
+            value = node.meta.get("val")
             if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
                 slot = Slot("cell", str(spec.target))
+            elif spec.kind is InputKind.TOKEN:  # which orders calls with effects, such as checks
+                self.places[node] = None
+                continue
             elif spec.kind is InputKind.CONSTANT_TENSOR:
                 slot = Slot("constant", str(spec.target))
             elif spec.kind is InputKind.USER_INPUT and isinstance(value, torch.Tensor):
@@ -149,6 +152,9 @@ class _Encoding:
         target: Any = node.target
         if target is operator.getitem and isinstance(self.places.get(node.args[0]), list):  # type: ignore[arg-type]
             self.places[node] = self.places[node.args[0]][node.args[1]]  # type: ignore[index]
+            return
+        if str(target) == "with_effects" and not node.args[1]._schema.returns:  # type: ignore[union-attr]
+            self.places[node] = [None]
             return
         overload = isinstance(target, torch._ops.OpOverload)
         if overload and not target._schema.returns:
@@ -213,7 +219,7 @@ class _Encoding:
                 written.append(str(spec.target))
             elif spec.kind is OutputKind.USER_OUTPUT:
                 results.append(value)
-            elif spec.kind is not OutputKind.USER_INPUT_MUTATION:  # the caller's tensor stays as it is
+            elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # the argument stays as it is
                 raise CaptureError(f"{type(self.module).__name__}: a result is a {spec.kind.name}")
         template = _template(self.exported.call_spec.out_spec, iter(range(len(results))))
         return states + results, written, template

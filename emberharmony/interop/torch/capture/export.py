@@ -101,7 +101,8 @@ def _decompositions() -> Any:
         if op._overloadname != "out" and find(str(op)) is not None:
             rules.pop(op)
     for op, rule in decomposition_table.items():
-        if isinstance(op, torch._ops.OpOverload) and str(op).startswith("aten.") and find(str(op)) is None:
+        is_aten = isinstance(op, torch._ops.OpOverload) and str(op).startswith("aten.")
+        if is_aten and find(str(op)) is None and op not in rules:
             rules[op] = rule
     return rules
 

@@ -44,6 +44,15 @@ class Source(Sealed):
         targets = {slot.target for slot in graph.slots if slot.kind == "constant"}
         return graph, {name: moved(program.constants[name]) for name in targets}
 
+    def example(self) -> tuple[Any, dict[str, Any]]:
+        """Returns the example arguments with tensors of the active backend."""
+
+        def tensor(x: Any) -> Any:
+            return moved(x) if isinstance(x, torch.Tensor) else x
+
+        args, kwargs = torch.utils._pytree.tree_map(tensor, (tuple(self.args), self.kwargs))
+        return args, kwargs
+
     def members(self, graph: Graph) -> dict[str, Cell | nn.Module]:
         """Returns the parameters, buffers and layers of the module by name; a tensor with two names is one cell."""
         members: dict[str, Cell | nn.Module] = {}

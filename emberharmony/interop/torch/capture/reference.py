@@ -1,0 +1,198 @@
+"""What PyTorch computes with a captured module: its outputs and gradients, and those of single calls of its graph."""
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.interop.torch.capture.source import Source
+from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph
+from emberharmony.transforms.program import ProgramCall, Register
+
+Arrays = list[np.ndarray[Any, Any]]
+
+
+class Expected(NamedTuple):
+    """What a module of PyTorch gives.
+
+    Attributes:
+        outputs: the floating tensors among its results.
+        gradients: by name of the parameter the gradient of the weighted sum of the outputs.
+        dtype: the dtype in which they were computed.
+    """
+
+    outputs: Arrays
+    gradients: dict[str, np.ndarray[Any, Any]]
+    dtype: str
+
+    @property
+    def largest_gradient(self) -> float:
+        """The size of the largest element of all gradients."""
+        return max((float(np.max(np.abs(g), initial=0.0)) for g in self.gradients.values()), default=0.0)
+
+
+def relative_error(found: Any, wanted: Any, least: float = 0.0) -> float:
+    """Returns the largest difference of two arrays as a share of the largest element of the second, or of a number."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    same = np.equal(found, wanted) | (np.isnan(found) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, np.abs(found.astype("float64") - wanted))
+    size = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
+    return float(np.max(difference, initial=0.0)) / max(float(size), least, 1e-30)
+
+
+def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
+    """Returns the weights of outputs in the loss whose gradients are compared."""
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=shape) / max(math.prod(shape), 1) for shape in shapes]
+
+
+def expected(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
+    """Returns what a module gives for its example arguments, in float64 or, if it fails there, in its own dtype.
+
+    Args:
+        source: the module.
+        state: the values of its parameters and buffers as arrays of NumPy, by name.
+        train: whether it is in training.
+    """
+    module = copy.deepcopy(source.module).train(train)
+    module.load_state_dict({name: torch.tensor(value) for name, value in state.items()}, strict=False)
+    try:
+        return _computed(copy.deepcopy(module), source, torch.float64)
+    except (RuntimeError, TypeError):  # a model that makes tensors of float32 itself
+        return _computed(module, source, None)
+
+
+def _computed(module: torch.nn.Module, source: Source, dtype: torch.dtype | None) -> Expected:
+    def cast(x: Any) -> Any:
+        return x.to(dtype) if dtype and isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+    args, kwargs = _pytree.tree_map(cast, (source.args, source.kwargs))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype or before)
+    try:
+        module = module.to(dtype) if dtype else module
+        module.zero_grad()
+        results = [x for x in _pytree.tree_leaves(module(*args, **kwargs)) if isinstance(x, torch.Tensor)]
+        outputs = [x for x in results if x.is_floating_point()]
+        weights = loss_weights([tuple(x.shape) for x in outputs])
+        terms = [(x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights, strict=True)]
+        loss = sum(term for term in terms if term.requires_grad)
+        if isinstance(loss, torch.Tensor):
+            loss.backward()  # type: ignore[no-untyped-call]
+    finally:
+        torch.set_default_dtype(before)
+    gradients = {
+        name: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.double().numpy()
+        for name, p in module.named_parameters()
+    }
+    found = [x.detach().double().numpy() for x in outputs]
+    return Expected(found, gradients, str(dtype or "float32").removeprefix("torch."))
+
+
+class Step(NamedTuple):
+    """A call of a graph with PyTorch's values.
+
+    Attributes:
+        place: its place.
+        args, keywords: its arguments, in which the values of tensors stand as arrays of NumPy.
+        results: its results, tensors as arrays.
+        gradients: by the place among the floating tensors in the arguments, the gradient of the weighted sum of the
+            floating results; empty if there is none.
+    """
+
+    place: int
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+    results: list[Any]
+    gradients: Arrays
+
+
+def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]:
+    """Yields the calls of a graph, as PyTorch makes them in float64.
+
+    Args:
+        source: the module.
+        graph: its graph.
+        inputs: the inputs of the program on the host: arrays of NumPy, and for layers their paths.
+    """
+    values: dict[int, Any] = {}
+    for place, value in enumerate(inputs):
+        tensor = torch.tensor(value) if isinstance(value, np.ndarray) else value
+        floating = graph.dtypes[place] == FLOAT and tensor is not None
+        values[place] = tensor.double() if floating else tensor
+    values[0] = torch.float64
+    for place, call in enumerate(graph.program.calls):
+        function = _layer(source.module, values[call.args[0]]) if call.function == LAYER else _function(call)
+        args = _filled(call.args[1:] if call.function == LAYER else call.args, values)
+        keywords = {key: _filled(value, values) for key, value in call.keywords}
+        results, gradients = _with_gradients(function, args, keywords)
+        yield Step(place, _arrays(args), _arrays(keywords), _arrays(results), gradients)
+        kept = results if call.several else results[:1]
+        values.update(zip(call.results, kept, strict=False))
+
+
+def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
+    leaves = [x for x in _pytree.tree_leaves((args, keywords)) if isinstance(x, torch.Tensor)]
+    inputs = [x.requires_grad_() for x in leaves if x.is_floating_point()]
+    found = function(*args, **keywords)
+    results = list(found) if isinstance(found, (tuple, list)) else [found]
+    outputs = [x for x in results if isinstance(x, torch.Tensor) and x.is_floating_point()]
+    weights = loss_weights([tuple(x.shape) for x in outputs])
+    terms = [(x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights, strict=True)]
+    loss = sum(term for term in terms if term.requires_grad)
+    gradients: Arrays = []
+    if isinstance(loss, torch.Tensor):
+        with suppress(RuntimeError):  # PyTorch lacks some derivatives, as that of a scatter of a longer source
+            given = torch.autograd.grad(loss, inputs, allow_unused=True)
+            zeros = [np.zeros(tuple(x.shape)) for x in inputs]
+            gradients = [zero if g is None else g.numpy() for zero, g in zip(zeros, given, strict=True)]
+    for x in inputs:
+        x.requires_grad_(False)
+    return [x.detach() if isinstance(x, torch.Tensor) else x for x in results], gradients
+
+
+def _function(call: ProgramCall) -> Callable[..., Any]:
+    """Returns the function of PyTorch or Python with the name that a call has."""
+    root, *path = call.function.split(".")
+    homes: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
+    found: Any = homes[root] if root in homes else getattr(torch.ops, root)
+    for name in path:
+        found = getattr(found, name, None)
+    if not callable(found):
+        raise ArgumentError(f"PyTorch has no operator {call.function}")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
+    layer = copy.deepcopy(module.get_submodule(path)).double()
+    for parameter in layer.parameters():
+        parameter.requires_grad_(False)
+    return layer
+
+
+_DTYPES = {str(x).removeprefix("torch."): x for x in vars(torch).values() if isinstance(x, torch.dtype)}
+
+
+def _filled(value: Any, values: Mapping[int, Any]) -> Any:
+    if value.__class__ is Register:
+        return values[value]
+    if isinstance(value, (list, tuple)):
+        return type(value)([_filled(item, values) for item in value])
+    return _DTYPES.get(value, value) if isinstance(value, str) else value
+
+
+def _arrays(tree: Any) -> Any:
+    def array(x: Any) -> Any:
+        return x.detach().numpy() if isinstance(x, torch.Tensor) else str(x)[6:] if isinstance(x, torch.dtype) else x
+
+    return _pytree.tree_map(array, tree)

@@ -1,0 +1,205 @@
+"""`Captured.check`: outputs and gradients on each backend beside those of PyTorch, and the first call that differs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from emberharmony import nn, ops
+from emberharmony.core.errors import ArgumentError, EmberError, brief
+from emberharmony.core.types import BackendLike
+from emberharmony.interop.torch.graph import FLOAT, LAYER, Graph
+from emberharmony.interop.torch.running import Runner
+from emberharmony.interop.torch.structure import leaves
+
+if TYPE_CHECKING:
+    from emberharmony.interop.torch.captured import Captured
+
+
+class Row(NamedTuple):
+    """The errors of a backend.
+
+    Attributes:
+        backend: its name.
+        output: the largest error of an output, as a share of the largest element of that output.
+        gradient: the same for the gradients of the parameters; those that are less than a hundredth of the largest one
+            count as shares of that.
+        first: the first call that differs from PyTorch's, with its line; "" if there is none.
+        failure: the error; "" if there was none.
+    """
+
+    backend: str
+    output: float = float("nan")
+    gradient: float = float("nan")
+    first: str = ""
+    failure: str = ""
+
+
+class Report:
+    """The result of `Captured.check`; its text is a table.
+
+    Attributes:
+        rows: what was seen on each backend.
+        tolerance, gradient_tolerance: the largest errors that are allowed.
+        reference: the dtype in which PyTorch computed.
+    """
+
+    def __init__(self, rows: Sequence[Row], tolerance: float, gradient_tolerance: float, reference: str) -> None:
+        self.rows, self.reference = list(rows), reference
+        self.tolerance, self.gradient_tolerance = tolerance, gradient_tolerance
+
+    @property
+    def ok(self) -> bool:
+        """Whether all backends gave what PyTorch gives."""
+        return not any(self.differs(row) for row in self.rows)
+
+    def differs(self, row: Row) -> bool:
+        """Returns whether a backend gave something else."""
+        return bool(row.failure) or not (row.output <= self.tolerance and row.gradient <= self.gradient_tolerance)
+
+    def __repr__(self) -> str:
+        lines = [f"compared with PyTorch in {self.reference}", "backend    output  gradient"]
+        for row in self.rows:
+            known = row.failure or (row.first and f"first: {row.first}")
+            said = known or ("differs" if self.differs(row) else "agrees")
+            lines.append(f"{row.backend:8} {row.output:8.1e}  {row.gradient:8.1e}  {said}")
+        return "\n".join(lines)
+
+
+def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gradient_tolerance: float) -> Report:
+    """Returns how a captured module differs from PyTorch's; see `Captured.check`.
+
+    Raises:
+        ArgumentError: if the module was read from a file.
+    """
+    source = net.source
+    if source is None:
+        raise ArgumentError("check() needs the module of PyTorch: call it on what from_torch() returns")
+    # Imported here, because it imports PyTorch.
+    from emberharmony.interop.torch.capture.reference import expected
+
+    runner = net.runner()
+    state = net.state_dict(host=True)
+    wanted = expected(source, state, net.training)
+    rows = []
+    for backend in backends or list(ops.available_backends()):
+        with ops.use_backend(cast(BackendLike, backend)):
+            try:
+                row = _row(net, backend, wanted)
+                report = Report([row], tolerance, gradient_tolerance, wanted.dtype)
+                if report.differs(row):
+                    row = row._replace(first=_first(net, runner, tolerance * 10, gradient_tolerance * 10))
+            except EmberError as error:
+                notes = " ".join(getattr(error, "__notes__", ()))
+                row = Row(backend, failure=f"{type(error).__name__}: {error} {notes}".strip())
+        rows.append(row)
+    return Report(rows, tolerance, gradient_tolerance, wanted.dtype)
+
+
+def _row(net: "Captured", backend: str, wanted: Any) -> Row:
+    """Returns the errors of outputs and gradients on the active backend; the buffers stay as they were."""
+    before = [(cell, cell.value) for cell in net.buffers()]
+    args, kwargs = net.example()
+    graph = net.runner().graph
+
+    def loss() -> Any:
+        found = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
+        outputs = [x for _, x, _ in found if _is_floating(x)]
+        return _weighted(outputs), outputs
+
+    try:
+        if net.parameters(trainable=True):
+            (_, outputs), gradients = nn.value_and_grad(net, loss, has_aux=True)()
+        else:
+            outputs, gradients = loss()[1], {}
+    finally:
+        for cell, value in before:
+            cell.value = value
+    errors = [
+        _error(g, wanted.gradients[name], wanted.largest_gradient / 100)
+        for name, g in gradients.items()
+        if name in wanted.gradients
+    ]
+    if len(outputs) != len(wanted.outputs):
+        raise ArgumentError(f"the program has {len(outputs)} floating results, and the module {len(wanted.outputs)}")
+    found = max((_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
+    return Row(backend, found, max(errors, default=0.0))
+
+
+def _weighted(outputs: Sequence[Any]) -> Any:
+    # Imported here, because it imports PyTorch.
+    from emberharmony.interop.torch.capture.reference import loss_weights
+
+    weights = loss_weights([tuple(x.shape) for x in outputs])
+    terms = [ops.sum(ops.multiply(x, ops.array(w, ops.dtype(x)))) for x, w in zip(outputs, weights, strict=True)]
+    return ops.cast(sum(terms, start=ops.zeros(())), "float32")
+
+
+def _is_floating(x: Any) -> bool:
+    return ops.is_tensor(x) and ops.isdtype(ops.dtype(x), "real floating")
+
+
+def _error(found: Any, wanted: Any, least: float = 0.0) -> float:
+    """Returns the largest difference as a share of the largest element."""
+    # Imported here, because it imports PyTorch.
+    from emberharmony.interop.torch.capture.reference import relative_error
+
+    host = ops.to_numpy(ops.cast(found, "float32") if ops.dtype(found) == "bfloat16" else found)
+    return relative_error(host, wanted, least)
+
+
+def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
+    """Returns the first call that gives something else than PyTorch's for the same arguments, or another gradient."""
+    # Imported here, because it imports PyTorch.
+    from emberharmony.interop.torch.capture.reference import steps
+
+    args, kwargs = net.example()
+    graph = runner.graph
+    inputs = net.inputs(runner, args, kwargs)
+    host = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
+    for place, slot in enumerate(graph.slots):
+        host[place] = slot.target if slot.kind == "layer" else host[place]
+    assert net.source is not None
+    for step in steps(net.source, graph, host):
+        note = _difference(runner, graph, step, inputs, tolerance, gradient_tolerance)
+        if note:
+            return f"{graph.describe(step.place)}: {note}"
+    return ""
+
+
+def _difference(
+    runner: Runner, graph: Graph, step: Any, inputs: Sequence[Any], tolerance: float, gradient_tolerance: float
+) -> str:
+    """Returns how a call differs from PyTorch's; "" if it does not."""
+    call = graph.program.calls[step.place]
+    function = runner.functions[step.place]
+    flat, tree = ops.tree_flatten((step.args, step.keywords))
+    dtype = inputs[0]
+    given = [ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in flat]
+    places = [i for i, x in enumerate(given) if _is_floating(x)]
+
+    def results(chosen: Sequence[Any]) -> list[Any]:
+        filled = list(given)
+        for i, x in zip(places, chosen, strict=True):
+            filled[i] = x
+        args, keywords = ops.tree_unflatten(tree, filled)
+        layer = (inputs[call.args[0]],) if call.function == LAYER else ()
+        found = function(*layer, *args, **keywords)
+        return list(found) if call.several else [found]
+
+    try:
+        found = results([given[i] for i in places])
+        for register, ours, theirs in zip(call.results, found, step.results, strict=False):
+            if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
+                error = _error(ours, theirs)
+                if error > tolerance:
+                    return f"result differs by {error:.1e}"
+        if step.gradients:
+            floating = [i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")]
+            gradients = ops.grad(lambda chosen: _weighted([results(chosen)[i] for i in floating]))(
+                [given[i] for i in places]
+            )
+            error = max((_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0)
+            if error > gradient_tolerance:
+                return f"gradient differs by {error:.1e}"
+    except EmberError as error:
+        return f"{type(error).__name__}: {brief(str(error))}"
+    return ""

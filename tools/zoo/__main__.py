@@ -1,0 +1,103 @@
+"""Captures public models and compares them with PyTorch: `python tools/zoo`, which goes on where it was interrupted.
+
+Each model is measured in a process of its own, so that a crash loses only that one; the results are JSON files in a
+folder. `--table` prints the table of the docs from them.
+"""
+
+import argparse
+import fnmatch
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+
+def names() -> list[str]:
+    """Returns the names of all models."""
+    code = "import measure, registry; print(*registry.MODELS, sep='\\n')"
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=HERE, capture_output=True, text=True, check=True
+    )
+    return run.stdout.split()
+
+
+def line(report: dict[str, Any]) -> str:
+    """Returns the results of a model on one line."""
+    return " | ".join(f"{mode} {summary(report.get(mode, {'failure': 'crashed'}))}" for mode in ("eval", "train"))
+
+
+def summary(entry: dict[str, Any]) -> str:
+    """Returns the results of a model in one mode: the time of the capture, and errors of outputs and gradients."""
+    if "failure" in entry:
+        return f"FAILED {entry['failure'][:300]}"
+    parts = [f"{entry['capture_s']:.1f} s {entry['calls']} calls, eager {errors(entry['eager'])}"]
+    return "; ".join([*parts, *(f"{name} {errors(values)}" for name, values in entry["backends"].items())])
+
+
+def errors(values: dict[str, Any]) -> str:
+    """Returns the error of outputs and that of gradients."""
+    failure = values.get("failure")
+    return str(failure)[:300] if failure else f"{values['error']:.0e} {values['gradient']:.0e}"
+
+
+def table(folder: Path) -> str:
+    """Returns the table of the docs."""
+    rows = [
+        "| model | capture, s | calls | PyTorch's float32 | NumPy | PyTorch | MLX |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for path in sorted(folder.glob("*.json")):
+        report = json.loads(path.read_text())
+        entry = report["eval"]
+        if "failure" in entry:
+            rows.append(f"| {report['name']} | {entry['failure'].splitlines()[0][:100]} | | | | | |")
+            continue
+        cells = [errors(entry["eager"]), *(errors(entry["backends"][name]) for name in ("numpy", "torch", "mlx"))]
+        cells = [cell.replace("e-0", "e-") for cell in cells]
+        rows.append(f"| {report['name']} | {entry['capture_s']:.1f} | {entry['calls']} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Measures the models that have no result yet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("patterns", nargs="*", default=["*"], help="names of models, in which * stands for any text")
+    parser.add_argument("--folder", type=Path, default=Path("build/zoo"), help="where the results are")
+    parser.add_argument("--again", action="store_true", help="measure models again that have a result")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for a model")
+    parser.add_argument("--table", action="store_true", help="print the table of the docs from the results")
+    options = parser.parse_args()
+    if options.table:
+        print(table(options.folder))
+        return
+    options.folder.mkdir(parents=True, exist_ok=True)
+    chosen = [name for name in names() if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)]
+    for place, name in enumerate(chosen, 1):
+        path = (options.folder / f"{name.replace('/', '-')}.json").resolve()
+        if options.again or not path.exists():
+            start = time.perf_counter()
+            path.unlink(missing_ok=True)
+            command = [sys.executable, "-W", "ignore", "measure.py", name, str(path)]
+            try:
+                run = subprocess.run(
+                    command, cwd=HERE, capture_output=True, text=True, timeout=options.timeout, check=False
+                )
+                if run.returncode and not path.exists():
+                    path.write_text(
+                        json.dumps({"name": name, "eval": {"failure": f"exit {run.returncode}: {run.stderr[-400:]}"}})
+                    )
+            except subprocess.TimeoutExpired:
+                if not path.exists():
+                    path.write_text(json.dumps({"name": name, "eval": {"failure": f"more than {options.timeout} s"}}))
+            took = f"{time.perf_counter() - start:.0f} s"
+        else:
+            took = "before"
+        print(f"[{place}/{len(chosen)}] {name} ({took}): {line(json.loads(path.read_text()))}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

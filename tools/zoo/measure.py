@@ -1,0 +1,176 @@
+"""Measures one model of the zoo: `measure.py NAME FILE` writes what it finds as JSON."""
+
+import copy
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import language
+import numpy as np
+import others
+import torch
+import vision
+from registry import MODELS
+from torch.utils import _pytree
+
+import emberharmony
+from emberharmony import nn, ops
+
+FAMILIES = (language, others, vision)
+BACKENDS = ("numpy", "torch", "mlx")
+
+
+def leaves(tree: Any) -> list[Any]:
+    """Returns the floating tensors of a result of PyTorch."""
+    return [x for x in _pytree.tree_leaves(tree) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+
+
+def weights(outputs: list[Any]) -> list[np.ndarray]:
+    """Returns the numbers by which outputs are multiplied in the loss."""
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=tuple(x.shape)) / max(np.prod(x.shape), 1) for x in outputs]
+
+
+def run_torch(net: Any, args: Any, kwargs: Any, dtype: torch.dtype) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """Returns the outputs of a module of PyTorch and its gradients, computed in a dtype."""
+    net = copy.deepcopy(net).to(dtype)
+    args, kwargs = _pytree.tree_map(
+        lambda x: x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x, (args, kwargs)
+    )
+    torch.set_default_dtype(dtype)
+    try:
+        outputs = leaves(net(*args, **kwargs))
+        loss = sum((x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights(outputs), strict=True))
+        loss.backward()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    gradients = {n: np.zeros(p.shape) if p.grad is None else p.grad.double().numpy() for n, p in net.named_parameters()}
+    return [x.detach().double().numpy() for x in outputs], gradients
+
+
+def run_own(net: Any, args: Any, kwargs: Any) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """Returns the outputs of a captured module and its gradients."""
+    found: list[Any] = []
+
+    def loss() -> Any:
+        outputs = [x for x in ops.tree_leaves(net(*args, **kwargs)) if hasattr(x, "shape") and is_floating(x)]
+        scaled = [
+            ops.sum(ops.multiply(x, ops.array(w, dtype=ops.dtype(x))))
+            for x, w in zip(outputs, weights(outputs), strict=True)
+        ]
+        return sum(scaled), outputs
+
+    (_, found), gradients = nn.value_and_grad(net, loss, has_aux=True)()
+    return [ops.to_numpy(x).astype("float64") for x in found], {
+        n: ops.to_numpy(g).astype("float64") for n, g in gradients.items()
+    }
+
+
+def is_floating(x: Any) -> bool:
+    """Returns whether a tensor is of floats."""
+    return bool(ops.isdtype(ops.dtype(x), "real floating"))
+
+
+def error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+    """Returns the largest error as a share of the largest element of the same output."""
+    if len(found) != len(wanted):
+        return float("inf")
+    return max(
+        (
+            float(np.max(np.abs(a - b), initial=0)) / max(float(np.max(np.abs(b), initial=0)), 1e-30)
+            for a, b in zip(found, wanted, strict=True)
+        ),
+        default=0.0,
+    )
+
+
+def gradient_error(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+    """Returns the largest error as a share of the largest element of the same gradient, or of a hundredth of all."""
+    top = max((float(np.max(np.abs(g), initial=0)) for g in wanted.values()), default=0.0)
+    errors = [
+        float(np.max(np.abs(found[n] - g), initial=0)) / max(float(np.max(np.abs(g), initial=0)), top / 100, 1e-30)
+        for n, g in wanted.items()
+        if n in found
+    ]
+    return max(errors, default=0.0)
+
+
+def seconds(call: Callable[[], Any], rounds: int = 5, limit: float = 2.0) -> float:
+    """Returns the shortest time of a few calls."""
+    best, end = float("inf"), time.perf_counter() + limit
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+        if time.perf_counter() > end:
+            break
+    return best
+
+
+def measured(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
+    """Writes what is found of a model in one mode into a report."""
+    torch.manual_seed(0)
+    net, args, kwargs = MODELS[name]()
+    for part in net.modules():  # random numbers differ, so nothing is dropped
+        if isinstance(part, torch.nn.modules.dropout._DropoutNd):
+            part.p = 0.0
+    net.train(train)
+    start = time.perf_counter()
+    captured = emberharmony.from_torch(net, args, kwargs)
+    report["capture_s"] = time.perf_counter() - start
+    graph = captured.graphs["train" if train else "eval"]
+    report["calls"] = len(graph.program.calls)
+    report["operators"] = sorted({str(call.function) for call in graph.program.calls})
+    try:
+        outputs, gradients = run_torch(net, args, kwargs, torch.float64)
+    except Exception as failure:  # noqa: BLE001  (whatever a model does not do in float64)
+        report["reference"] = f"float32, as float64 fails: {failure}"[:200]
+        outputs, gradients = run_torch(net, args, kwargs, torch.float32)
+    own, own_gradients = run_torch(net, args, kwargs, torch.float32)
+    report["eager"] = {"error": error(own, outputs), "gradient": gradient_error(own_gradients, gradients)}
+    report["backends"] = {}
+    for backend in backends:
+        entry = report["backends"][backend] = {}
+        try:
+            with ops.use_backend(backend):
+                given, named = _pytree.tree_map(
+                    lambda x: ops.array(x.numpy()) if isinstance(x, torch.Tensor) else x, (args, kwargs)
+                )
+                found, found_gradients = run_own(copy.deepcopy(captured), given, named)
+                entry["error"], entry["gradient"] = error(found, outputs), gradient_error(found_gradients, gradients)
+                if not train and backend in ("numpy", "torch"):
+                    entry["forward_s"] = seconds(partial(captured, *given, **named))
+        except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
+            entry["failure"] = f"{type(failure).__name__}: {failure} {' '.join(getattr(failure, '__notes__', []))}"[
+                :600
+            ]
+            entry["trace"] = traceback.format_exc()[-1500:]
+    if not train:
+        with torch.no_grad():
+            report["eager"]["forward_s"] = seconds(lambda: net(*args, **kwargs))
+
+
+def main() -> None:
+    """Measures a model in both modes."""
+    warnings.filterwarnings("ignore")
+    name, path = sys.argv[1], Path(sys.argv[2])
+    torch.set_num_threads(1)
+    report: dict[str, Any] = {"name": name}
+    for mode in ("eval", "train"):
+        entry = report[mode] = {}
+        try:
+            measured(name, mode == "train", entry, BACKENDS if mode == "eval" else BACKENDS[:1])
+        except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
+            entry["failure"] = f"{type(failure).__name__}: {failure}"[:900]
+            entry["trace"] = traceback.format_exc()[-2000:]
+        path.write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    main()
