@@ -12,7 +12,7 @@ from emberharmony.backend.mlx.algebra.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.algebra.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.arrays.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.arrays.indexing_ops import MLXIndexingOps
-from emberharmony.backend.mlx.arrays.indices import seen
+from emberharmony.backend.mlx.arrays.indices import read_if_checked
 from emberharmony.backend.mlx.arrays.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.arrays.writing_ops import MLXWritingOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps, join_thread, place
@@ -141,8 +141,8 @@ class MLXBackend(
 
     def at_hand(self, indices: mx.array) -> np.ndarray | None:
         """Returns the values in checked mode, which forces evaluation."""
-        found = seen(indices)
-        return found if isinstance(found, np.ndarray) else None
+        values = read_if_checked(indices)
+        return values if isinstance(values, np.ndarray) else None
 
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array as a tensor.
@@ -166,10 +166,10 @@ class MLXBackend(
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart of the count."""
-        found = mx.get_active_memory(), mx.get_peak_memory()
+        usage = mx.get_active_memory(), mx.get_peak_memory()
         if restart:
             mx.reset_peak_memory()
-        return found[0], max(found)
+        return usage[0], max(usage)
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.

@@ -37,7 +37,7 @@ def bitwise(native: Native) -> Any:
     return staticmethod(together)
 
 
-def ordered(native: Native, derived: Native | None = None) -> Any:
+def ordering_op(native: Native, derived: Native | None = None) -> Any:
     """Returns an op over `native` of which complex operands are refused, although MLX orders them.
 
     Args:

@@ -1,7 +1,7 @@
 """Adds derivatives to functions for which MLX has none, or has them wrong.
 
-There are three ways. `differentiated` takes a differential; the reverse mode is its transpose. `elementwise` takes
-partial derivatives. `both_modes` adds the forward mode to a function that MLX has in reverse mode only.
+There are three ways. `with_own_derivatives` takes a differential; the reverse mode is its transpose. `elementwise`
+takes partial derivatives. `both_modes` adds the forward mode to a function that MLX has in reverse mode only.
 
 Derivatives of higher order need no rules of their own: the rules are written in functions that have derivatives, and
 MLX also differentiates the outputs that it passes to a rule.
@@ -37,7 +37,7 @@ ForwardRule = Callable[[Arrays, Tangents], Arrays]
 """Maps primals and their tangents, None for zero, to the tangents of the outputs."""
 
 
-def differentiated(
+def with_own_derivatives(
     function: Function, differential: Differential, pull: ReverseRule | None = None, hosted: bool = False
 ) -> Function:
     """Returns a function with derivatives of its own.
@@ -55,12 +55,12 @@ def differentiated(
         known, still = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
         n = len(primals)
 
-        def moved(*xs: mx.array) -> list[mx.array]:
+        def push_tangents(*xs: mx.array) -> list[mx.array]:
             return list(differential(xs[:n], xs[n : len(known)], xs[len(known) :]))
 
         # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
         # arguments.
-        return pulled(moved, [*known, *still], cotangents)[len(known) :]
+        return pull_back(push_tangents, [*known, *still], cotangents)[len(known) :]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
@@ -139,10 +139,10 @@ class Transforming(Scope):
 def where_transformed(native: Function, derived: Function) -> Function:
     """Returns a function that calls `derived`, which has derivatives, while a transform is running, else `native`."""
 
-    def chosen(*xs: Any) -> Any:
+    def call_either(*xs: Any) -> Any:
         return native(*xs) if op_globals.untransformed else derived(*xs)
 
-    return chosen
+    return call_either
 
 
 def _number(number: float, x: mx.array) -> mx.array:
@@ -176,12 +176,12 @@ def both_modes(native: Function) -> Function:
     """
 
     def pull(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
-        return pulled(lambda *xs: [native(*xs)], primals, cotangents)
+        return pull_back(lambda *xs: [native(*xs)], primals, cotangents)
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         still = mx.zeros_like(native(*primals))
-        return pulled(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], known)[:1]
+        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], known)[:1]
 
     return _opaque(native, pull, push)
 
@@ -198,7 +198,7 @@ def differentiated_by(native: Function, right: Function) -> Function:
     custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
-        return _like(primals, pulled(lambda *xs: [right(*xs)], _several(primals), [cotangent]))
+        return _like(primals, pull_back(lambda *xs: [right(*xs)], _several(primals), [cotangent]))
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
         xs, moved = list(_several(primals)), _several(tangents)
@@ -239,7 +239,7 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
     def batch(inputs: Any, axes: Any) -> Any:
         # Without this rule MLX would map over the body of the function, whose gradient is stopped.
         along = [axis for axis in _several(axes) if axis is not None]
-        mapped = _mapped(function, pull, push) if along else custom
+        mapped = _map_rules(function, pull, push) if along else custom
         outputs = mapped(*(to_front(_several(inputs), _several(axes)) if along else _several(inputs)))
         place = 0 if along else None
         return outputs, (place,) * len(outputs) if isinstance(outputs, (tuple, list)) else place
@@ -260,7 +260,7 @@ def apart(outputs: Arrays) -> list[mx.array]:
     return [mx.contiguous(output, True) for output in outputs] if len(outputs) > 1 else list(outputs)
 
 
-def pulled(fn: Callable[..., Arrays], primals: Arrays, cotangents: Arrays) -> Arrays:
+def pull_back(fn: Callable[..., Arrays], primals: Arrays, cotangents: Arrays) -> Arrays:
     """Returns the gradients of the primals of a function, from the cotangents of its outputs."""
     return mx.vjp(lambda *xs: apart(fn(*xs)), list(primals), list(cotangents))[1]
 
@@ -274,7 +274,7 @@ def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
     ]
 
 
-def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
+def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function that maps `function`, and its rules, over the first axis of all inputs."""
 
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:

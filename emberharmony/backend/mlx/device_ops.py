@@ -26,14 +26,14 @@ def native(device: Any) -> mx.Device:
         DeviceError: if the device is unknown or this machine does not have it.
     """
     if isinstance(device, mx.Device):
-        device = named(device)
+        device = neutral_name(device)
     name = name_of(device).removesuffix(":0")
     if name not in available():
         raise unknown_device(device, available())
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu, 0)
 
 
-def named(device: mx.Device) -> str:
+def neutral_name(device: mx.Device) -> str:
     """Returns the neutral name of a native device."""
     return "gpu" if device.type == mx.gpu else "cpu"
 
@@ -168,7 +168,7 @@ class MLXDeviceOps:
 
     @staticmethod
     def get_device(x: mx.array) -> str:
-        return named(mx.default_device())
+        return neutral_name(mx.default_device())
 
     @staticmethod
     def to_device(x: mx.array, device: Any) -> mx.array:
@@ -181,7 +181,7 @@ class MLXDeviceOps:
 
     @staticmethod
     def get_default_device() -> str:
-        return named(place(None) or mx.default_device())
+        return neutral_name(place(None) or mx.default_device())
 
     @staticmethod
     def set_default_device(device: Any) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import REAL, float32_first, ordered
-from emberharmony.backend.mlx.derivatives import Arrays, differentiated, elementwise, where_transformed
+from emberharmony.backend.mlx.binding import REAL, float32_first, ordering_op
+from emberharmony.backend.mlx.derivatives import Arrays, elementwise, where_transformed, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import direct
 
@@ -191,8 +191,8 @@ def _unit(x: mx.array) -> mx.array:
 
 # MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
 # recurse forever; sign's JVP is self-adjoint and serves as its VJP.
-_phase: Any = differentiated(_unit, _sign_moved, _sign_moved)
-_abs: Any = differentiated(mx.abs, _abs_moved, _abs_pulled)
+_phase: Any = with_own_derivatives(_unit, _sign_moved, _sign_moved)
+_abs: Any = with_own_derivatives(mx.abs, _abs_moved, _abs_pulled)
 
 
 def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
@@ -243,8 +243,8 @@ class MLXMathOps:
     fmod = staticmethod(_fmod)
     power = float32_first(mx.power, _power)
     hypot = staticmethod(_hypot)
-    maximum = ordered(mx.maximum, even_maximum)
-    minimum = ordered(mx.minimum, even_minimum)
+    maximum = ordering_op(mx.maximum, even_maximum)
+    minimum = ordering_op(mx.minimum, even_minimum)
     heaviside = staticmethod(_heaviside)
     gcd = staticmethod(_gcd)
     negative = direct(mx.negative, when="{0}.itemsize > 1")

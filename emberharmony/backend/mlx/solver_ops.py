@@ -32,9 +32,9 @@ def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
     return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
 
 
-_lazy_det, _hosted_det = linear.smooth(_det, linear.det_moved), linear.hosted(lapack.det, linear.det_moved)
+_lazy_det, _hosted_det = linear.smooth(_det, linear.det_moved), linear.lapack_function(lapack.det, linear.det_moved)
 _lazy_slogdet = linear.smooth(_slogdet, linear.slogdet_moved)
-_hosted_slogdet = linear.hosted(lapack.slogdet, linear.slogdet_moved)
+_hosted_slogdet = linear.lapack_function(lapack.slogdet, linear.slogdet_moved)
 
 
 def _is_lazy(x: mx.array) -> bool:
@@ -46,7 +46,7 @@ def _is_lazy(x: mx.array) -> bool:
     return bool(square(x).size) and not is_complex(x)
 
 
-def _solved(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array, b: mx.array) -> mx.array:
+def _solve_systems(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array, b: mx.array) -> mx.array:
     """Returns the solutions of linear systems; a vector `b` is one right-hand side, and batches broadcast.
 
     Raises:
@@ -86,12 +86,12 @@ class MLXSolverOps:
     @staticmethod
     @inexact(promotion, 2)
     def solve(a: mx.array, b: mx.array) -> mx.array:
-        return _solved(linear.solve, a, b)
+        return _solve_systems(linear.solve, a, b)
 
     @staticmethod
     @inexact(promotion, 2)
     def solve_triangular(a: mx.array, b: mx.array, lower: bool = False) -> mx.array:
-        return _solved(linear.below if lower else linear.above, a, b)
+        return _solve_systems(linear.below if lower else linear.above, a, b)
 
     @staticmethod
     @inexact(promotion)

@@ -134,7 +134,7 @@ class _Watching(Scope):
         _PRIMALS.set((leaves, outer, self, self._watch))
 
 
-def watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
+def run_watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
     """Returns the outputs of `fn(*leaves)` as a list, while a transform of MLX differentiates it by `leaves`."""
     with _Watching(leaves):
         return list(fn(*leaves))

@@ -75,7 +75,7 @@ MUTANTS = [
     Mutant(
         name="mlx-mask-of-attention",
         module="emberharmony/backend/mlx/neural/attention_ops.py",
-        function="_added",
+        function="_additive_mask",
         original="mx.finfo(kind).min * 0.5",
         replacement="-10000.0",
         tests=(f"tests/ops/neural/test_attention.py -k however {ON_MLX}", f"{PATHS} -k attention"),
@@ -130,7 +130,7 @@ MUTANTS = [
     Mutant(
         name="mlx-rows-that-are-chosen",
         module="emberharmony/backend/mlx/arrays/indices.py",
-        function="_chosen",
+        function="_copy_from_either",
         original="mx.arange(count, count + new)",
         replacement="mx.arange(count - 1, count + new - 1)",
         tests=(f"{PATHS} -k writing", f"tests/ops/arrays/test_writing.py {ON_MLX}"),
@@ -166,7 +166,7 @@ MUTANTS = [
     Mutant(
         name="mlx-descending-integers",
         module="emberharmony/backend/mlx/reductions/sorting_ops.py",
-        function="_reversed",
+        function="_reverse_order",
         original="-x if is_float(x) else ~x",
         replacement="-x",
         tests=(f"tests/ops/reductions/test_sorting.py {ON_MLX}", "tests/conformance/test_samples.py -k sort"),

@@ -221,7 +221,7 @@ MUTANTS = [
     Mutant(
         name="mlx-jacobian-of-an-assignment",
         module="emberharmony/backend/mlx/arrays/indices.py",
-        function="assigned.pull",
+        function="assign_at.pull",
         original="native(cotangents[0], mx.zeros_like(written))",
         replacement="cotangents[0]",
         tests=(f"tests/regressions/test_ops_and_backends.py -k assignment {ON_MLX}",),

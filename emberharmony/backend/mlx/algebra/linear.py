@@ -10,14 +10,14 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, ReverseRule, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, ReverseRule, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
 
 
-def imported(array: np.ndarray) -> mx.array:
+def import_array(array: np.ndarray) -> mx.array:
     """Returns a copy of a host array as a tensor of the same dtype; complex128 becomes complex64."""
     # Without a dtype MLX 0.32 would narrow float64 to float32.
     name = "complex64" if array.dtype.kind == "c" else array.dtype.name
@@ -27,14 +27,16 @@ def imported(array: np.ndarray) -> mx.array:
 def on_host(function: Function, *options: Any) -> Function:
     """Returns a function of `backend.shared.algebra.lapack` as a function of MLX arrays, without derivatives."""
 
-    def called(*tensors: mx.array) -> Any:
+    def call_on_host(*tensors: mx.array) -> Any:
         result = function(*map(np.asarray, tensors), *options)
-        return tuple(map(imported, result)) if isinstance(result, tuple) else imported(result)
+        return tuple(map(import_array, result)) if isinstance(result, tuple) else import_array(result)
 
-    return called
+    return call_on_host
 
 
-def hosted(function: Function, differential: Differential, pull: ReverseRule | None = None, *options: Any) -> Function:
+def lapack_function(
+    function: Function, differential: Differential, pull: ReverseRule | None = None, *options: Any
+) -> Function:
     """Returns a function of `backend.shared.algebra.lapack` as a function of MLX arrays, with derivatives.
 
     Args:
@@ -57,7 +59,7 @@ def smooth(
         pull: its reverse mode, if it is not to be derived from the differential.
         read: whether `function` reads its arguments on the host.
     """
-    derived = differentiated(function, differential, pull, read)
+    derived = with_own_derivatives(function, differential, pull, read)
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
 
@@ -97,7 +99,7 @@ def _inv_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (-(outputs[0] @ tangents[0] @ outputs[0]),)
 
 
-inv = hosted(lapack.inv, _inv_moved)
+inv = lapack_function(lapack.inv, _inv_moved)
 
 
 def _with_nan(function: Function, x: mx.array, wrong: mx.array) -> mx.array:
@@ -127,11 +129,11 @@ def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False
         part = half(xp, x)
         return part + xp.eye(part.shape[-1], dtype=x.dtype) if unit else part
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
 
-    lazy = smooth(lambda x: mx.linalg.tri_inv(whole(mx, x), upper, stream=mx.cpu), moved)
-    complexes = hosted(lambda x: np.linalg.inv(whole(np, x)), moved)
+    lazy = smooth(lambda x: mx.linalg.tri_inv(whole(mx, x), upper, stream=mx.cpu), push_tangents)
+    complexes = lapack_function(lambda x: np.linalg.inv(whole(np, x)), push_tangents)
     return lambda x: complexes(x) if is_complex(x) else lazy(x)
 
 
@@ -165,7 +167,10 @@ def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Array
     return (grown / determinant[..., None, None],)
 
 
-_hosted_adjugate, _real_adjugate = hosted(lapack.adjugate, _adjugate_moved), smooth(_lazy_adjugate, _adjugate_moved)
+_hosted_adjugate, _real_adjugate = (
+    lapack_function(lapack.adjugate, _adjugate_moved),
+    smooth(_lazy_adjugate, _adjugate_moved),
+)
 
 
 def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -196,14 +201,14 @@ def _solver(function: Function, inverse: Function, part: Function, *options: Any
         options: further arguments of `function`.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (inverse(primals[0]) @ (tangents[1] - part(tangents[0]) @ outputs[0]),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         right = adjoint(inverse(primals[0])) @ cotangents[0]
         return part(-(right @ adjoint(outputs[0]))), right
 
-    return hosted(function, moved, pull, *options)
+    return lapack_function(function, push_tangents, pull, *options)
 
 
 solve = _solver(lapack.solve, inv, lambda a: a)
@@ -211,27 +216,27 @@ below = _solver(lapack.solve_triangular, _of_lower, mx.tril, True)
 above = _solver(lapack.solve_triangular, _of_upper, mx.triu, False)
 
 
-cholesky = hosted(lapack.cholesky, _RULES.cholesky)
+cholesky = lapack_function(lapack.cholesky, _RULES.cholesky)
 
 
 def qr(x: mx.array, mode: str) -> Any:
     """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
-    return hosted(lapack.qr, _RULES.qr, None, mode)(x)
+    return lapack_function(lapack.qr, _RULES.qr, None, mode)(x)
 
 
 def svd(x: mx.array, full_matrices: bool) -> Any:
     """Returns the factors U and Vh of the singular value decomposition, and between them the singular values."""
-    return hosted(lapack.svd, _RULES.svd, None, full_matrices)(x)
+    return lapack_function(lapack.svd, _RULES.svd, None, full_matrices)(x)
 
 
 def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
 
 
-svdvals = hosted(lapack.svdvals, _svdvals_moved)
+svdvals = lapack_function(lapack.svdvals, _svdvals_moved)
 
 
-eigh = hosted(lapack.eigh, _RULES.eigh)
+eigh = lapack_function(lapack.eigh, _RULES.eigh)
 
 
 def _eigvalsh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -239,10 +244,10 @@ def _eigvalsh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Array
     return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian(tangents[0]) @ vectors)),)
 
 
-eigvalsh = hosted(lapack.eigvalsh, _eigvalsh_moved)
+eigvalsh = lapack_function(lapack.eigvalsh, _eigvalsh_moved)
 
 
-eig = hosted(lapack.eig, _RULES.eig)
+eig = lapack_function(lapack.eig, _RULES.eig)
 
 
 def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -250,7 +255,7 @@ def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays
     return (_RULES.diagonal(_similar(vectors, tangents[0].astype(vectors.dtype))),)
 
 
-eigvals = hosted(lapack.eigvals, _eigvals_moved)
+eigvals = lapack_function(lapack.eigvals, _eigvals_moved)
 
 
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
@@ -259,10 +264,10 @@ def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
     rows = of_host(lapack.order_of(pivots, x.shape[-2]))
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return _lu_moved(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))
 
-    return smooth(lambda _: imported(packed), moved, read=True)(x), imported(pivots)
+    return smooth(lambda _: import_array(packed), push_tangents, read=True)(x), import_array(pivots)
 
 
 def _lu_moved(packed: mx.array, tangent: mx.array) -> Arrays:

@@ -21,7 +21,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.derivatives import Arrays, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
@@ -51,15 +51,15 @@ _DIGITS = 53
 
 
 def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns the same as `_multiplied`, if it fits into memory.
+    """Returns the same as `_multiply`, if it fits into memory.
 
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.
     """
-    return fitting(_multiplied(native, tensors, length))
+    return fitting(_multiply(native, tensors, length))
 
 
-def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns the product that `native` computes of tensors of one dtype, in a dtype that keeps its digits.
 
     Args:
@@ -154,11 +154,11 @@ def by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
     return of_host(product, x1.dtype)
 
 
-def _moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _push_product(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (primals[0] @ tangents[1] + tangents[0] @ primals[1],)
 
 
-_derived_by_numpy = differentiated(by_numpy, _moved, hosted=True)
+_derived_by_numpy = with_own_derivatives(by_numpy, _push_product, hosted=True)
 
 
 def _for_numpy(x1: mx.array, x2: mx.array) -> bool:
@@ -168,7 +168,9 @@ def _for_numpy(x1: mx.array, x2: mx.array) -> bool:
     return x1.dtype == x2.dtype and x1.size * x2.shape[-1] >= _LARGE and on_cpu()
 
 
-def _chosen(matmul: Callable[..., mx.array], short: Callable[..., Any], named: str) -> Callable[..., mx.array]:
+def _product_for_environment(
+    matmul: Callable[..., mx.array], short: Callable[..., Any], named: str
+) -> Callable[..., mx.array]:
     """Returns the product of matrices that the environment asks for.
 
     Args:
@@ -184,13 +186,13 @@ def _chosen(matmul: Callable[..., mx.array], short: Callable[..., Any], named: s
     if named != "numpy":
         raise SettingsError(f"expected {ENVIRONMENT} to be 'numpy' or not set, got {named!r}")
 
-    def chosen(x1: mx.array, x2: mx.array) -> mx.array:
+    def multiply_by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
         if not _for_numpy(x1, x2):
             return matmul(x1, x2)
         check_factors(x1.shape, x2.shape)
         return _derived_by_numpy(x1, x2)
 
-    return short(" and {0}.size < 1024")(chosen)
+    return short(" and {0}.size < 1024")(multiply_by_numpy)
 
 
 class MLXProductsOps:
@@ -203,7 +205,7 @@ class MLXProductsOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     matmul = staticmethod(
-        _chosen(
+        _product_for_environment(
             _matmul,
             lambda further: fast(mx.matmul, f"{promotion.same} and {_SHORT}{further}"),
             os.environ.get(ENVIRONMENT, ""),

@@ -18,7 +18,7 @@ def _float(dtype: mx.Dtype | None) -> mx.Dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
-def _made(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
+def _create(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
     """Returns the result of `native`, called with a shape and a dtype, if it fits into memory.
 
     Raises:
@@ -29,7 +29,7 @@ def _made(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, d
     return native(lengths, kind, stream=place(device))
 
 
-def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
+def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
     value, stream = promotion.filling(fill_value, dtype), place(device)
@@ -64,16 +64,16 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _made(mx.zeros, shape, dtype, device)
+        return _create(mx.zeros, shape, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _made(mx.ones, shape, dtype, device)
+        return _create(mx.ones, shape, dtype, device)
 
     @staticmethod
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _filled(as_shape(shape), fill_value, dtype, device)
+        return _fill(as_shape(shape), fill_value, dtype, device)
 
     empty = zeros
 
@@ -90,7 +90,7 @@ class MLXCreationOps(HostMade):
     @staticmethod
     @with_number
     def full_like(x: mx.array, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _filled(x.shape, fill_value, x.dtype if dtype is None else dtype, device)
+        return _fill(x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:

@@ -10,13 +10,13 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.arrays.indices import (
     ON_ROWS,
-    assigned,
+    assign_at,
     indices_for,
     integers,
     linear,
     mask_axes,
-    seen,
-    written,
+    read_if_checked,
+    write_rows,
 )
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
@@ -44,7 +44,7 @@ from emberharmony.core.state.checked_mode import checking
 
 def _seen_part(part: Any) -> Any:
     """Returns a part of a key, in checked mode with index tensors read; masks are read later in any case."""
-    return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else seen(part)
+    return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else read_if_checked(part)
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
@@ -124,11 +124,11 @@ class MLXIndexingOps:
 
     @staticmethod
     def slice_update(inputs: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
-        return assigned(inputs, block(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
+        return assign_at(inputs, block(inputs.shape, start_indices, updates.shape), cast(updates, inputs.dtype))
 
     @staticmethod
     def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
-        indices = seen(indices)
+        indices = read_if_checked(indices)
         unread = isinstance(indices, mx.array)
         # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
         if unread:
@@ -142,7 +142,7 @@ class MLXIndexingOps:
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
-        return written(rows, at, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
+        return write_rows(rows, at, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
@@ -162,16 +162,16 @@ class MLXIndexingOps:
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[mx.array, ...]:
-        indices = seen(indices)
+        indices = read_if_checked(indices)
         if not isinstance(indices, mx.array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices in a tensor stay unread and unchecked, which keeps them lazy.
         shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
-        found: list[mx.array] = []
+        columns: list[mx.array] = []
         for length in reversed(shape):
-            found.append(rest % max(length, 1))
+            columns.append(rest % max(length, 1))
             rest = rest // max(length, 1)
-        return tuple(reversed(found))
+        return tuple(reversed(columns))
 
     @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:

@@ -16,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, differentiated_by
+from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated_by, with_own_derivatives
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
@@ -37,7 +37,7 @@ _WIDE, _GROUP = 64, 2**12
 """The least number of elements that are worth copying as a row, and the number up to which rows are joined to one."""
 
 
-def assigned(x: mx.array, key: Any, new: mx.array) -> mx.array:
+def assign_at(x: mx.array, key: Any, new: mx.array) -> mx.array:
     """Returns `x` with `new`, which broadcasts to `x[key]`, at the place of a key of integers and slices.
 
     Under `mx.vmap`, MLX 0.32 writes values that are not mapped over into the first slice only, also in the derivatives
@@ -49,7 +49,7 @@ def assigned(x: mx.array, key: Any, new: mx.array) -> mx.array:
         result[key] = mx.where(mx.array(True), new, x[key])
         return result
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (native(*tangents),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
@@ -58,11 +58,11 @@ def assigned(x: mx.array, key: Any, new: mx.array) -> mx.array:
 
     if op_globals.untransformed:
         return native(x, new)
-    result: mx.array = differentiated(native, moved, pull)(x, mx.broadcast_to(new, x[key].shape))
+    result: mx.array = with_own_derivatives(native, push_tangents, pull)(x, mx.broadcast_to(new, x[key].shape))
     return result
 
 
-def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+def _add_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
     return rows.at[at].add(updates)
 
 
@@ -73,14 +73,14 @@ def _extreme(native: Written) -> Written:
     equal the extreme share its derivative equally.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         rows, at, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
         before, new = (rows == outputs[0]).astype(rows.dtype), (updates == outputs[0][at]).astype(rows.dtype)
-        count = mx.maximum(_added(before, at, new), 1)
-        return (_added(before * tangents[0], at, new * tangents[2]) / count,)
+        count = mx.maximum(_add_rows(before, at, new), 1)
+        return (_add_rows(before * tangents[0], at, new * tangents[2]) / count,)
 
     # The places are an argument, and not closed over, so that vmap can map over them.
-    derived = differentiated(native, moved)
+    derived = with_own_derivatives(native, push_tangents)
 
     def extremes(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         result: mx.array = derived(rows, at, updates)
@@ -92,7 +92,7 @@ def _extreme(native: Written) -> Written:
     return extremes
 
 
-def _multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+def _multiply_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
     """Returns rows multiplied by the updates at their indices, with derivatives, which MLX 0.32 lacks.
 
     The derivative by a factor is the product of all other factors. Second derivatives are 0 where two factors of a
@@ -104,30 +104,30 @@ def _multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         at = mx.stop_gradient(at)
         zero = updates == 0
         factors = mx.where(zero, mx.ones_like(updates), updates)
-        product = _multiplied(mx.ones_like(rows), at, factors)
-        zeros = _added(mx.zeros(rows.shape, mx.int32), at, zero.astype(mx.int32))
+        product = _multiply_rows(mx.ones_like(rows), at, factors)
+        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), at, zero.astype(mx.int32))
         others = mx.where(zeros[at] == zero, product[at] / factors, mx.zeros_like(updates))
         return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[at] * others
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         whole, others = slopes(*primals)
-        return (_added(tangents[0] * whole, mx.stop_gradient(primals[1]), tangents[2] * others),)
+        return (_add_rows(tangents[0] * whole, mx.stop_gradient(primals[1]), tangents[2] * others),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         whole, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
         places = primals[1]
         return cotangents[0] * whole, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
 
-    def multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    def multiply_natively(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         return rows.at[at].multiply(updates)
 
-    result: mx.array = differentiated(multiplied, moved, pull)(rows, at, updates)
+    result: mx.array = with_own_derivatives(multiply_natively, push_tangents, pull)(rows, at, updates)
     return result
 
 
 ON_ROWS: dict[str, Written] = {
-    "add": _added,
-    "mul": _multiplied,
+    "add": _add_rows,
+    "mul": _multiply_rows,
     "max": _extreme(lambda rows, at, updates: rows.at[at].maximum(updates)),
     "min": _extreme(lambda rows, at, updates: rows.at[at].minimum(updates)),
 }
@@ -148,7 +148,7 @@ def integers(indices: mx.array) -> mx.array:
     return mx.minimum(indices, mx.array(_FURTHEST, mx.uint64)) if indices.dtype == mx.uint64 else indices
 
 
-def seen(indices: Any) -> Any:
+def read_if_checked(indices: Any) -> Any:
     """Returns indices; in checked mode a tensor is read into an array on the host, where indices are checked."""
     if isinstance(indices, mx.array) and checking():
         return np.asarray(integers(indices))
@@ -162,7 +162,7 @@ def indices_for(indices: Any, length: int) -> mx.array:
         ArgumentTypeError: if the indices are not integers.
         IndexOutOfBoundsError: if a checked index is out of bounds.
     """
-    indices = seen(indices)
+    indices = read_if_checked(indices)
     if isinstance(indices, mx.array):
         return integers(indices)
     return of_host(nonnegative_indices(host_indices(indices), length))
@@ -175,7 +175,7 @@ def mask_axes(part: Any) -> int | None:
     return int(part.ndim) if part.dtype == mx.bool_ else -1
 
 
-def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
+def write_rows(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
     """Returns rows with updates written, or combined, at the rows that `at` names.
 
     Args:
@@ -192,7 +192,7 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
     if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
-        return _chosen(rows, at, updates)
+        return _copy_from_either(rows, at, updates)
     if spill:
         rows = _with_more(rows)
     if reduction is not None:
@@ -208,8 +208,8 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
     return rows[:count] if spill else rows
 
 
-def _chosen(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-    """Returns rows with updates written, as `written` does: each row of the result is copied from either.
+def _copy_from_either(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    """Returns rows with updates written, as `write_rows` does: each row of the result is copied from either.
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
@@ -238,15 +238,15 @@ def _longer(more: int) -> Function:
     its derivative would add one element at a time.
     """
 
-    def copied(rows: mx.array) -> mx.array:
+    def copy_last_row(rows: mx.array) -> mx.array:
         last = rows.shape[0] // more - 1
         places = mx.minimum(mx.arange(last + 2), last)
         return mx.take(rows.reshape(last + 1, -1), places, 0).reshape(-1, *rows.shape[1:])
 
-    def padded(rows: mx.array) -> mx.array:
+    def pad_with_zeros(rows: mx.array) -> mx.array:
         return mx.pad(rows, [(0, more), *((0, 0),) * (rows.ndim - 1)])
 
-    return differentiated_by(copied, padded)
+    return differentiated_by(copy_last_row, pad_with_zeros)
 
 
 def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
@@ -257,13 +257,13 @@ def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
 
 
 def led_aside(indices: mx.array, length: int) -> mx.array:
-    """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `written` drops."""
+    """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _known(mx.minimum(places, _ends(indices, length)))
+    return _in_index_dtype(mx.minimum(places, _ends(indices, length)))
 
 
-def _known(places: mx.array) -> mx.array:
+def _in_index_dtype(places: mx.array) -> mx.array:
     """Returns unsigned indices in the dtype that they are used in."""
     # MLX 0.32 finds rows by unsigned indices in 0.85 times the time on a CPU. But under vmap it promotes uint64 and its
     # own int32 positions to float32, which indexes nothing.
@@ -271,22 +271,22 @@ def _known(places: mx.array) -> mx.array:
 
 
 def past_the_end(indices: mx.array, length: int) -> mx.array:
-    """Returns indices from 0 up, without reading them; those out of bounds become `length`, which `written` drops."""
+    """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
     end = _ends(indices, length)
-    return _known(mx.minimum(mx.minimum(places, places + end), end))
+    return _in_index_dtype(mx.minimum(mx.minimum(places, places + end), end))
 
 
 def _ends(indices: mx.array, length: int) -> mx.array:
     """Returns the unsigned length for each index."""
     if indices.size <= _FEW:
-        return _repeated(length, indices.shape)
+        return _constant_tensor(length, indices.shape)
     return mx.broadcast_to(mx.array(length, mx.uint64), indices.shape)
 
 
 @functools.lru_cache(maxsize=128)
-def _repeated(number: int, shape: tuple[int, ...]) -> mx.array:
+def _constant_tensor(number: int, shape: tuple[int, ...]) -> mx.array:
     """Returns a tensor of one unsigned number, which is kept, because MLX takes 3 µs to broadcast it."""
     return of_host(np.full(shape, number, np.uint64))
 
@@ -299,7 +299,7 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
         lengths: the length of each axis.
 
     Returns:
-        Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
+        Positions of shape (...); for indices out of bounds, one past the last position, which `write_rows` drops.
     """
     if len(lengths) == 1:
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)

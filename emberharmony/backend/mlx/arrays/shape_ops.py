@@ -31,7 +31,7 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ShapeError
 
 
-def _inferred(size: int, shape: Any) -> tuple[int, ...]:
+def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
     """Returns a shape with its -1 replaced by the length that fits.
 
     `mx.reshape` (MLX 0.32) rejects -1 for an empty tensor, and accepts some other negative lengths.
@@ -71,7 +71,7 @@ class MLXShapeOps:
     def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:
         # Arrays are immutable, so it makes no difference whether they share memory.
         check_copy(copy)
-        return mx.reshape(x, _inferred(x.size, shape))
+        return mx.reshape(x, _infer_shape(x.size, shape))
 
     @staticmethod
     def transpose(x: mx.array, axes: Sequence[int] | None = None) -> mx.array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.arrays.indices import LARGE, assigned, past_the_end, written
+from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, past_the_end, write_rows
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, suits, value_like
@@ -37,7 +37,7 @@ class MLXWritingOps:
         old, new = checked_pair(self, promotion, x, key, value, mode)
         if not old.size:
             return mx.array(x)
-        return assigned(x, key, new if mode == "set" else combine(self, mode, old, new))
+        return assign_at(x, key, new if mode == "set" else combine(self, mode, old, new))
 
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
@@ -58,7 +58,7 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
     if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
     new = _fitting(backend, x, value, (*key.shape, *x.shape[1:]), mode)
-    return None if new is None else written(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
+    return None if new is None else write_rows(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
 
 
 def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
@@ -84,7 +84,7 @@ def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode
     start = mx.arange(0, x.size, length * inner, at.dtype).reshape(-1, 1, 1)
     start = start if inner == 1 else start + mx.arange(inner, dtype=at.dtype)
     place = mx.where(at < length, (at if inner == 1 else at * inner) + start, mx.array(x.size, at.dtype))
-    return written(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
+    return write_rows(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 
 def _fitting(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:

@@ -2,22 +2,22 @@
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, Function, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared.arrays.shape import check_parts
 from emberharmony.core.errors import DTypeError
 
 
-def _moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _push_pair(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (paired(tangents[0]),)
 
 
-def _pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+def _pull_pair(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
     return (mx.stack([mx.real(cotangents[0]), mx.imag(cotangents[0])], axis=-1),)
 
 
-paired: Function = differentiated(lambda x: x.view(mx.complex64)[..., 0], _moved, _pulled)
+paired: Function = with_own_derivatives(lambda x: x.view(mx.complex64)[..., 0], _push_pair, _pull_pair)
 """Returns pairs of float32, on the last axis, as complex64. MLX's own `view` (0.32) has no gradient."""
 
 

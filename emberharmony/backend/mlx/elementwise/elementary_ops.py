@@ -82,7 +82,7 @@ def cos_of_double(x: mx.array) -> mx.array:
     return mx.where(negative, -size, size)
 
 
-def _derived(forward: Unary, derivative: Unary) -> Unary:
+def _with_derivative(forward: Unary, derivative: Unary) -> Unary:
     """Returns `forward` with the given derivative, for functions whose derivative by MLX has too few digits."""
     return elementwise(forward, lambda x, y: derivative(x))
 
@@ -98,9 +98,9 @@ _XP = types.SimpleNamespace(
     where=mx.where,
 )
 
-_sin64: Unary = _derived(sin_of_double, lambda x: _cos64(x))
-_cos64: Unary = _derived(cos_of_double, lambda x: -_sin64(x))
-_tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
+_sin64: Unary = _with_derivative(sin_of_double, lambda x: _cos64(x))
+_cos64: Unary = _with_derivative(cos_of_double, lambda x: -_sin64(x))
+_tan64: Unary = _with_derivative(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
 _derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 
 
@@ -114,9 +114,9 @@ def _tanh(x: mx.array) -> mx.array:
     return mx.tanh(x) if x.dtype == mx.float32 else _derived_tanh(x)
 
 
-_log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
-_log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
-_erfinv64: Unary = _derived(
+_log2_64 = _with_derivative(mx.log2, lambda x: (1 / math.log(2)) / x)
+_log10_64 = _with_derivative(mx.log10, lambda x: (1 / math.log(10)) / x)
+_erfinv64: Unary = _with_derivative(
     lambda x: elementary.erfinv(_XP, x), lambda x: (math.sqrt(math.pi) / 2) * exp_double(mx.square(_erfinv64(x)))
 )
 
@@ -128,12 +128,12 @@ def _special(function: Callable[..., mx.array]) -> Unary:
         function: called as `function(xp, x)`, where `xp` has NumPy's names.
     """
 
-    def called(x: mx.array) -> mx.array:
+    def call_in_wide(x: mx.array) -> mx.array:
         wide = mx.float64 if on_cpu() else mx.float32
         narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
         return function(narrow, x.astype(wide)).astype(x.dtype)
 
-    return called
+    return call_in_wide
 
 
 def _i0(xp: Any, x: mx.array) -> mx.array:
@@ -171,13 +171,13 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
 
     smooth = elementwise(function, lambda a, b, y: share(a, y), lambda a, b, y: share(b, y))
 
-    def called(x1: mx.array, x2: mx.array) -> mx.array:
+    def call_in_single(x1: mx.array, x2: mx.array) -> mx.array:
         # Half precision would lose digits in between.
         if x1.dtype.size > 2:
             return smooth(x1, x2)
         return smooth(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
 
-    return called
+    return call_in_single
 
 
 logaddexp = _summed_logarithms(_log_of_sum, lambda x: exp_double(x) if x.dtype == mx.float64 else mx.exp(x))
@@ -207,7 +207,7 @@ def _expm1(x: mx.array) -> mx.array:
     return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))
 
 
-_erf_single = _derived(
+_erf_single = _with_derivative(
     lambda x: elementary.erf_single(mx, x), lambda x: (2 / math.sqrt(math.pi)) * mx.exp(-mx.square(x))
 )
 

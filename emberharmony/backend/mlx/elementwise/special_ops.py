@@ -48,15 +48,15 @@ def _op(name: str) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
     shared = function(name)
 
-    def computed(*tensors: mx.array) -> mx.array:
+    def compute(*tensors: mx.array) -> mx.array:
         xp, wide = _namespace(tensors[0].dtype)
         result = shared(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors)))
         return result.astype(tensors[0].dtype)
 
-    return partial(_called, name, elementwise(computed, *partials(name, lambda: _DERIVED, _full_like)))
+    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: _DERIVED, _full_like)))
 
 
-def _called(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
+def _call_smooth(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
     return smooth(*operands(name, promotion, arguments))
 
 

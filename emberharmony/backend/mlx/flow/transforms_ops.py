@@ -9,9 +9,9 @@ import mlx.core as mx
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.mlx.derivatives import Transforming, apart, pulled, to_front
+from emberharmony.backend.mlx.derivatives import Transforming, apart, pull_back, to_front
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
-from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, watched
+from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, as_native
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
@@ -90,7 +90,7 @@ class MLXTransformsOps:
 
             def natively(*tensors: mx.array) -> Pair:
                 with Transforming():
-                    return [], list(pulled(_some_outputs(fn, list(given)), tensors[:count], tensors[count:]))
+                    return [], list(pull_back(_some_outputs(fn, list(given)), tensors[:count], tensors[count:]))
 
             def later(run: Callable[[], Pair]) -> Pair:
                 with draws.later_run():
@@ -105,7 +105,7 @@ class MLXTransformsOps:
     def gradients(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> Pair:
         def natively(*leaves: mx.array) -> Pair:
             with Transforming():
-                outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(leaves))
+                outputs, gradients = mx.value_and_grad(lambda leaves: tuple(run_watched(fn, leaves)))(list(leaves))
             return list(outputs), list(gradients)
 
         if taped or _by_tape(primals):
@@ -137,7 +137,7 @@ class MLXTransformsOps:
                 primals, tangents = tensors[: len(tensors) // 2], tensors[len(tensors) // 2 :]
                 try:
                     with Transforming():
-                        outputs, pushed = mx.jvp(lambda *leaves: watched(fn, leaves), list(primals), list(tangents))
+                        outputs, pushed = mx.jvp(lambda *leaves: run_watched(fn, leaves), list(primals), list(tangents))
                 except Exception as error:
                     if not self.cannot_transform(error):
                         raise
@@ -301,7 +301,7 @@ def _link(
         primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
         # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
-        return list(pulled(lambda *cts: watched(lambda *each: backward(primals, each), list(cts)), zeros, known))
+        return list(pull_back(lambda *cts: run_watched(lambda *each: backward(primals, each), list(cts)), zeros, known))
 
     @function.vmap
     def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
@@ -354,7 +354,7 @@ def _some_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
     """
 
     def some(*leaves: mx.array) -> list[mx.array]:
-        outputs = watched(fn, leaves)
+        outputs = run_watched(fn, leaves)
         return [outputs[i] for i in wanted]
 
     return some

@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.binding import ordered, unequal
+from emberharmony.backend.mlx.binding import ordering_op, unequal
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import direct
 
@@ -16,10 +16,10 @@ class MLXComparisonOps:
 
     equal = direct(mx.equal)
     not_equal = direct(unequal)
-    less = ordered(mx.less)
-    less_equal = ordered(mx.less_equal)
-    greater = ordered(mx.greater)
-    greater_equal = ordered(mx.greater_equal)
+    less = ordering_op(mx.less)
+    less_equal = ordering_op(mx.less_equal)
+    greater = ordering_op(mx.greater)
+    greater_equal = ordering_op(mx.greater_equal)
     logical_and = direct(mx.logical_and)
     logical_or = direct(mx.logical_or)
     logical_xor = staticmethod(lambda x1, x2: unequal(x1 != 0, x2 != 0))

@@ -47,11 +47,11 @@ def _sigmoid_double(x: mx.array) -> mx.array:
     return mx.where(x < 0, small, mx.array(1, x.dtype)) / (1 + small)
 
 
-def _rectified(x: mx.array) -> mx.array:
+def _rectify(x: mx.array) -> mx.array:
     return mx.maximum(x, mx.array(0, x.dtype))
 
 
-_relu = where_transformed(_rectified, elementwise(_rectified, lambda x, y: (x > 0).astype(y.dtype), chooses=True))
+_relu = where_transformed(_rectify, elementwise(_rectify, lambda x, y: (x > 0).astype(y.dtype), chooses=True))
 # `_sigmoid_double` uses the absolute value, whose derivative of 0 at 0 would make that of the sigmoid 0 there.
 _sigmoid64 = elementwise(_sigmoid_double, lambda x, y: y * (1 - y))
 

@@ -31,7 +31,7 @@ def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int])
     return mask
 
 
-def _added(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.array | None:
+def _additive_mask(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.array | None:
     """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
     if mask is None:
         return bias
@@ -89,7 +89,7 @@ class MLXAttentionOps:
             mx.swapaxes(key, 1, 2),
             mx.swapaxes(value, 1, 2),
             scale=query.shape[-1] ** -0.5 if scale is None else scale,
-            mask=_added(bias, masked, query.dtype),
+            mask=_additive_mask(bias, masked, query.dtype),
         )
         return mx.swapaxes(result, 1, 2)
 

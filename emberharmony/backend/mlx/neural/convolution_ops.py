@@ -108,7 +108,7 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
     return x.reshape(x.shape[0], *apart, x.shape[-1]).transpose(order).reshape(x.shape[0], *short, -1)
 
 
-def _unstrided(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
+def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
     """Returns a tensor and a kernel whose convolution with stride 1 equals that of `x` and `kernel` with strides.
 
     Args:
@@ -130,16 +130,16 @@ def _unstrided(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, 
     return _into_channels(x, plan.strides), _into_channels(kernel, plan.strides)
 
 
-def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
+def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group: every output channel depends on all input channels."""
     if max(plan.strides) == 1:
         before, after = zip(*plan.padding, strict=True)
         return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(before, after))
     padded = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
-    return mx.conv_general(*_unstrided(padded, kernel, plan))
+    return mx.conv_general(*_without_strides(padded, kernel, plan))
 
 
-def _unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
+def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
     x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
     rows = mx.concatenate([x[:, *places] for _, places in plan.offsets()], -1)
@@ -164,17 +164,17 @@ def _phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Ph
         results of all of them have one shape.
     """
     most = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
-    found: Phases = []
+    phases: Phases = []
     for first in itertools.product(*map(range, plan.strides)):
         counts = [-(-(k - at) // step) for k, at, step in zip(size, first, plan.strides, strict=True)]
         ends = [at + (n - 1) * step for n, at, step in zip(counts, first, plan.strides, strict=True)]
         around = tuple((n - 1, many - 1) for n, many in zip(counts, most, strict=True))
         key = tuple(slice(end, None, -step) for end, step in zip(ends, plan.strides, strict=True))
-        found.append((key, windows(lengths, counts, 1, around)))
-    return found
+        phases.append((key, windows(lengths, counts, 1, around)))
+    return phases
 
 
-def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases) -> mx.array:
+def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases) -> mx.array:
     """Returns the transposed convolution of a single group as convolutions without strides, one for each phase.
 
     Args:
@@ -185,7 +185,7 @@ def _interleaved(x: mx.array, kernel: mx.array, plan: Transposed, phases: Phases
     """
     n, size = len(plan.strides), kernel.shape[:-2]
     kernel = mx.swapaxes(kernel, -1, -2)
-    result = mx.stack([_unrolled(x, kernel[key], part) for key, part in phases], n + 1)
+    result = mx.stack([_convolve_unrolled(x, kernel[key], part) for key, part in phases], n + 1)
     lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
     result = mx.unflatten(result, n + 1, plan.strides)
     result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
@@ -218,7 +218,7 @@ def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows |
 
     if groups == 1 and isinstance(plan, Windows):
         # The derivatives of the composite take three times as many calls.
-        return differentiated_by(native, functools.partial(_unrolled, plan=plan))
+        return differentiated_by(native, functools.partial(_convolve_unrolled, plan=plan))
     return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
 
 
@@ -232,10 +232,10 @@ def _quick_conv(
     padding: str,
     spread: int,
 ) -> Function | None:
-    """Returns the convolution of tensors with channels last of these shapes, as `_chosen` does."""
+    """Returns the convolution of tensors with channels last of these shapes, as `_fastest_convolution` does."""
     groups = check_channels(shape, size)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    return _chosen(composed, alone, shape[0], size, groups, plan)
+    return _fastest_convolution(composed, alone, shape[0], size, groups, plan)
 
 
 @functools.lru_cache(maxsize=256)
@@ -257,7 +257,7 @@ def _quick_depthwise(
     return _alone(composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
 
 
-def _chosen(
+def _fastest_convolution(
     composed: Callable[..., Any], alone: bool, count: int, size: tuple[int, ...], groups: int, plan: Windows
 ) -> Function | None:
     """Returns the fastest convolution of `count` samples with a kernel of a shape; None if another one may be faster.
@@ -274,7 +274,7 @@ def _chosen(
     if not _best(count, size, places, size[-1], groups):
         return None
     if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
-        return functools.partial(_unrolled, plan=plan)
+        return functools.partial(_convolve_unrolled, plan=plan)
     return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation) if alone else None
 
 
@@ -297,7 +297,7 @@ def _quick_transposed(
     if not _is_small(shape[0], size, places):
         suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
         phases = _phases(shape[1:-1], size[:-2], plan) if suits else []
-        return functools.partial(_interleaved, plan=plan, phases=phases) if suits else None
+        return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if suits else None
     if not alone or min(map(min, plan.around)) < 0:
         return None
     return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
@@ -335,7 +335,7 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        quick = _chosen(self.composed, alone, len(x), w.shape, groups, plan) if _are_single(x, w) else None
+        quick = _fastest_convolution(self.composed, alone, len(x), w.shape, groups, plan) if _are_single(x, w) else None
         if quick is not None:
             result = quick(x, w)
             result = result + b[0] if b else result
@@ -344,10 +344,10 @@ class MLXConvolutionOps:
         if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         if groups == 1:
-            result = _convolved(x, w, plan)
+            result = _convolve(x, w, plan)
         else:
             parts = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
-            result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
+            result = mx.concatenate([_convolve(part, kernel, plan) for part, kernel in parts], -1)
         result = result + b[0] if b else result
         return fitting(result if last else mx.moveaxis(result, -1, 1))
 

@@ -30,15 +30,15 @@ class MLXLayersOps:
         plain = transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
         if plain and is_linear(x, weight, bias, True):
             length = weight.shape[1]
-            found: mx.array | None = None
+            product: mx.array | None = None
             if x.size and x.size * weight.size >> 26 < length <= LONG:
-                found = mx.matmul(x, weight.T)
+                product = mx.matmul(x, weight.T)
             elif length > LONG and x.size == length and on_cpu():
                 block = next((n for n in _BLOCKS if length % n == 0), 0)
                 if block:
-                    found = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
-            if found is not None:
-                return found if bias is None else found + bias
+                    product = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+            if product is not None:
+                return product if bias is None else product + bias
         return self.composed("linear")(x, weight, bias, transposed)
 
 

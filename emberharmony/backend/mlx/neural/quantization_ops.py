@@ -27,8 +27,8 @@ class MLXQuantizationOps:
         check_options(group_size, bits)
         check_divisible(w.shape, group_size)
         if w.dtype not in _KINDS or w.ndim < 2 or not w.size:
-            found: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
-            return found
+            parts: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
+            return parts
         packed, scales, biases = mx.quantize(mx.stop_gradient(w), group_size, bits)
         return packed, mx.stop_gradient(scales), mx.stop_gradient(biases)
 
@@ -51,8 +51,8 @@ class MLXQuantizationOps:
         # The kernel of MLX 0.32 divides by the number of rows, and `vmap` of it is not implemented.
         if kind not in _KINDS or not (x.size and w.size) or is_mapped():
             composed = self.composed("quantized_matmul")
-            found: mx.array = composed(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-            return found
+            product: mx.array = composed(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+            return product
         if kind != mx.float32 and on_cpu():
             # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.
             operands = [each.astype(mx.float32) for each in operands]
@@ -72,5 +72,5 @@ class MLXQuantizationOps:
         scales, biases = promotion.common(scales, biases)
         if scales.dtype in _KINDS and w.ndim > 1 and w.size:
             return mx.dequantize(w, scales, biases, group_size, bits)
-        found: mx.array = self.composed("dequantize")(w, scales, biases, bits=bits, group_size=group_size)
-        return found
+        weights: mx.array = self.composed("dequantize")(w, scales, biases, bits=bits, group_size=group_size)
+        return weights

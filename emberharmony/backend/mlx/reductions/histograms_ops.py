@@ -5,7 +5,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.derivatives import Arrays, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core import op_globals
@@ -27,14 +27,14 @@ class MLXHistogramsOps:
         check_weights(weights, x)
         weights = promotion.floats(weights)
 
-        def counted(weights: mx.array) -> mx.array:
+        def count_weights(weights: mx.array) -> mx.array:
             wide = weights if weights.itemsize > 2 else weights.astype(mx.float32)
             return of_host(np.bincount(host, np.asarray(wide), minlength), weights.dtype)
 
-        def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
             return (mx.zeros_like(outputs[0]).at[of_host(host)].add(tangents[0]),)
 
-        result: mx.array = differentiated(counted, moved, hosted=True)(weights)
+        result: mx.array = with_own_derivatives(count_weights, push_tangents, hosted=True)(weights)
         return result
 
     max: Any

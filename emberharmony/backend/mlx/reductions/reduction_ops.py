@@ -19,7 +19,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, where_transformed
+from emberharmony.backend.mlx.derivatives import Arrays, Function, where_transformed, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
@@ -52,7 +52,7 @@ def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
     return x.astype(mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64)
 
 
-def widened(x: mx.array, few: int = FEW) -> mx.array:
+def widen(x: mx.array, few: int = FEW) -> mx.array:
     """Returns a floating tensor in a dtype whose sums lose no digits: float64 on the CPU, else float32 or wider.
 
     Args:
@@ -66,7 +66,9 @@ def widened(x: mx.array, few: int = FEW) -> mx.array:
     return x.astype(mx.float32)
 
 
-def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
+def reduce_or_identity(
+    native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float
+) -> mx.array:
     """Returns the result of a native reduction; for an empty tensor the identity, because MLX 0.32 can hang there."""
     if x.size:
         return native(x, axes, keepdims)
@@ -111,7 +113,7 @@ def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
         return _in_blocks(x.astype(mx.float32), axes, keepdims)
     if is_complex(x):
         return wide_sum(mx.real(x), axes, keepdims) + 1j * wide_sum(mx.imag(x), axes, keepdims).astype(mx.complex64)
-    return reduced(mx.sum, x, axes, keepdims, 0)
+    return reduce_or_identity(mx.sum, x, axes, keepdims, 0)
 
 
 def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
@@ -172,7 +174,7 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
     All elements that equal the extreme share its derivative equally.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         reached = (primals[0] == outputs[0]).astype(primals[0].dtype)
         count = mx.maximum(mx.sum(reached, axes, keepdims=True), 1)
         return (mx.sum(reached * tangents[0], axes, keepdims=True) / count,)
@@ -180,7 +182,7 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
     def plain(x: mx.array) -> mx.array:
         return native(x, axes, True)
 
-    return where_transformed(plain, differentiated(plain, moved))
+    return where_transformed(plain, with_own_derivatives(plain, push_tangents))
 
 
 def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
@@ -235,23 +237,23 @@ def _running_products(axis: int) -> Function:
     `mx.cumprod` (MLX 0.32) has no forward mode, and its second derivatives are NaN where an element is 0.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (_products_moved(primals[0], tangents[0], axis)[1],)
 
-    return differentiated(lambda x: mx.cumprod(x, axis), moved)
+    return with_own_derivatives(lambda x: mx.cumprod(x, axis), push_tangents)
 
 
 @functools.cache
 def _product(axes: tuple[int, ...]) -> Function:
     """Returns MLX's product over axes, which are kept, with derivatives of our own."""
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
         shape = [primals[0].shape[a] for a in order if a not in axes]
         x, tangent = (mx.transpose(part, order).reshape(*shape, -1) for part in (primals[0], tangents[0]))
         return (_products_moved(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
 
-    return differentiated(lambda x: mx.prod(x, axes, True), moved)
+    return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)
 
 
 def _cumulative(native: Callable[..., mx.array]) -> Any:
@@ -262,7 +264,7 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
         if is_complex(x) and native is mx.cumsum:
             return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(x.dtype)
         run = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
-        return run(widened(x)).astype(x.dtype)
+        return run(widen(x)).astype(x.dtype)
 
     return cumulative
 
@@ -290,20 +292,20 @@ def _squares(axes: tuple[int, ...]) -> Function:
 
     def plain(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-        wide, count = widened(x, few=0), math.prod(x.shape[a] for a in axes)
-        off = wide - reduced(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
-        return reduced(mx.sum, _of_blocks(mx.square(off), axes), axes, True, 0)
+        wide, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
+        off = wide - reduce_or_identity(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
+        return reduce_or_identity(mx.sum, _of_blocks(mx.square(off), axes), axes, True, 0)
 
     def slopes(x: mx.array) -> mx.array:
         return 2 * (x - _mean(x, axes, True))
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (wide_sum(slopes(primals[0]) * tangents[0], axes, True).astype(outputs[0].dtype),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         return (slopes(primals[0]) * cotangents[0].astype(primals[0].dtype),)
 
-    derived = differentiated(plain, moved, pull)
+    derived = with_own_derivatives(plain, push_tangents, pull)
     return lambda x: plain(x) if op_globals.untransformed or x.size <= _FILL else derived(x)
 
 
@@ -318,7 +320,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         total = squares if keepdims else mx.squeeze(squares, axes)
     else:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
-        total = widened(x - x, few=0)
+        total = widen(x - x, few=0)
     if is_number(correction):
         return total / mx.array(float(count - correction) if count > correction else math.nan, total.dtype)
     freedom = count - promotion.common(total, without_axes("correction", correction))[1].astype(total.dtype)
@@ -382,13 +384,13 @@ def _log_of_few(axis: int | None) -> Function:
     def shares(x: mx.array, y: mx.array) -> mx.array:
         return mx.where(y == -mx.inf, 0, mx.softmax(x, axis))
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (mx.sum(shares(primals[0], outputs[0]) * tangents[0], axis, True),)
 
-    def pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+    def pull_cotangents(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         return (shares(primals[0], outputs[0]) * cotangents[0],)
 
-    return differentiated(lambda x: mx.logsumexp(x, axis, True), moved, pulled)
+    return with_own_derivatives(lambda x: mx.logsumexp(x, axis, True), push_tangents, pull_cotangents)
 
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
@@ -431,18 +433,18 @@ class MLXReductionOps:
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
         x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
-        wide = widened(x, few=1)
+        wide = widen(x, few=1)
         if not axes or not wide.size:
-            return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
+            return (reduce_or_identity(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
         result = _product(axes)(wide)
         return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
 
     @staticmethod
     def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         axes = nonnegative_axes(axis, x.ndim)
-        return reduced(mx.any, x != 0, axes, keepdims, False) if axes else x != 0
+        return reduce_or_identity(mx.any, x != 0, axes, keepdims, False) if axes else x != 0
 
     @staticmethod
     def all(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         axes = nonnegative_axes(axis, x.ndim)
-        return reduced(mx.all, x != 0, axes, keepdims, True) if axes else x != 0
+        return reduce_or_identity(mx.all, x != 0, axes, keepdims, True) if axes else x != 0

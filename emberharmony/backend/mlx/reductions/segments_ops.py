@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.mlx.arrays.indices import integers, led_aside, seen, written
+from emberharmony.backend.mlx.arrays.indices import integers, led_aside, read_if_checked, write_rows
 from emberharmony.backend.mlx.device_ops import check_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
@@ -18,9 +18,11 @@ from emberharmony.core.state.checked_mode import checking
 def _segment(reduction: str) -> Callable[..., mx.array]:
     """Returns the op that reduces the slices of each segment."""
 
-    def segment(data: mx.array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> mx.array:
+    def reduce_segments(
+        data: mx.array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    ) -> mx.array:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
-        segment_ids = seen(segment_ids)
+        segment_ids = read_if_checked(segment_ids)
         unread = isinstance(segment_ids, mx.array)
         # With a known number of segments, ids in a tensor stay unread, which keeps them lazy.
         if unread and num_segments is not None:
@@ -41,10 +43,10 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         # An extra row takes the slices of ids out of range.
         shape = (num_segments + unread, *data.shape[1:])
         rows = mx.zeros(shape, kind) if not start else mx.full(shape, of_host(np.asarray(start), kind))
-        result = written(rows, ids, data.astype(kind), reduction, False).astype(data.dtype)
+        result = write_rows(rows, ids, data.astype(kind), reduction, False).astype(data.dtype)
         return result[:num_segments] if unread else result
 
-    return segment
+    return reduce_segments
 
 
 _general_sum = _segment("add")

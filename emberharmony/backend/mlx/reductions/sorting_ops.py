@@ -12,7 +12,7 @@ from emberharmony.core.errors import ShapeError
 _COMPLEX = ("complex",)
 
 
-def _reversed(x: mx.array) -> mx.array:
+def _reverse_order(x: mx.array) -> mx.array:
     """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if is_float(x) else ~x
 
@@ -27,7 +27,7 @@ def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.arra
     if not x.size or x.ndim == 0:
         return mx.zeros(x.shape, mx.int64)
     x = _sortable(x)
-    return mx.argsort(_reversed(x) if descending else x, axis).astype(mx.int64)
+    return mx.argsort(_reverse_order(x) if descending else x, axis).astype(mx.int64)
 
 
 def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
@@ -35,7 +35,7 @@ def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
     if not x.size or x.ndim == 0:
         return x
     values = _sortable(x)
-    ordered = _reversed(mx.sort(_reversed(values), axis)) if descending else mx.sort(values, axis)
+    ordered = _reverse_order(mx.sort(_reverse_order(values), axis)) if descending else mx.sort(values, axis)
     return ordered.astype(x.dtype)
 
 
@@ -98,5 +98,5 @@ class MLXSortingOps(WithUnique):
             return mx.full(a.shape, invert)
         ordered = _sort(b, None)
         near = mx.minimum(_search(ordered, a, "left"), b.size - 1)
-        found = mx.take(ordered, near) == a
-        return mx.logical_not(found) if invert else found
+        contained = mx.take(ordered, near) == a
+        return mx.logical_not(contained) if invert else contained
