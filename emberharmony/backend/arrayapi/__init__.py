@@ -113,10 +113,10 @@ def array_api_type(
 
 def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that a namespace has functions for, as attributes of a class."""
-    found: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
-        found |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
-    return found | _bind_tensors(library, tensor_type) | _bind_shapes(library)
+        definitions |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
+    return definitions | _bind_tensors(library, tensor_type) | _bind_shapes(library)
 
 
 def reading() -> set[str]:

@@ -73,11 +73,11 @@ def _ordering(library: Library, native: Function) -> Function:
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     natives = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
-    found = {op: _for_all(library, native, OPS[op]) for op, native in natives.items()}
+    definitions = {op: _for_all(library, native, OPS[op]) for op, native in natives.items()}
     wider = _Wider(library).bound()
     if library.takes_all:
         wider = {op: direct(library.function(op)) for op in wider}
-    return found | wider | _Elementwise(library).bound()
+    return definitions | wider | _Elementwise(library).bound()
 
 
 class _Bound(Definitions):
@@ -85,10 +85,10 @@ class _Bound(Definitions):
 
     def bound(self) -> dict[str, Function]:
         """Returns the definitions of the ops that the namespace has functions for."""
-        found = super().bound()
-        plain = [op for op, own in found.items() if hasattr(own, "for_floats")]
-        whole = {op: direct(self._library.function(op), found[op], when=self._library.floating) for op in plain}
-        return found | whole
+        definitions = super().bound()
+        plain = [op for op, own in definitions.items() if hasattr(own, "for_floats")]
+        whole = {op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in plain}
+        return definitions | whole
 
 
 class _Wider(_Bound):
@@ -112,22 +112,22 @@ class _Wider(_Bound):
     def square(self, x: Any) -> Any:
         return x if self._library.kind(x) == "bool" else self._xp.square(x)
 
-    def _tested(self, x: Any, native: Function, otherwise: bool) -> Any:
+    def _test_floats(self, x: Any, native: Function, otherwise: bool) -> Any:
         if self._library.kind(x) in _FLOATING:
             return native(x)
         return self._xp.full(tuple(x.shape), otherwise, dtype=self._library.dtypes["bool"])
 
     @for_floats
     def isnan(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isnan, False)
+        return self._test_floats(x, self._xp.isnan, False)
 
     @for_floats
     def isinf(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isinf, False)
+        return self._test_floats(x, self._xp.isinf, False)
 
     @for_floats
     def isfinite(self, x: Any) -> Any:
-        return self._tested(x, self._xp.isfinite, True)
+        return self._test_floats(x, self._xp.isfinite, True)
 
     def _truths(self, native: Function, *operands: Any) -> Any:
         return native(*(self._library.cast(x, self._library.dtypes["bool"]) for x in operands))
@@ -177,39 +177,39 @@ class _Elementwise(_Bound):
         infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
         return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
 
-    def _shifted(self, a: Any, b: Any, native: Function, left: bool) -> Any:
+    def _shift(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
         width = library.bits(a.dtype)
         far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
         zero = library.number(0, a)
-        found = native(a, xp.where(far, zero, b))
+        shifted = native(a, xp.where(far, zero, b))
         if left or library.kind(a) == "unsigned":
-            return xp.where(far, zero, found)
-        return xp.where(far, xp.where(xp.less(a, zero), library.number(-1, a), zero), found)
+            return xp.where(far, zero, shifted)
+        return xp.where(far, xp.where(xp.less(a, zero), library.number(-1, a), zero), shifted)
 
     @program()
     def bitwise_left_shift(self, x: Any, y: Any) -> Any:
-        return self._shifted(x, y, self._library.function("bitwise_left_shift"), True)
+        return self._shift(x, y, self._library.function("bitwise_left_shift"), True)
 
     @program()
     def bitwise_right_shift(self, x: Any, y: Any) -> Any:
-        return self._shifted(x, y, self._library.function("bitwise_right_shift"), False)
+        return self._shift(x, y, self._library.function("bitwise_right_shift"), False)
 
-    def _kept(self, x: Any, native: Function) -> Any:
+    def _round_floats(self, x: Any, native: Function) -> Any:
         return native(x) if self._library.kind(x) in _FLOATING else x
 
     @for_floats
     def floor(self, x: Any) -> Any:
-        return self._kept(x, self._xp.floor)
+        return self._round_floats(x, self._xp.floor)
 
     @for_floats
     def ceil(self, x: Any) -> Any:
-        return self._kept(x, self._xp.ceil)
+        return self._round_floats(x, self._xp.ceil)
 
     @for_floats
     def trunc(self, x: Any) -> Any:
-        return self._kept(x, self._xp.trunc)
+        return self._round_floats(x, self._xp.trunc)
 
     @for_floats
     def signbit(self, x: Any) -> Any:

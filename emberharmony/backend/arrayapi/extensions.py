@@ -38,7 +38,7 @@ def _transform(library: Library, name: str) -> Function:
         if real:
             library.promotion.refuse(x, ("complex",))
         place, length = along(tuple(x.shape), n, axis, norm, halved)
-        x = library.widened(library.promotion.floats(x))
+        x = library.widen(library.promotion.floats(x))
         if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
         if not all(x.shape):
@@ -78,7 +78,7 @@ class Factors(Definitions):
         dtype, single = tensors[0].dtype, library.dtypes["float32"]
         if not library.is_half(tensors[0]):
             return tensors, lambda x: x
-        wide = [library.widened(x) for x in tensors]
+        wide = [library.widen(x) for x in tensors]
         return wide, lambda x: library.astype(x, dtype) if x.dtype == single else x
 
     def _finite(self, x: Any) -> Any:

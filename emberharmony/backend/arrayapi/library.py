@@ -17,21 +17,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 def program(*static: str) -> Callable[[F], F]:
     """Returns a decorator of a method of `Definitions` that computes with tensors alone; see `Library.program`."""
 
-    def decorated(definition: F) -> F:
+    def mark(definition: F) -> F:
         definition.static = static  # type: ignore[attr-defined]
         return definition
 
-    return decorated
+    return mark
 
 
 def needing(function: str) -> Callable[[F], F]:
     """Returns a decorator of a definition that calls the function of another op; see `Definitions`."""
 
-    def decorated(definition: F) -> F:
+    def mark(definition: F) -> F:
         definition.needs = function  # type: ignore[attr-defined]
         return definition
 
-    return decorated
+    return mark
 
 
 class Library:
@@ -85,7 +85,7 @@ class Library:
         """
         if op not in self._functions:
             names = (op, *OPS[op].aliases) if self.takes_all else (*OPS[op].aliases, op)
-            self._functions[op] = next((found for name in names if (found := getattr(self.xp, name, None))), None)
+            self._functions[op] = next((native for name in names if (native := getattr(self.xp, name, None))), None)
         return self._functions[op]
 
     def kind(self, x: Any) -> str:
@@ -150,13 +150,13 @@ class Library:
         """Returns whether a tensor is floating and has 16 bits."""
         return self.kind(x) == "float" and self.bits(x.dtype) == 16
 
-    def widened(self, x: Any) -> Any:
+    def widen(self, x: Any) -> Any:
         """Returns half precision as float32; other tensors unchanged."""
         return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
 
     def adding(self, x: Any, count: int) -> Any:
         """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits that others keep."""
-        return self.widened(x)
+        return self.widen(x)
 
     def multiplying(self, x: Any) -> Any:
         """Returns a tensor in the dtype in which its elements are multiplied."""

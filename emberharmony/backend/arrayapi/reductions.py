@@ -29,7 +29,7 @@ class _Reductions(Definitions):
         super().__init__(library)
         self._promotion = library.promotion
 
-    def _summed(self, x: Any, dtype: Any) -> Any:
+    def _sum_dtype(self, x: Any, dtype: Any) -> Any:
         """Returns the dtype of the sum of a tensor."""
         if dtype is not None:
             return dtype
@@ -48,7 +48,7 @@ class _Reductions(Definitions):
         return x if open_to else library.astype(x, library.dtypes["uint8"])
 
     @program("axes", "keepdims", "dtype")
-    def _added(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+    def _add_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._some(x, axes, keepdims)
@@ -56,7 +56,7 @@ class _Reductions(Definitions):
         return library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), dtype)
 
     @program("axes", "keepdims", "dtype")
-    def _multiplied(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
+    def _multiply_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._every(x, axes, keepdims)
@@ -64,10 +64,10 @@ class _Reductions(Definitions):
         return library.cast(self._xp.prod(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._added(x, self._axes(x, axis), bool(keepdims), self._summed(x, dtype))
+        return self._add_up(x, self._axes(x, axis), bool(keepdims), self._sum_dtype(x, dtype))
 
     def prod(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-        return self._multiplied(x, self._axes(x, axis), bool(keepdims), self._summed(x, dtype))
+        return self._multiply_up(x, self._axes(x, axis), bool(keepdims), self._sum_dtype(x, dtype))
 
     def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
         self._promotion.refuse(x, _COMPLEX)
@@ -75,16 +75,16 @@ class _Reductions(Definitions):
         if initial is None:
             if 0 in x.shape:
                 nonempty(x.shape, axes)
-            found = native(self._truth(x), axis=axes, keepdims=keepdims)
-            return found if self._library.takes_all else self._library.astype(found, x.dtype)
+            extreme = native(self._truth(x), axis=axes, keepdims=keepdims)
+            return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
         if isinstance(initial, Substitute):
             # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
         start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
-            found = native(self._truth(x), axis=axes, keepdims=keepdims)
+            extreme = native(self._truth(x), axis=axes, keepdims=keepdims)
             larger = getattr(self._xp, f"{name}imum")
-            return self._library.astype(larger(found, self._truth(start)), x.dtype)
+            return self._library.astype(larger(extreme, self._truth(start)), x.dtype)
         kept = remaining(x.shape, axes, keepdims)
         return self._xp.broadcast_to(start, tuple(kept))
 
@@ -113,8 +113,8 @@ class _Reductions(Definitions):
         self._promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)
         axis = None if axis is None else single(axis, len(x.shape))
-        found = getattr(self._xp, name)(self._truth(x), axis=axis, keepdims=keepdims)
-        return self._library.astype(found, self._library.dtypes["int64"])
+        place = getattr(self._xp, name)(self._truth(x), axis=axis, keepdims=keepdims)
+        return self._library.astype(place, self._library.dtypes["int64"])
 
     def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         return self._place("argmax", x, axis, keepdims)
@@ -125,7 +125,7 @@ class _Reductions(Definitions):
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        return self._running(x, native, single(axis, len(x.shape)), self._summed(x, dtype))
+        return self._running(x, native, single(axis, len(x.shape)), self._sum_dtype(x, dtype))
 
     @program("native", "axis", "dtype")
     def _running(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
@@ -150,10 +150,10 @@ class _Reductions(Definitions):
         axis = single(axis, max(len(x.shape), 1))
         if not math.prod(x.shape) or not x.shape:
             return xp.zeros(tuple(x.shape), dtype=self._library.dtypes["int64"])
-        return self._ordered(x, axis, bool(descending))
+        return self._order(x, axis, bool(descending))
 
     @program("axis", "descending")
-    def _ordered(self, x: Any, axis: int, descending: bool) -> Any:
+    def _order(self, x: Any, axis: int, descending: bool) -> Any:
         xp, library = self._xp, self._library
         x = self._truth(x)
         if descending:
@@ -168,4 +168,4 @@ class _Reductions(Definitions):
         if library.kind(a) == "bool":
             small = library.dtypes["int32"]
             return library.cast(self._xp.matmul(library.astype(a, small), library.astype(b, small)), a.dtype)
-        return library.astype(self._xp.matmul(library.widened(a), library.widened(b)), a.dtype)
+        return library.astype(self._xp.matmul(library.widen(a), library.widen(b)), a.dtype)

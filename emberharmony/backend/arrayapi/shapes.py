@@ -13,8 +13,10 @@ from emberharmony.core.errors import ShapeError
 
 def bind(library: Library) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    found: dict[str, Any] = {name: staticmethod(own) for name, own in _Shapes(library).bound().items()}
-    return found | {name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None}
+    definitions: dict[str, Any] = {name: staticmethod(own) for name, own in _Shapes(library).bound().items()}
+    return definitions | {
+        name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None
+    }
 
 
 def _fill(library: Library, name: str) -> Callable[..., Any]:

@@ -18,13 +18,13 @@ Function = Callable[..., Any]
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
     own = _Tensors(library, tensor_type)
-    found: dict[str, Any] = {op: staticmethod(definition) for op, definition in own.bound().items()}
+    definitions: dict[str, Any] = {op: staticmethod(definition) for op, definition in own.bound().items()}
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
-        return own.selected(self, x, key)
+        return own.slice_of(self, x, key)
 
     whole = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
-    return found | whole
+    return definitions | whole
 
 
 class _Tensors(Definitions):
@@ -112,7 +112,7 @@ class _Tensors(Definitions):
             return xp.zeros(tuple(places.shape), dtype=x.dtype)
         return xp.take_along_axis(source, places, axis=axis)
 
-    def selected(self, backend: Any, x: Any, key: Any) -> Any:
+    def slice_of(self, backend: Any, x: Any, key: Any) -> Any:
         """Returns the slice that a plain key selects; other keys are left to the body."""
         if not is_plain(key, x.shape):
             return backend.composed("get_item")(x, key)

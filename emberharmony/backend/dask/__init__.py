@@ -25,7 +25,7 @@ import dask.array as da
 import numpy as np
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.dask.blocks import slotted
+from emberharmony.backend.dask.blocks import put_slots
 from emberharmony.backend.dask.creation import DaskCreationOps
 from emberharmony.backend.dask.dtypes import DTYPES
 from emberharmony.backend.dask.elementwise import DaskElementwiseOps
@@ -105,7 +105,7 @@ class DaskBackend(
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for an error that an op raised; an axis of unknown length explains every other."""
         try:
-            slotted(arguments, {})
+            put_slots(arguments, {})
         except ShapeError as unknown:
             error = unknown
         return super().translate(op, error, arguments)

@@ -29,14 +29,14 @@ class Slot(NamedTuple):
     place: int
 
 
-def _mapped(function: Callable[[Any], Any], kinds: Any, value: Any) -> Any:
+def _map_arguments(function: Callable[[Any], Any], kinds: Any, value: Any) -> Any:
     """Returns arguments, at any depth in lists, tuples and dicts, with a function applied to those of some classes."""
     if isinstance(value, kinds):
         return function(value)
     if value.__class__ is dict:
-        return {key: _mapped(function, kinds, item) for key, item in value.items()}
+        return {key: _map_arguments(function, kinds, item) for key, item in value.items()}
     if value.__class__ is list or value.__class__ is tuple:
-        return value.__class__(_mapped(function, kinds, item) for item in value)
+        return value.__class__(_map_arguments(function, kinds, item) for item in value)
     return value
 
 
@@ -65,7 +65,7 @@ class Block:
     def __call__(self, *blocks: Any, **more: Any) -> Any:
         """Returns the result for blocks, with further arguments that Dask gives."""
         function = _on_numpy(self.op) if isinstance(self.op, str) else self.op
-        args, kwargs = _mapped(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
+        args, kwargs = _map_arguments(lambda slot: blocks[slot.place], Slot, (self.args, self.kwargs))
         result = function(*args, **kwargs, **more)
         # The default float of the process that computes may be another one than when the graph was built.
         return result if self.dtype is None else np.asarray(result).astype(self.dtype, copy=False)
@@ -85,7 +85,7 @@ class Picked:
         return results[self.place]
 
 
-def known(x: da.Array) -> da.Array:
+def with_known_lengths(x: da.Array) -> da.Array:
     """Returns a tensor, checked to have known lengths.
 
     Raises:
@@ -99,15 +99,15 @@ def known(x: da.Array) -> da.Array:
     return x
 
 
-def slotted(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
+def put_slots(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
     """Returns the tensors among arguments, and the arguments with slots in their places."""
     tensors: list[da.Array] = []
 
     def slot(x: da.Array) -> Slot:
-        tensors.append(known(x))
+        tensors.append(with_known_lengths(x))
         return Slot(len(tensors) - 1)
 
-    return tensors, *_mapped(slot, da.Array, (args, kwargs))
+    return tensors, *_map_arguments(slot, da.Array, (args, kwargs))
 
 
 def _empty(ndim: int, dtype: Any) -> np.ndarray:
@@ -121,7 +121,7 @@ def zeros(shape: Sequence[int], dtype: Any) -> da.Array:
 
 def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns the result of an elementwise op of the NumPy backend, computed block by block."""
-    tensors, args, kwargs = slotted(args, kwargs)
+    tensors, args, kwargs = put_slots(args, kwargs)
     shape = broadcast([x.shape for x in tensors])
     with np.errstate(all="ignore"):
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
@@ -161,7 +161,9 @@ def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int
 def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the result of an op as tensors that have a shape and a dtype only; raises the errors of its arguments."""
     shapes = AbstractBackend.over(load("numpy"))
-    args, kwargs = _mapped(lambda x: shapes.abstracted(known(x).shape, x.dtype), da.Array, (args, kwargs))
+    args, kwargs = _map_arguments(
+        lambda x: shapes.abstracted(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
+    )
     return getattr(shapes.bound, op)(*args, **kwargs)
 
 
@@ -170,7 +172,7 @@ def whole_axes(
     args: Sequence[Any],
     kwargs: Any,
     loops: Sequence[Axes],
-    found: Any,
+    result_specs: Any,
     axes: Callable[[int, int], Axes],
 ) -> Any:
     """Returns the results of an op whose blocks hold whole axes: these are rechunked to one block first.
@@ -182,15 +184,15 @@ def whole_axes(
         found: the results, as tensors that have a shape and a dtype only; a tuple of several, or one.
         axes: returns the axes of a result from its place and its number of axes.
     """
-    tensors, args, kwargs = slotted(args, kwargs)
+    tensors, args, kwargs = put_slots(args, kwargs)
     symbols = iter(range(1000, 2**31))
     pairs: list[Any] = []
     for x, each in zip(tensors, loops, strict=True):
         x = x.rechunk({axis: -1 for axis, loop in enumerate(each) if loop is None})
         pairs += [x, tuple(next(symbols) if loop is None else loop for loop in each)]
-    single = isinstance(found, AbstractTensor)
-    results = [found] if single else list(found)
-    block: Any = Block(op, args, kwargs, found.dtype if single else None)
+    single = isinstance(result_specs, AbstractTensor)
+    results = [result_specs] if single else list(result_specs)
+    block: Any = Block(op, args, kwargs, result_specs.dtype if single else None)
     if not single:
         together = tuple(sorted({loop for each in loops for loop in each if loop is not None}))
         packed = da.blockwise(
@@ -213,10 +215,10 @@ def whole_axes(
         made.append(part)
     if single:
         return made[0]
-    return tuple(made) if type(found) is tuple else type(found)(*made)
+    return tuple(made) if type(result_specs) is tuple else type(result_specs)(*made)
 
 
-def named(op: str, args: Sequence[Any], kwargs: Any) -> dict[str, Any]:
+def arguments_by_name(op: str, args: Sequence[Any], kwargs: Any) -> dict[str, Any]:
     """Returns the arguments of an op by name, with the declared defaults."""
     parameters = OPS[op].parameters
     given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
@@ -230,27 +232,31 @@ def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs
         op: the op.
         cores: returns, from the numbers of axes of the tensors, how many axes at the end of each belong to a matrix.
     """
-    found = shapes_of(op, *args, **kwargs)
-    tensors, _, _ = slotted(args, kwargs)
+    result_specs = shapes_of(op, *args, **kwargs)
+    tensors, _, _ = put_slots(args, kwargs)
     matrices = cores(*(x.ndim for x in tensors))
     count = max(x.ndim - core for x, core in zip(tensors, matrices, strict=True))
     loops = [
         [*range(count - (x.ndim - core), count), *[None] * core] for x, core in zip(tensors, matrices, strict=True)
     ]
-    return whole_axes(op, args, kwargs, loops, found, lambda place, ndim: [*range(count), *[None] * (ndim - count)])
+    return whole_axes(
+        op, args, kwargs, loops, result_specs, lambda place, ndim: [*range(count), *[None] * (ndim - count)]
+    )
 
 
 def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the result of an op along the axis of its argument `axis`, which each block then holds whole."""
-    found = shapes_of(op, *args, **kwargs)
-    tensors, _, _ = slotted(args, kwargs)
-    axis, ndim = named(op, args, kwargs).get("axis", -1), tensors[0].ndim
+    result_specs = shapes_of(op, *args, **kwargs)
+    tensors, _, _ = put_slots(args, kwargs)
+    axis, ndim = arguments_by_name(op, args, kwargs).get("axis", -1), tensors[0].ndim
     if axis is None or not ndim:
-        return whole_axes(op, args, kwargs, [[None] * x.ndim for x in tensors], found, lambda place, n: [None] * n)
+        return whole_axes(
+            op, args, kwargs, [[None] * x.ndim for x in tensors], result_specs, lambda place, n: [None] * n
+        )
     axes: list[int | None] = list(range(ndim))
     axes[axis] = None
     return whole_axes(
-        op, args, kwargs, [axes] * len(tensors), found, lambda place, n: axes if n == ndim else _without(axes)
+        op, args, kwargs, [axes] * len(tensors), result_specs, lambda place, n: axes if n == ndim else _without(axes)
     )
 
 

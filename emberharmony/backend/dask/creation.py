@@ -9,7 +9,7 @@ import numpy as np
 from dask.array.core import normalize_chunks
 from dask.utils import parse_bytes
 
-from emberharmony.backend.dask.blocks import elementwise, known, shapes_of, zeros
+from emberharmony.backend.dask.blocks import elementwise, shapes_of, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import check_memory, native_device
@@ -50,18 +50,18 @@ def _spread(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device:
     return da.broadcast_to(cut, shape, chunks=blocks)
 
 
-def _compared(comparison: str, chunks: Any, k: int) -> da.Array:
+def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
     """Returns the comparison of the number of each column with the number of its row plus `k`, for a matrix."""
     rows, columns = (da.arange(sum(lengths), dtype=_INT64, chunks=(lengths,)) for lengths in chunks)
     return elementwise(comparison, elementwise("subtract", columns, k), rows[:, None])
 
 
-def _kept(comparison: str, x: da.Array, k: int) -> da.Array:
+def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    kept = clip_offset(k, *matrices(known(x)).shape[-2:])
+    kept = clip_offset(k, *matrices(with_known_lengths(x)).shape[-2:])
     if not x.size:
         return x
-    return elementwise("where", _compared(comparison, x.chunks[-2:], kept), x, np.zeros((), x.dtype))
+    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], kept), x, np.zeros((), x.dtype))
 
 
 def _kind(dtype: Any) -> Any:
@@ -82,7 +82,7 @@ class DaskCreationOps:
 
     @staticmethod
     def full_like(x: da.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _spread(fill_value, known(x).shape, x.dtype if dtype is None else dtype, x.chunks, device)
+        return _spread(fill_value, with_known_lengths(x).shape, x.dtype if dtype is None else dtype, x.chunks, device)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
@@ -104,11 +104,11 @@ class DaskCreationOps:
 
     @staticmethod
     def tril(x: da.Array, k: int = 0) -> da.Array:
-        return _kept("less_equal", x, k)
+        return _zero_outside("less_equal", x, k)
 
     @staticmethod
     def triu(x: da.Array, k: int = 0) -> da.Array:
-        return _kept("greater_equal", x, k)
+        return _zero_outside("greater_equal", x, k)
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> da.Array:
         """Returns int64 block by block; other ranges are made on the host, with the roundings of NumPy's."""
@@ -133,9 +133,9 @@ class DaskCreationOps:
             return _spread(0, shape, _kind(dtype), None, device)
         if device is not None:
             native_device(device)
-        return cast(_compared("equal", blocks_of(shape, _kind(dtype)), offset), _kind(dtype))
+        return cast(_compare_columns("equal", blocks_of(shape, _kind(dtype)), offset), _kind(dtype))
 
     @staticmethod
     def diag(x: da.Array, k: int = 0) -> da.Array:
-        found = shapes_of("diag", x, k)
-        return zeros(found.shape, x.dtype) if 0 in (*found.shape, *x.shape) else da.diag(x, k)
+        spec = shapes_of("diag", x, k)
+        return zeros(spec.shape, x.dtype) if 0 in (*spec.shape, *x.shape) else da.diag(x, k)

@@ -40,6 +40,6 @@ def is_half(x: da.Array) -> bool:
     return DTYPES.neutral[x.dtype].is_floating and x.dtype.itemsize == 2
 
 
-def widened(x: da.Array) -> da.Array:
+def widen(x: da.Array) -> da.Array:
     """Returns half precision as float32; other tensors unchanged."""
     return cast(x, DTYPES["float32"]) if is_half(x) else x

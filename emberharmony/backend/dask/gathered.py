@@ -12,10 +12,10 @@ import dask.array as da
 from emberharmony.backend.dask.blocks import (
     Axes,
     along_axis,
+    arguments_by_name,
     by_matrix,
-    named,
+    put_slots,
     shapes_of,
-    slotted,
     whole_axes,
 )
 from emberharmony.backend.promote import nonnegative_axes
@@ -39,14 +39,16 @@ def _function(name: str, along: str) -> Callable[..., Any]:
 
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns quantiles over axes, which each block holds whole."""
-    found = shapes_of(name, *args, **kwargs)
-    given = named(name, args, kwargs)
+    result_specs = shapes_of(name, *args, **kwargs)
+    given = arguments_by_name(name, args, kwargs)
     x, q = given["x"], given.get("q")
     axes = nonnegative_axes(given["axis"], x.ndim)
     own = [None if axis in axes else axis for axis in range(x.ndim)]
     loops: list[Axes] = [own, [None] * q.ndim] if isinstance(q, da.Array) else [own]
     kept = own if given["keepdims"] else [axis for axis in own if axis is not None]
-    return whole_axes(name, args, kwargs, loops, found, lambda place, ndim: [*[None] * (ndim - len(kept)), *kept])
+    return whole_axes(
+        name, args, kwargs, loops, result_specs, lambda place, ndim: [*[None] * (ndim - len(kept)), *kept]
+    )
 
 
 def _beside(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
@@ -56,11 +58,11 @@ def _beside(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
         name: the op.
         place: of the tensor that stays chunked.
     """
-    found = shapes_of(name, *args, **kwargs)
-    tensors, _, _ = slotted(args, kwargs)
+    result_specs = shapes_of(name, *args, **kwargs)
+    tensors, _, _ = put_slots(args, kwargs)
     loops: list[Axes] = [[None] * x.ndim for x in tensors]
     loops[place] = range(tensors[place].ndim)
-    return whole_axes(name, args, kwargs, loops, found, lambda place, ndim: range(ndim))
+    return whole_axes(name, args, kwargs, loops, result_specs, lambda place, ndim: range(ndim))
 
 
 _SAID = {name: spec.facts.along for name, spec in OPS.items() if spec.facts.along in ("axis", "matrix")}

@@ -7,7 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import Block, Slot, known
+from emberharmony.backend.dask.blocks import Block, Slot, with_known_lengths
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
@@ -36,23 +36,23 @@ class DaskHistogramsOps:
     def bincount(self, x: da.Array, weights: Any = None, minlength: int = 0, sparse: bool = False) -> da.Array:
         """Counts block by block; the largest number is computed first, because the shape depends on it."""
         dense("sparse", sparse)
-        countable(np.zeros((1,) * known(x).ndim, x.dtype))
+        countable(np.zeros((1,) * with_known_lengths(x).ndim, x.dtype))
         if weights is not None:
-            check_weights(known(weights), x)
+            check_weights(with_known_lengths(weights), x)
         ends = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
         length = max(int(ends.max(initial=-1)) + 1, minlength)
         if not x.size:
             return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
         numbers = cast(x, DTYPES["int64"])
         if weights is None:
-            return self._added(_bincount, [numbers], (None, length), length, DTYPES["int64"])
+            return self._sum_over_blocks(_bincount, [numbers], (None, length), length, DTYPES["int64"])
         weights = promotion.floats(weights)
         wide = cast(weights, DTYPES["float64"])
-        return cast(self._added(_bincount, [numbers, wide], (length,), length, wide.dtype), weights.dtype)
+        return cast(self._sum_over_blocks(_bincount, [numbers, wide], (length,), length, wide.dtype), weights.dtype)
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
         """Counts block by block, between edges from the smallest to the largest number; nothing is computed."""
-        x = promotion.floats(known(x))
+        x = promotion.floats(with_known_lengths(x))
         steps = edges(0.0, 1.0, bins, range).astype(x.dtype)
         if range is not None or not x.size:
             limits = da.from_array(steps, chunks=-1)
@@ -64,9 +64,9 @@ class DaskHistogramsOps:
             limits = da.blockwise(make, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
         if not x.size:
             return self.bound.zeros((bins,), DTYPES["int64"]), limits
-        return self._added(_histogram, [x[None]], (), bins, DTYPES["int64"], limits), limits
+        return self._sum_over_blocks(_histogram, [x[None]], (), bins, DTYPES["int64"], limits), limits
 
-    def _added(
+    def _sum_over_blocks(
         self,
         count: Callable[..., np.ndarray],
         tensors: Sequence[da.Array],

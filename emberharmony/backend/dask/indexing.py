@@ -6,9 +6,18 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import Axes, Block, Slot, each_block, known, shapes_of, whole_axes, zeros
+from emberharmony.backend.dask.blocks import (
+    Axes,
+    Block,
+    Slot,
+    each_block,
+    shapes_of,
+    whole_axes,
+    with_known_lengths,
+    zeros,
+)
 from emberharmony.backend.dask.dtypes import cast
-from emberharmony.backend.dask.shapes import reshaped
+from emberharmony.backend.dask.shapes import with_shape
 from emberharmony.backend.dask.tensors import DaskTensorOps
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import single
@@ -35,21 +44,21 @@ def _places(indices: Any, length: int) -> Any:
     """
     if not isinstance(indices, da.Array):
         return nonnegative_indices(host_indices(indices), length)
-    integers = cast(known(indices), _INT64)
+    integers = cast(with_known_lengths(indices), _INT64)
     return each_block(Block(nonnegative_indices, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
 
 
-def _taken(x: da.Array, indices: Any, axis: int) -> da.Array:
+def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     """Returns the elements at indices from 0 up along an axis."""
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if not isinstance(indices, da.Array):
         if not indices.size or not x.size:
             return zeros(shape, x.dtype)
-        return reshaped(da.take(x, indices.reshape(-1), axis=axis), shape)
+        return with_shape(da.take(x, indices.reshape(-1), axis=axis), shape)
     rank = indices.ndim
     loops = [*range(axis), None, *range(axis + rank, len(shape))], range(axis, axis + rank)
-    found = shapes_of("take", x, indices, axis)
-    return whole_axes("take", (x, indices, axis), {}, loops, found, lambda place, ndim: range(ndim))
+    result_specs = shapes_of("take", x, indices, axis)
+    return whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
 
 def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array:
@@ -60,7 +69,7 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
         apart: whether the axes of the indices come first, as in NumPy if a slice stands between indices.
     """
     if len(columns) == 1:
-        return _taken(y, columns[0][1], columns[0][0])
+        return _take(y, columns[0][1], columns[0][0])
     axes = [axis for axis, _ in columns]
     joint = broadcast([tuple(column.shape) for _, column in columns])
     rest = [axis for axis in range(y.ndim) if axis not in axes]
@@ -68,8 +77,8 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
     flat: Any = np.zeros((), np.int64)
     for (_, column), length in zip(columns, lengths, strict=True):
         flat = flat * length + column
-    rows = reshaped(da.transpose(y, (*axes, *rest)), (int(np.prod(lengths)), *(y.shape[axis] for axis in rest)))
-    result = _taken(rows, flat, 0)
+    rows = with_shape(da.transpose(y, (*axes, *rest)), (int(np.prod(lengths)), *(y.shape[axis] for axis in rest)))
+    result = _take(rows, flat, 0)
     first = 0 if apart else min(axes)
     rank = len(joint)
     order = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
@@ -86,27 +95,29 @@ class DaskIndexingOps:
     def take(x: da.Array, indices: Any, axis: int | None = None) -> da.Array:
         shapes_of("take", x, indices, axis)
         if axis is None:
-            x, axis = reshaped(x, (x.size,)), 0
+            x, axis = with_shape(x, (x.size,)), 0
         axis = single(axis, x.ndim)
-        return _taken(x, _places(indices, x.shape[axis]), axis)
+        return _take(x, _places(indices, x.shape[axis]), axis)
 
     @staticmethod
     def take_along_axis(x: da.Array, indices: Any, axis: int | None = -1) -> da.Array:
-        found = shapes_of("take_along_axis", x, indices, axis)
+        result_specs = shapes_of("take_along_axis", x, indices, axis)
         if axis is None:
-            x, axis = reshaped(x, (x.size,)), 0
+            x, axis = with_shape(x, (x.size,)), 0
         axis = single(axis, x.ndim)
         if not isinstance(indices, da.Array):
             indices = da.from_array(nonnegative_indices(host_indices(indices), x.shape[axis]), chunks=-1)
         others: list[int | None] = list(range(x.ndim))
         others[axis] = None
         loops: list[Axes] = [others, range(x.ndim)]
-        return whole_axes("take_along_axis", (x, indices, axis), {}, loops, found, lambda place, ndim: range(ndim))
+        return whole_axes(
+            "take_along_axis", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim)
+        )
 
     @staticmethod
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
-        parts = list(parts_of(key, known(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
+        parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
         joint = [_is_joint(part) for part, _, _ in parts]
         several = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in parts)
         basic: list[Any] = []
@@ -121,9 +132,9 @@ class DaskIndexingOps:
                 basic.append(None)
                 columns.append((at, np.zeros(int(bool(part)), np.int64)))
             elif mask:
-                found = np.nonzero(np.asarray(part))
+                columns_of_mask = np.nonzero(np.asarray(part))
                 basic += [slice(None)] * part.ndim
-                columns += [(at + i, column) for i, column in enumerate(found)]
+                columns += [(at + i, column) for i, column in enumerate(columns_of_mask)]
                 axis += part.ndim
             elif part is Ellipsis:
                 basic += [slice(None)] * (end - axis)
@@ -148,14 +159,14 @@ class DaskIndexingOps:
     @staticmethod
     def nonzero(x: da.Array) -> tuple[da.Array, ...]:
         """Computes the tensor, because the shape depends on it."""
-        if known(x).ndim == 0:
+        if with_known_lengths(x).ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
         return tuple(da.from_array(each) for each in np.nonzero(x.compute()))
 
     @staticmethod
     def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
         start = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
-        place = block(known(inputs).shape, start, known(updates).shape)
+        place = block(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
         result = DaskTensorOps.copy(inputs)
         if updates.size:
             result[place] = cast(updates, inputs.dtype)
@@ -164,7 +175,7 @@ class DaskIndexingOps:
     @staticmethod
     def scatter_update(inputs: da.Array, indices: Any, updates: da.Array, reduction: str | None = None) -> da.Array:
         """Writes along the first axes, which one block holds; the other axes stay chunked."""
-        found = shapes_of("scatter_update", inputs, indices, updates, reduction)
+        result_specs = shapes_of("scatter_update", inputs, indices, updates, reduction)
         if not isinstance(indices, da.Array):
             indices = host_indices(indices)
         count = indices.shape[-1]
@@ -175,24 +186,24 @@ class DaskIndexingOps:
         if not isinstance(indices, da.Array):
             del loops[1]
         return whole_axes(
-            "scatter_update", (inputs, indices, rows, reduction), {}, loops, found, lambda place, ndim: axes
+            "scatter_update", (inputs, indices, rows, reduction), {}, loops, result_specs, lambda place, ndim: axes
         )
 
     @staticmethod
     def diagonal(x: da.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> da.Array:
-        found = shapes_of("diagonal", x, offset, axis1, axis2)
+        spec = shapes_of("diagonal", x, offset, axis1, axis2)
         x = matrices(x)
-        if 0 in found.shape:
-            return zeros(found.shape, x.dtype)
+        if 0 in spec.shape:
+            return zeros(spec.shape, x.dtype)
         return da.diagonal(x, clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:
-        found = shapes_of("unravel_index", indices, shape)
+        result_specs = shapes_of("unravel_index", indices, shape)
         at = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
         axes = [*range(at.ndim)]
         made: tuple[da.Array, ...] = whole_axes(
-            "unravel_index", (at, shape), {}, [axes], found, lambda place, ndim: axes
+            "unravel_index", (at, shape), {}, [axes], result_specs, lambda place, ndim: axes
         )
         return made
 

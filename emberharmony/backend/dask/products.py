@@ -5,12 +5,12 @@ import numpy as np
 from dask.array.einsumfuncs import parse_einsum_input
 
 from emberharmony.backend.dask.blocks import shapes_of, zeros
-from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
 
 
 def _summable(x: da.Array) -> da.Array:
     """Returns a tensor in the dtype in which its products are added."""
-    return cast(x, DTYPES["int32"]) if x.dtype.kind == "b" else widened(x)
+    return cast(x, DTYPES["int32"]) if x.dtype.kind == "b" else widen(x)
 
 
 class DaskProductsOps:
@@ -21,14 +21,14 @@ class DaskProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: da.Array) -> da.Array:
-        found = shapes_of("einsum", subscripts, *operands)
+        spec = shapes_of("einsum", subscripts, *operands)
         tensors = [_summable(x) for x in promotion.common(*operands)]
         if not all(x.size for x in tensors):
-            return zeros(found.shape, found.dtype)
+            return zeros(spec.shape, spec.dtype)
         terms = parse_einsum_input((subscripts, *tensors))[0].split(",")
         # A block on the diagonal of two axes must be cut in the same way along both.
         whole = [
             x.rechunk({axis: -1 for axis, letter in enumerate(term) if term.count(letter) > 1})
             for x, term in zip(tensors, terms, strict=True)
         ]
-        return cast(da.einsum(subscripts, *whole, dtype=np.dtype(tensors[0].dtype)), found.dtype)
+        return cast(da.einsum(subscripts, *whole, dtype=np.dtype(tensors[0].dtype)), spec.dtype)

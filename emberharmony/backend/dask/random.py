@@ -40,7 +40,7 @@ def number_of(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, chunks))
 
 
-def _drawn(distribution: str, shape: Any, wanted: DType) -> da.Array:
+def _draw(distribution: str, shape: Any, wanted: DType) -> da.Array:
     lengths, dtype = as_shape(shape), DTYPES[wanted]
     chunks = blocks_of(lengths, dtype)
     counts, axes = number_of(chunks), tuple(range(len(chunks)))
@@ -60,11 +60,11 @@ class DaskRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> da.Array:
-        return _drawn("random", shape, floating(dtype))
+        return _draw("random", shape, floating(dtype))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> da.Array:
-        return _drawn("standard_normal", shape, floating(dtype))
+        return _draw("standard_normal", shape, floating(dtype))
 
     @staticmethod
     def random_get_state() -> State:

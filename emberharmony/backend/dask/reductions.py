@@ -6,9 +6,9 @@ import dask.array as da
 import numpy as np
 from dask.array.reductions import cumreduction
 
-from emberharmony.backend.dask.blocks import Block, Slot, each_block, known, shapes_of, zeros
-from emberharmony.backend.dask.dtypes import DTYPES, cast, widened
-from emberharmony.backend.dask.shapes import reshaped
+from emberharmony.backend.dask.blocks import Block, Slot, each_block, shapes_of, with_known_lengths, zeros
+from emberharmony.backend.dask.dtypes import DTYPES, cast, widen
+from emberharmony.backend.dask.shapes import with_shape
 from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.core.options import without_axes
 
@@ -19,7 +19,7 @@ def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
     return x.rechunk(kept) if any(kept[a] != x.chunks[a] for a in kept) else x
 
 
-def folded(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -> da.Array:
+def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -> da.Array:
     """Returns a reduction by an op that also reduces its own results.
 
     Args:
@@ -30,7 +30,7 @@ def folded(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -
         dtype: that of the result, if the op takes it.
     """
     kind, options = x.dtype, {} if dtype is None else {"dtype": dtype}
-    axes = nonnegative_axes(axis, known(x).ndim)
+    axes = nonnegative_axes(axis, with_known_lengths(x).ndim)
     x = _without_empty(x, axes)
     if not axes:
         return each_block(Block(op, (Slot(0), ()), options, kind), [x], x.ndim, kind)
@@ -51,12 +51,12 @@ class DaskReductionOps:
     @staticmethod
     def logsumexp(x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
         dtype = shapes_of("logsumexp", x, axis, keepdims).dtype
-        return cast(folded("logsumexp", widened(cast(x, dtype)), axis, keepdims), dtype)
+        return cast(fold_blocks("logsumexp", widen(cast(x, dtype)), axis, keepdims), dtype)
 
     def mean(self, x: da.Array, axis: Any = None, keepdims: bool = False) -> da.Array:
         dtype = shapes_of("mean", x, axis, keepdims).dtype
         count = int(np.prod([x.shape[a] for a in nonnegative_axes(axis, x.ndim)], dtype=np.int64))
-        total = self.bound.sum(widened(cast(x, dtype)), axis, keepdims)
+        total = self.bound.sum(widen(cast(x, dtype)), axis, keepdims)
         return cast(self.bound.divide(total, float(count)), dtype)
 
     def var(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
@@ -68,8 +68,8 @@ class DaskReductionOps:
         # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
         mean = da.var(wide, axis=axes, keepdims=keepdims) if axes else ops.absolute(ops.subtract(wide, wide))
-        found = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
-        return cast(found, dtype)
+        variance = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
+        return cast(variance, dtype)
 
     def std(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
         return self.bound.sqrt(self.bound.var(x, axis, keepdims, correction))
@@ -92,16 +92,16 @@ class DaskReductionOps:
 
 
 def _place(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
-    found = shapes_of(op, x, axis, keepdims)
+    spec = shapes_of(op, x, axis, keepdims)
     if not x.ndim:
-        return zeros(found.shape, found.dtype)
+        return zeros(spec.shape, spec.dtype)
     if axis is None:
         # Dask takes the first of equal elements in the order of the blocks, which is that of the elements of a vector.
-        x, axis = reshaped(x, (x.size,)), 0
+        x, axis = with_shape(x, (x.size,)), 0
     axis = single(axis, x.ndim)
     x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
     place = getattr(da, op)(x, axis=axis)
-    return cast(reshaped(place, found.shape), found.dtype)
+    return cast(with_shape(place, spec.shape), spec.dtype)
 
 
 class _Scan(Block):
@@ -112,13 +112,13 @@ class _Scan(Block):
 
 
 def _cumulative(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
-    found = shapes_of(op, x, axis, dtype)
-    wide = widened(cast(x, found.dtype))
+    spec = shapes_of(op, x, axis, dtype)
+    wide = widen(cast(x, spec.dtype))
     if axis is None:
-        wide, axis = reshaped(wide, (wide.size,)), 0
+        wide, axis = with_shape(wide, (wide.size,)), 0
     if not wide.size:
-        return cast(wide, found.dtype)
+        return cast(wide, spec.dtype)
     axis = single(axis, wide.ndim)
     wide = _without_empty(wide, (axis,))
     scan = _Scan(op, (Slot(0),), {"dtype": wide.dtype}, wide.dtype)
-    return cast(cumreduction(scan, combine, start, wide, axis, wide.dtype), found.dtype)
+    return cast(cumreduction(scan, combine, start, wide, axis, wide.dtype), spec.dtype)

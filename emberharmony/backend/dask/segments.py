@@ -6,24 +6,24 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import known, shapes_of, whole_axes
+from emberharmony.backend.dask.blocks import shapes_of, whole_axes, with_known_lengths
 
 
 def _segment(name: str) -> Callable[..., da.Array]:
-    def segment(data: da.Array, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> da.Array:
+    def reduce_segments(data: da.Array, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> da.Array:
         """Combines slices; without `num_segments` it computes the ids, because the shape depends on them."""
         ids = segment_ids
         if num_segments is None and isinstance(ids, da.Array):
-            ids = np.asarray(known(ids).compute())
-        found = shapes_of(name, data, ids, num_segments, sorted)
+            ids = np.asarray(with_known_lengths(ids).compute())
+        result_specs = shapes_of(name, data, ids, num_segments, sorted)
         axes = [None, *range(data.ndim - 1)] if data.ndim else []
         loops = [axes, [None] * ids.ndim] if isinstance(ids, da.Array) else [axes]
         args = (data, ids, num_segments, sorted)
-        made: da.Array = whole_axes(name, args, {}, loops, found, lambda place, ndim: axes)
+        made: da.Array = whole_axes(name, args, {}, loops, result_specs, lambda place, ndim: axes)
         return made
 
-    segment.__name__ = name
-    return segment
+    reduce_segments.__name__ = name
+    return reduce_segments
 
 
 class DaskSegmentsOps:

@@ -4,7 +4,7 @@ from typing import Any
 
 import dask.array as da
 
-from emberharmony.backend.dask.blocks import known, shapes_of, spread, zeros
+from emberharmony.backend.dask.blocks import shapes_of, spread, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, single
 from emberharmony.backend.shared.arrays.shape import check_copy, expanded_shape, joinable, squeezed_shape
@@ -19,17 +19,17 @@ class DaskShapeOps:
     @staticmethod
     def reshape(x: da.Array, shape: Any, copy: bool | None = None) -> da.Array:
         check_copy(copy)
-        return reshaped(x, shapes_of("reshape", x, shape).shape)
+        return with_shape(x, shapes_of("reshape", x, shape).shape)
 
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
-        whole = expanded_shape(known(x).shape, axis)
+        whole = expanded_shape(with_known_lengths(x).shape, axis)
         new = nonnegative_axes(axis, len(whole))
         return x[tuple(None if a in new else slice(None) for a in range(len(whole)))]
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
-        ones = tuple(a for a, n in enumerate(known(x).shape) if n == 1)
+        ones = tuple(a for a, n in enumerate(with_known_lengths(x).shape) if n == 1)
         axes = ones if axis is None else nonnegative_axes(axis, x.ndim)
         squeezed_shape(x.shape, axes)
         return x[tuple(0 if a in axes else slice(None) for a in range(x.ndim))] if axes else x
@@ -43,17 +43,17 @@ class DaskShapeOps:
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:
-        tensors = [known(x) for x in joinable(xs, promotion)]
-        found = shapes_of("concatenate", tensors, axis)
+        tensors = [with_known_lengths(x) for x in joinable(xs, promotion)]
+        spec = shapes_of("concatenate", tensors, axis)
         if axis is None:
-            return da.concatenate([reshaped(x, (x.size,)) for x in tensors])
+            return da.concatenate([with_shape(x, (x.size,)) for x in tensors])
         filled = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
         if not filled:
-            return zeros(found.shape, found.dtype)
+            return zeros(spec.shape, spec.dtype)
         return da.concatenate(filled, axis=single(axis, tensors[0].ndim)) if len(filled) > 1 else filled[0]
 
 
-def reshaped(x: da.Array, shape: tuple[int, ...]) -> da.Array:
+def with_shape(x: da.Array, shape: tuple[int, ...]) -> da.Array:
     """Returns a tensor with other lengths of axes and the same number of elements; -1 alone is that number."""
     shape = (x.size,) if shape == (-1,) else shape
     if x.shape == shape:

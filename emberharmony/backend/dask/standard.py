@@ -9,21 +9,21 @@ import numpy as np
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.dask.blocks import shapes_of, zeros
-from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widened
-from emberharmony.backend.dask.reductions import folded
-from emberharmony.backend.dask.shapes import reshaped
+from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
+from emberharmony.backend.dask.reductions import fold_blocks
+from emberharmony.backend.dask.shapes import with_shape
 
 
 class _Blocks:
     """The functions of the standard: Dask's, and reductions by those of the NumPy backend, block by block."""
 
-    sum = staticmethod(partial(folded, "sum"))
-    prod = staticmethod(partial(folded, "prod"))
-    max = staticmethod(partial(folded, "max"))
-    min = staticmethod(partial(folded, "min"))
-    any = staticmethod(partial(folded, "any"))
-    all = staticmethod(partial(folded, "all"))
-    reshape = staticmethod(reshaped)
+    sum = staticmethod(partial(fold_blocks, "sum"))
+    prod = staticmethod(partial(fold_blocks, "prod"))
+    max = staticmethod(partial(fold_blocks, "max"))
+    min = staticmethod(partial(fold_blocks, "min"))
+    any = staticmethod(partial(fold_blocks, "any"))
+    all = staticmethod(partial(fold_blocks, "all"))
+    reshape = staticmethod(with_shape)
 
     @staticmethod
     def matmul(a: da.Array, b: da.Array) -> da.Array:
@@ -37,7 +37,7 @@ class _Blocks:
 class _DaskLibrary(Library):
     takes_all: ClassVar[bool] = True
     cast = astype = staticmethod(cast)
-    widened = multiplying = staticmethod(widened)
+    widen = multiplying = staticmethod(widen)
 
     def number(self, value: Any, like: da.Array) -> Any:
         """Returns a number as an array, which a block takes as it is."""

@@ -6,7 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 
-from emberharmony.backend.dask.blocks import known
+from emberharmony.backend.dask.blocks import with_known_lengths
 from emberharmony.backend.dask.dtypes import cast
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
@@ -22,11 +22,11 @@ class DaskTensorOps:
 
     @staticmethod
     def shape(x: da.Array) -> tuple[int, ...]:
-        return tuple(int(n) for n in known(x).shape)
+        return tuple(int(n) for n in with_known_lengths(x).shape)
 
     @staticmethod
     def size(x: da.Array) -> int:
-        return int(known(x).size)
+        return int(with_known_lengths(x).size)
 
     @staticmethod
     def copy(x: da.Array) -> da.Array:
@@ -36,7 +36,7 @@ class DaskTensorOps:
     @staticmethod
     def to_numpy(x: da.Array) -> np.ndarray:
         """Computes the tensor, by the scheduler that the program has chosen."""
-        return np.asarray(known(x).compute())
+        return np.asarray(with_known_lengths(x).compute())
 
     @staticmethod
     def is_tensor(x: Any) -> bool:

@@ -13,7 +13,7 @@ Differential = Callable[[Arrays, Arrays, Arrays], Sequence[jax.Array]]
 """Maps primals, outputs and tangents to the tangents of the outputs; it is linear in the tangents."""
 
 
-def differentiated(function: Function, differential: Differential) -> Function:
+def with_differential(function: Function, differential: Differential) -> Function:
     """Returns a function of tensors with a differential of its own; JAX transposes it for the reverse mode.
 
     Args:
@@ -21,7 +21,7 @@ def differentiated(function: Function, differential: Differential) -> Function:
         differential: see `Differential`.
     """
     return _with_rule(
-        function, lambda primals, outputs, tangents: differential(primals, outputs, [*map(_filled, tangents)])
+        function, lambda primals, outputs, tangents: differential(primals, outputs, [*map(_tangent_tensor, tangents)])
     )
 
 
@@ -40,7 +40,7 @@ def _with_rule(function: Function, rule: Function) -> Function:
     return custom
 
 
-def _filled(tangent: Any) -> Any:
+def _tangent_tensor(tangent: Any) -> Any:
     """Returns a tangent as a tensor; None for that of integers."""
     if tangent.dtype == jax.dtypes.float0:
         return None
@@ -55,7 +55,7 @@ def elementwise(function: Function, *partials: Function) -> Function:
         partials: one for each operand: maps the operands and the result to the derivative of the result.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Any) -> Any:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Any) -> Any:
         # The derivative by an operand that is not differentiated may be NaN, so leave out its term.
         total = jnp.zeros_like(outputs[0])
         for partial, tangent in zip(partials, tangents, strict=True):
@@ -63,4 +63,4 @@ def elementwise(function: Function, *partials: Function) -> Function:
                 total = total + partial(*primals, outputs[0]) * tangent
         return (total,)
 
-    return _with_rule(function, moved)
+    return _with_rule(function, push_tangents)

@@ -14,7 +14,7 @@ PLACEMENT = Placement()
 
 def _accelerators() -> list[Any]:
     """Returns the devices of this process that are not the CPU."""
-    return [found for found in jax.local_devices() if found.platform != "cpu"]
+    return [device for device in jax.local_devices() if device.platform != "cpu"]
 
 
 def available() -> list[str]:
@@ -34,13 +34,13 @@ def native(device: Any) -> Any:
     number = int(index) if index.isdigit() else 0 if not index else -1
     if name == "cpu" and number == 0:
         return jax.local_devices(backend="cpu")[0]
-    found = _accelerators()
-    if not 0 <= number < len(found) or name not in ("gpu", found[0].platform):
+    accelerators = _accelerators()
+    if not 0 <= number < len(accelerators) or name not in ("gpu", accelerators[0].platform):
         raise unknown_device(device, available())
-    return found[number]
+    return accelerators[number]
 
 
-def named(device: Any) -> str:
+def neutral_name(device: Any) -> str:
     """Returns the neutral name of a native device; accelerators of every kind are called "gpu", as elsewhere."""
     if device.platform == "cpu":
         return "cpu"
@@ -69,7 +69,7 @@ def default() -> Any:
 
 def memory() -> int:
     """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
-    limits = [(found.memory_stats() or {}).get("bytes_limit", 0) for found in _accelerators()]
+    limits = [(device.memory_stats() or {}).get("bytes_limit", 0) for device in _accelerators()]
     return max([memory_limit(), *limits])
 
 
@@ -101,8 +101,8 @@ class JAXDeviceOps:
 
     @staticmethod
     def get_device(x: jax.Array) -> str:
-        found = x.devices() if not isinstance(x, jax.core.Tracer) else ()
-        return named(next(iter(found), None) or default())
+        devices = x.devices() if not isinstance(x, jax.core.Tracer) else ()
+        return neutral_name(next(iter(devices), None) or default())
 
     @staticmethod
     def to_device(x: jax.Array, device: Any) -> jax.Array:
@@ -114,7 +114,7 @@ class JAXDeviceOps:
 
     @staticmethod
     def get_default_device() -> str:
-        return named(default())
+        return neutral_name(default())
 
     @staticmethod
     def set_default_device(device: Any) -> None:

@@ -112,7 +112,7 @@ def is_complex(x: Any) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def widened(x: jax.Array) -> jax.Array:
+def widen(x: jax.Array) -> jax.Array:
     """Returns half precision as float32, other tensors unchanged."""
     return lax.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize == 2 and is_float(x) else x
 
@@ -128,6 +128,6 @@ def in_single(native: Native) -> Native:
     """Returns a float function that computes half precision in float32."""
 
     def single(x: jax.Array) -> jax.Array:
-        return cast(native(widened(x)), x.dtype)
+        return cast(native(widen(x)), x.dtype)
 
     return single

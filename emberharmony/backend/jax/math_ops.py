@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
-from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
-from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirrored
+from emberharmony.backend.jax.derivatives import Arrays, elementwise, with_differential
+from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widen
+from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
 from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.core.options import is_number
 
@@ -31,7 +31,7 @@ def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
         if kind_of(x1) == "signed":
             quotient = jnp.where(x2 == -1, -x1, quotient)
         return jnp.where(x2 == 0, jnp.zeros_like(quotient), quotient)
-    a, b = widened(x1), widened(x2)
+    a, b = widen(x1), widen(x2)
     # `floor(a / b)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = jnp.round((a - _float_mod(a, b)) / b)
     exact = a / b
@@ -46,7 +46,7 @@ _signed: Any = elementwise(jnp.copysign, lambda rest, b, y: jnp.ones_like(y), la
 
 
 def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
-    a, b = widened(x1), widened(x2)
+    a, b = widen(x1), widen(x2)
     rest = lax.rem(*jnp.broadcast_arrays(a, b))
     rest = jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
     return _signed(rest, jnp.broadcast_to(b, rest.shape)).astype(x1.dtype)
@@ -63,7 +63,7 @@ def _mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
 @program()
 def _fmod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_float(x1):
-        return lax.rem(*jnp.broadcast_arrays(widened(x1), widened(x2))).astype(x1.dtype)
+        return lax.rem(*jnp.broadcast_arrays(widen(x1), widen(x2))).astype(x1.dtype)
     return lax.rem(*jnp.broadcast_arrays(x1, _safe_divisor(x1, x2)))
 
 
@@ -109,7 +109,7 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
         zero, one = x2 == 0, jnp.ones_like(x2)
         return jnp.where(zero, one, _pow(x1, jnp.where(zero, one, x2)))
     if is_float(x1):
-        return _pow(widened(x1), widened(x2)).astype(x1.dtype)
+        return _pow(widen(x1), widen(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":
         return _whole_power(x1, x2)
     # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
@@ -120,7 +120,7 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
     """Returns `sqrt(x1**2 + x2**2)` without overflow: the larger operand is factored out."""
-    a, b = jnp.abs(widened(x1)), jnp.abs(widened(x2))
+    a, b = jnp.abs(widen(x1)), jnp.abs(widen(x2))
     large, small = jnp.maximum(a, b), jnp.minimum(a, b)
     ratio = small / jnp.where(large == 0, 1, large)
     result = large * jnp.sqrt(1 + ratio * ratio)
@@ -148,8 +148,8 @@ def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
 
 # `jnp.sign` returns -0.0 for -0.0.
 _sign: Any = jax.jit(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)))
-_phase: Any = jax.jit(differentiated(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_moved))
-_complex_abs: Any = jax.jit(differentiated(jnp.abs, _abs_moved))
+_phase: Any = jax.jit(with_differential(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_moved))
+_complex_abs: Any = jax.jit(with_differential(jnp.abs, _abs_moved))
 
 
 @program()
@@ -177,34 +177,34 @@ def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.abs(lax.fori_loop(0, steps, step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
 
 
-_sqrt = mirrored(jnp.sqrt)
+_sqrt = mirror_below_cut(jnp.sqrt)
 
 
-def _chosen(native: Any, wins: Any) -> Any:
+def _extremum(native: Any, wins: Any) -> Any:
     """Returns maximum or minimum with a derivative that selects one of the tangents.
 
     That of JAX 0.10 multiplies by 0, which gives NaN for an infinite cotangent, as in `sqrt(maximum(x, 0))`.
     """
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         a, b = primals
         by_a, by_b = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
         selected = jnp.where(wins(a, b), by_a, 0) + jnp.where(wins(b, a), by_b, 0)
         return (selected + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
 
-    return jax.jit(differentiated(native, moved))
+    return jax.jit(with_differential(native, push_tangents))
 
 
-def _limited(native: Any, kept: Any) -> Any:
+def _one_side_of_clip(native: Any, kept: Any) -> Any:
     """Returns one side of clip, whose derivative goes to `x` where `x` equals the bound too."""
 
-    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+    def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         return (jnp.where(kept(*primals), *tangents),)
 
-    return jax.jit(differentiated(native, moved))
+    return jax.jit(with_differential(native, push_tangents))
 
 
-_at_least, _at_most = _limited(jnp.maximum, jnp.greater_equal), _limited(jnp.minimum, jnp.less_equal)
+_at_least, _at_most = _one_side_of_clip(jnp.maximum, jnp.greater_equal), _one_side_of_clip(jnp.minimum, jnp.less_equal)
 # The derivative of JAX 0.10 at 0 is 1.
 _real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
 
@@ -232,8 +232,8 @@ class JAXMathOps:
     fmod = staticmethod(_fmod)
     power = staticmethod(_power)
     hypot = staticmethod(_hypot)
-    maximum = direct(_chosen(jnp.maximum, jnp.greater), guard=_REAL)
-    minimum = direct(_chosen(jnp.minimum, jnp.less), guard=_REAL)
+    maximum = direct(_extremum(jnp.maximum, jnp.greater), guard=_REAL)
+    minimum = direct(_extremum(jnp.minimum, jnp.less), guard=_REAL)
     heaviside = staticmethod(_heaviside)
     gcd = staticmethod(_gcd)
     sqrt = direct(jnp.sqrt, jax.jit(_sqrt), when=_REAL)

@@ -16,7 +16,7 @@ from emberharmony.core.dtypes import DType, float64
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 
 
-def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+def _draw(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
     lengths = as_shape(shape)
     check_memory(lengths, dtype.itemsize)
     return np.asarray(draw(lengths, np.float64 if dtype is float64 else np.float32))
@@ -31,7 +31,7 @@ class JAXRandomOps:
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:
         wanted = floating(dtype)
-        values = _drawn(STREAM.get().random, shape, wanted)
+        values = _draw(STREAM.get().random, shape, wanted)
         if wanted.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
             values = values.clip(max=below(1.0, wanted))
@@ -40,7 +40,7 @@ class JAXRandomOps:
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
         wanted = floating(dtype)
-        return of_host(_drawn(STREAM.get().standard_normal, shape, wanted), DTYPES[wanted], place(None))
+        return of_host(_draw(STREAM.get().standard_normal, shape, wanted), DTYPES[wanted], place(None))
 
     @staticmethod
     def random_get_state() -> State:

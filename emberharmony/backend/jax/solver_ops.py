@@ -130,8 +130,8 @@ class JAXSolverOps:
     @inexact(promotion)
     def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
         if not matrices(x).size:
-            found: SVDResult | jax.Array = _on_empty("svd_or_values", x, full_matrices, compute_uv)
-            return found
+            empty_result: SVDResult | jax.Array = _on_empty("svd_or_values", x, full_matrices, compute_uv)
+            return empty_result
         return SVDResult(*linear.svd(_finite(x), full_matrices)) if compute_uv else linear.svdvals(_finite(x))
 
     @staticmethod

@@ -12,7 +12,7 @@ import numpy as np
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.jax.device_ops import check_memory
-from emberharmony.backend.jax.dtypes import DTYPES, adding, cast, of_host, program, promotion, widened
+from emberharmony.backend.jax.dtypes import DTYPES, adding, cast, of_host, program, promotion, widen
 from emberharmony.backend.promote import FLOAT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +25,7 @@ class _JAXLibrary(Library):
     floating: ClassVar[str] = FLOAT
     cast = staticmethod(cast)
     adding = staticmethod(adding)
-    multiplying = widened = staticmethod(widened)
+    multiplying = widen = staticmethod(widen)
     from_host = staticmethod(of_host)
 
     def __init__(self) -> None:

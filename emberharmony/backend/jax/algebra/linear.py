@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.arrayapi.extensions import Factors
-from emberharmony.backend.jax.derivatives import Arrays, differentiated
+from emberharmony.backend.jax.derivatives import Arrays, with_differential
 from emberharmony.backend.jax.dtypes import is_complex
 from emberharmony.backend.jax.standard_ops import STANDARD
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
@@ -49,11 +49,11 @@ def _cholesky(x: jax.Array) -> jax.Array:
     return jnp.tril(factor)
 
 
-cholesky = jax.jit(differentiated(_cholesky, _RULES.cholesky))
+cholesky = jax.jit(with_differential(_cholesky, _RULES.cholesky))
 
 
 _BY_MODE = {
-    mode: jax.jit(differentiated(functools.partial(_FACTORS.qr_factors, mode=mode), _RULES.qr))
+    mode: jax.jit(with_differential(functools.partial(_FACTORS.qr_factors, mode=mode), _RULES.qr))
     for mode in ("reduced", "complete")
 }
 
@@ -64,7 +64,7 @@ def qr(x: jax.Array, mode: str) -> Any:
 
 
 _SVD = {
-    full: jax.jit(differentiated(functools.partial(_FACTORS.svd_factors, full_matrices=full), _RULES.svd))
+    full: jax.jit(with_differential(functools.partial(_FACTORS.svd_factors, full_matrices=full), _RULES.svd))
     for full in (False, True)
 }
 
@@ -78,10 +78,10 @@ def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
 
 
-svdvals = jax.jit(differentiated(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_moved))
+svdvals = jax.jit(with_differential(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_moved))
 
 
-eigh = jax.jit(differentiated(_FACTORS.eigh_factors, _RULES.eigh))
+eigh = jax.jit(with_differential(_FACTORS.eigh_factors, _RULES.eigh))
 
 
-eig = jax.jit(differentiated(_FACTORS.eig_factors, _RULES.eig))
+eig = jax.jit(with_differential(_FACTORS.eig_factors, _RULES.eig))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import promotion, widened
+from emberharmony.backend.jax.dtypes import promotion, widen
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import fast
@@ -21,7 +21,7 @@ _product: Any = functools.partial(jnp.matmul, precision=EXACT)
 def _matmul(x1: jax.Array, x2: jax.Array) -> jax.Array:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    return _product(widened(a), widened(b)).astype(a.dtype)
+    return _product(widen(a), widen(b)).astype(a.dtype)
 
 
 class JAXProductsOps:
@@ -36,10 +36,10 @@ class JAXProductsOps:
     def vecdot(x1: jax.Array, x2: jax.Array, axis: int = -1) -> jax.Array:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
-        return jnp.vecdot(widened(a), widened(b), axis=axis, precision=EXACT).astype(a.dtype)
+        return jnp.vecdot(widen(a), widen(b), axis=axis, precision=EXACT).astype(a.dtype)
 
     @staticmethod
     def einsum(subscripts: str, *operands: jax.Array) -> jax.Array:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        return jnp.einsum(subscripts, *map(widened, tensors), precision=EXACT).astype(tensors[0].dtype)
+        return jnp.einsum(subscripts, *map(widen, tensors), precision=EXACT).astype(tensors[0].dtype)

@@ -18,7 +18,7 @@ _FEW = 2**16
 """Up to this number of elements a tensor is made on the host, if it is made at all outside of a compiled function."""
 
 
-def _made(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
+def _full(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
     kind, where = DTYPES[default_float()] if dtype is None else dtype, place(device)
     check_memory(shape, kind.itemsize)
     if np.prod(shape, dtype=object) <= _FEW:
@@ -26,7 +26,7 @@ def _made(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax
     return jnp.full(shape, number, kind, device=where)
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
+def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
     filling = promotion.filling(value, dtype)
     where = place(device)
     check_memory(shape, filling.dtype.itemsize)
@@ -53,20 +53,20 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _made(as_shape(shape), 0, dtype, device)
+        return _full(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _made(as_shape(shape), 1, dtype, device)
+        return _full(as_shape(shape), 1, dtype, device)
 
     @staticmethod
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _filled(as_shape(shape), fill_value, dtype, device)
+        return _broadcast_value(as_shape(shape), fill_value, dtype, device)
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _made(as_shape(shape), 0, dtype, device)
+        return _full(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def zeros_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -83,7 +83,7 @@ class JAXCreationOps(HostMade):
     @staticmethod
     @with_number
     def full_like(x: jax.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _filled(x.shape, fill_value, x.dtype if dtype is None else dtype, _beside(x, device))
+        return _broadcast_value(x.shape, fill_value, x.dtype if dtype is None else dtype, _beside(x, device))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -107,4 +107,4 @@ def _beside(x: jax.Array, device: Any) -> Any:
 
 
 def _like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
-    return _made(x.shape, number, x.dtype if dtype is None else dtype, _beside(x, device))
+    return _full(x.shape, number, x.dtype if dtype is None else dtype, _beside(x, device))

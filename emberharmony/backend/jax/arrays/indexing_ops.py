@@ -8,7 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.jax.arrays.indices import ON_ROWS, indices_for, integers, key_of, mask_axes, rows_at, seen
+from emberharmony.backend.jax.arrays.indices import (
+    ON_ROWS,
+    indices_for,
+    integers,
+    key_of,
+    mask_axes,
+    read_if_at_hand,
+    rows_at,
+)
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.jax.tracing import on_host
@@ -71,17 +79,17 @@ class JAXIndexingOps:
         if is_plain(key, x.shape):
             return x[key]
         parts = list(parts_of(key, x.shape, mask_axes))
-        found = key_of(parts, x.shape)
+        native_key = key_of(parts, x.shape)
         scalars = [isinstance(part, bool) or (mask and not part.ndim) for part, _, mask in parts]
         if any(scalars):
             # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
             new = [axis for (part, axis, _), scalar in zip(parts, scalars, strict=True) if scalar or part is None]
             x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new)])
-            found = tuple(
+            native_key = tuple(
                 np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
-                for part, scalar in zip(found, scalars, strict=True)
+                for part, scalar in zip(native_key, scalars, strict=True)
             )
-        return x[found]
+        return x[native_key]
 
     @staticmethod
     def nonzero(x: jax.Array) -> tuple[jax.Array, ...]:
@@ -127,16 +135,16 @@ class JAXIndexingOps:
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[jax.Array, ...]:
-        indices = seen(indices)
+        indices = read_if_at_hand(indices)
         if not isinstance(indices, jax.Array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices without values stay unchecked.
         shape, rest = as_shape(shape), integers(indices).astype(np.int64)
-        found: list[jax.Array] = []
+        columns: list[jax.Array] = []
         for length in reversed(shape):
-            found.append(rest % max(length, 1))
+            columns.append(rest % max(length, 1))
             rest = rest // max(length, 1)
-        return tuple(reversed(found))
+        return tuple(reversed(columns))
 
     @staticmethod
     def one_hot(x: jax.Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.jax.derivatives import differentiated
+from emberharmony.backend.jax.derivatives import with_differential
 from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program
 from emberharmony.backend.jax.tracing import at_hand, on_host
 from emberharmony.backend.shared.arrays.indexing import columns, nonnegative_indices, vectors
@@ -30,7 +30,7 @@ def integers(indices: jax.Array) -> jax.Array:
     return indices
 
 
-def seen(indices: Any) -> Any:
+def read_if_at_hand(indices: Any) -> Any:
     """Returns indices; a tensor in the memory of the host becomes an array, which can be checked."""
     if isinstance(indices, jax.Array):
         host = at_hand(integers(indices))
@@ -45,7 +45,7 @@ def indices_for(indices: Any, length: int) -> Any:
         ArgumentTypeError: if the indices are not integers.
         IndexOutOfBoundsError: if a checked index is out of bounds.
     """
-    indices = seen(indices)
+    indices = read_if_at_hand(indices)
     if isinstance(indices, jax.Array):
         at = indices.astype(np.int64)
         return jnp.where(at < 0, at + length, at)
@@ -77,7 +77,7 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
     Raises:
         EmberError: if they do not fit the shape, or one that has a value is out of bounds.
     """
-    indices = seen(indices)
+    indices = read_if_at_hand(indices)
     if not isinstance(indices, jax.Array):
         return columns(indices, shape)
     vectors(indices.shape, shape)
@@ -85,7 +85,7 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
 
 
 @program()
-def _set(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+def _write(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
     return x.at[at].set(_last(x, at, updates), mode="drop")
 
 
@@ -106,7 +106,7 @@ def _last(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
     return rows.reshape(flat.size, *x.shape[len(at) :])[last].reshape(rows.shape)
 
 
-def _added(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+def _add(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
     if rows.dtype.kind == "b":
         return rows.at[at].max(new, mode="drop")
     return rows.at[at].add(new, mode="drop")
@@ -118,24 +118,24 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
     def native(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
         return getattr(rows.at[at], name)(new, mode="drop")
 
-    def moved(primals: Any, outputs: Any, tangents: Any) -> Any:
+    def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
         (rows, new, *at), (y,) = primals, outputs
         place = tuple(at)
         before, after = (rows == y).astype(y.dtype), (new == y.at[place].get(mode="clip")).astype(y.dtype)
         count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
         return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
 
-    return jax.jit(_whole(differentiated(native, moved)))
+    return jax.jit(_whole(with_differential(native, push_tangents)))
 
 
 def _whole(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Returns a function of rows, indices and updates, over one of rows, as many updates, and each of the indices."""
 
-    def called(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+    def call_at_spots(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
         spots = jnp.broadcast_arrays(*at)
         return function(x, jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(at) :])), *spots)
 
-    return called
+    return call_at_spots
 
 
 def _product(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
@@ -149,7 +149,7 @@ def _slopes(rows: jax.Array, new: jax.Array, at: At) -> tuple[jax.Array, jax.Arr
     """
     zero = new == 0
     factors = jnp.where(zero, 1, new)
-    product = _multiplied(jnp.ones_like(rows), at, factors)
+    product = _multiply(jnp.ones_like(rows), at, factors)
     zeros = jnp.zeros(rows.shape, np.int64).at[at].add(zero.astype(np.int64), mode="drop")
     there = zeros.at[at].get(mode="clip") == zero
     others = jnp.where(there, product.at[at].get(mode="clip") / factors, 0)
@@ -162,17 +162,17 @@ def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
     return ((tangents[0] * whole).at[tuple(at)].add(tangents[1] * others, mode="drop"),)
 
 
-_scattered = jax.jit(_whole(differentiated(_product, _product_moved)))
+_scattered = jax.jit(_whole(with_differential(_product, _product_moved)))
 
 
-def _multiplied(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+def _multiply(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
     return x.at[at].min(updates, mode="drop") if x.dtype.kind == "b" else _scattered(x, at, updates)
 
 
 ON_ROWS: dict[Any, Callable[..., jax.Array]] = {
-    None: _set,
-    "add": jax.jit(_whole(_added)),
-    "mul": _multiplied,
+    None: _write,
+    "add": jax.jit(_whole(_add)),
+    "mul": _multiply,
     "max": _extreme("max"),
     "min": _extreme("min"),
 }

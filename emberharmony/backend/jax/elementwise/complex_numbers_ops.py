@@ -6,25 +6,25 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widened
+from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widen
 from emberharmony.backend.shared.arrays.shape import check_parts
 
 
-def mirrored(native: Any) -> Any:
+def mirror_below_cut(native: Any) -> Any:
     """Returns a function that is right below a branch cut too, where JAX 0.10 overlooks that the part is -0."""
 
-    def computed(x: jax.Array) -> jax.Array:
+    def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
         below = jnp.signbit(x.imag)
         above = native(jnp.where(below, jnp.conj(x), x))
         return jnp.where(below, jnp.conj(above), above)
 
-    return computed
+    return compute
 
 
 @program()
-def _paired(x: jax.Array) -> jax.Array:
+def _pair_up(x: jax.Array) -> jax.Array:
     return lax.complex(x[..., 0], x[..., 1])
 
 
@@ -39,4 +39,4 @@ class JAXComplexNumbersOps:
     def view_as_complex(x: jax.Array) -> jax.Array:
         promotion.refuse(x, ("complex",))
         check_parts(x.shape)
-        return _paired(widened(promotion.floats(x)))
+        return _pair_up(widen(promotion.floats(x)))

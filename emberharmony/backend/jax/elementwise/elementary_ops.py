@@ -10,7 +10,7 @@ from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise
 from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
-from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirrored
+from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
 from emberharmony.backend.jax.tracing import Tracer, at_hand
 from emberharmony.backend.promote import FLOAT, direct
 from emberharmony.backend.shared.elementwise import elementary
@@ -25,12 +25,12 @@ def of_real(native: Any) -> Any:
     """Returns a float function of real numbers, which computes half precision in float32."""
     computed = jax.jit(in_single(native))
 
-    def called(x: jax.Array) -> jax.Array:
+    def call_promoted(x: jax.Array) -> jax.Array:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
         return computed(x)
 
-    return called
+    return call_promoted
 
 
 def _in_double(function: Any, *partials: Any) -> Any:
@@ -57,7 +57,7 @@ def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(alike, x1 + 1, jnp.logaddexp2(x1, x2))
 
 
-def _ended(native: Any, at_the_ends: Any) -> Any:
+def _with_ends(native: Any, at_the_ends: Any) -> Any:
     """Returns a function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
 
     Args:
@@ -66,14 +66,14 @@ def _ended(native: Any, at_the_ends: Any) -> Any:
             or a part that is NaN.
     """
 
-    def computed(x: jax.Array) -> jax.Array:
+    def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
         finite, known = jnp.isfinite(x), lax.stop_gradient(x)
         far = lax.complex(*at_the_ends(known.real, known.imag))
         return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
 
-    return jax.jit(computed)
+    return jax.jit(compute)
 
 
 def _inverse(native: Any, at_infinity: Any) -> Any:
@@ -88,7 +88,7 @@ def _inverse(native: Any, at_infinity: Any) -> Any:
         infinite = jnp.isinf(real) | jnp.isinf(imag)
         return [jnp.where(infinite, part, jnp.nan) for part in at_infinity(real, imag)]
 
-    return _ended(native, at_the_ends)
+    return _with_ends(native, at_the_ends)
 
 
 def _right_angle(part: jax.Array) -> jax.Array:
@@ -117,7 +117,7 @@ _without_sign: Any = elementwise(lambda x: jnp.where(x == 0, jnp.zeros_like(x), 
 def _expm1(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.expm1(x)
-    near = mirrored(jnp.expm1)(x)
+    near = mirror_below_cut(jnp.expm1)(x)
     return lax.complex(_without_sign(near.real), near.imag)  # the real part is +0.0 where that of `x` is -0.0
 
 
@@ -196,7 +196,7 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
     return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
 
 
-_any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
+_any_exp2 = _with_ends(jnp.exp2, _exp2_at_ends)
 
 
 _single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
@@ -205,8 +205,8 @@ _double_erfinv: Any = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.squ
 
 
 def _erfinv(x: jax.Array) -> jax.Array:
-    found: jax.Array = (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
-    return found
+    inverse: jax.Array = (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+    return inverse
 
 
 def log1p_of_real(x: jax.Array) -> jax.Array:
@@ -232,23 +232,27 @@ class JAXElementaryOps:
     of ours correct JAX's at infinities, or give the derivative there.
     """
 
-    exp = direct(jnp.exp, _ended(jnp.exp, _exp_at_ends), when=FLOAT)
-    expm1 = direct(_ended(_expm1, _expm1_at_ends))
+    exp = direct(jnp.exp, _with_ends(jnp.exp, _exp_at_ends), when=FLOAT)
+    expm1 = direct(_with_ends(_expm1, _expm1_at_ends))
     exp2 = staticmethod(_exp2)
     log1p = direct(log1p_of_real)
     logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
     logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, jnp.exp2))
     arcsin = direct(
-        _inverse(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
+        _inverse(mirror_below_cut(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
     )
     arccos = direct(
-        _inverse(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
+        _inverse(
+            mirror_below_cut(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im))
+        )
     )
     arctan = direct(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
     arctan2 = staticmethod(jax.jit(_angle))
-    sinh = direct(_ended(_sinh, _sinh_at_ends))
+    sinh = direct(_with_ends(_sinh, _sinh_at_ends))
     arcsinh = direct(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
-    arccosh = direct(_inverse(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re))))
+    arccosh = direct(
+        _inverse(mirror_below_cut(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
+    )
     arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
     erf = staticmethod(jax.jit(in_single(lax.erf)))
     erfc = staticmethod(jax.jit(in_single(lax.erfc)))

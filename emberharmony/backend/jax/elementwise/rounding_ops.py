@@ -63,9 +63,9 @@ def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
 
 
 @program("nan", "posinf", "neginf")
-def _replaced(x: jax.Array, nan: float, posinf: float | None, neginf: float | None) -> jax.Array:
+def _replace_nonfinite(x: jax.Array, nan: float, posinf: float | None, neginf: float | None) -> jax.Array:
     if is_complex(x):
-        return lax.complex(*(_replaced(part, nan, posinf, neginf) for part in (x.real, x.imag)))
+        return lax.complex(*(_replace_nonfinite(part, nan, posinf, neginf) for part in (x.real, x.imag)))
     limits = jnp.finfo(x.dtype)
     above, below = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
     x = jnp.where(jnp.isnan(x), jnp.asarray(nan, x.dtype), x)
@@ -102,7 +102,7 @@ class JAXRoundingOps(Decimals):
         if holds_tensor(nan, posinf, neginf):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
         nan, posinf, neginf = replacements(nan, posinf, neginf)
-        return _replaced(x, nan, posinf, neginf) if is_float(x) or is_complex(x) else x
+        return _replace_nonfinite(x, nan, posinf, neginf) if is_float(x) or is_complex(x) else x
 
     @staticmethod
     def ldexp(x1: jax.Array, x2: jax.Array) -> jax.Array:

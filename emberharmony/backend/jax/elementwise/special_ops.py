@@ -50,7 +50,7 @@ def _namespaces(library: Any) -> list[types.SimpleNamespace]:
 _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
 
 
-def _computed(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
+def _compute_wide(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
     """Returns a function of `backend.shared`, computed in float64 by a library."""
     wide = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
     return function(spaces[tensors[0].dtype.itemsize == 8], *wide).astype(tensors[0].dtype)
@@ -60,16 +60,18 @@ def _op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
     shared = function(name)
     slopes = partials(name, lambda: _DERIVED, jnp.full_like)
-    return partial(_called, name, shared, jax.jit(elementwise(partial(_computed, shared, jnp, _ON_JAX), *slopes)))
+    return partial(
+        _call_smooth, name, shared, jax.jit(elementwise(partial(_compute_wide, shared, jnp, _ON_JAX), *slopes))
+    )
 
 
-def _called(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any) -> jax.Array:
+def _call_smooth(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any) -> jax.Array:
     tensors = operands(name, promotion, arguments)
     known = [None if isinstance(x, Tracer) or x.size > _FEW else at_hand(x) for x in tensors]
     if any(x is None for x in known):
         return smooth(*tensors)
     with np.errstate(all="ignore"):
-        return of_host(_computed(shared, np, _ON_HOST, *known))
+        return of_host(_compute_wide(shared, np, _ON_HOST, *known))
 
 
 _Defined: Any = definitions(_op)

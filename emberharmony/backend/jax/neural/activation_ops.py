@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from emberharmony.backend.jax.derivatives import differentiated, elementwise
+from emberharmony.backend.jax.derivatives import elementwise, with_differential
 from emberharmony.backend.jax.dtypes import in_single, is_float
 from emberharmony.backend.jax.elementwise.elementary_ops import log1p_of_real, of_real
 
 _relu: Any = jax.jit(
-    differentiated(
+    with_differential(
         lambda x: jnp.maximum(x, 0), lambda primals, outputs, tangents: (jnp.where(primals[0] > 0, tangents[0], 0),)
     )
 )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widened
+from emberharmony.backend.jax.dtypes import cast, is_complex, of_host, promotion, widen
 from emberharmony.backend.jax.tracing import is_traced, on_host
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core.options import dense
@@ -25,7 +25,7 @@ class JAXHistogramsOps:
     @staticmethod
     def bincount(x: jax.Array, weights: jax.Array | None = None, minlength: int = 0, sparse: bool = False) -> jax.Array:
         dense("sparse", sparse)
-        host = countable(on_host(widened(x)))
+        host = countable(on_host(widen(x)))
         counts = np.bincount(host, None, minlength)
         if weights is None:
             return of_host(counts)
@@ -40,10 +40,10 @@ class JAXHistogramsOps:
         self, x: jax.Array, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[jax.Array, jax.Array]:
         x = promotion.floats(x)
-        host = on_host(widened(x))
+        host = on_host(widen(x))
         low, high = (float(host.min()), float(host.max())) if host.size else (0.0, 1.0)
         steps = of_host(edges(low, high, bins, range).astype(x.dtype))
-        counts, _ = np.histogram(host, np.asarray(widened(steps)))
+        counts, _ = np.histogram(host, np.asarray(widen(steps)))
         if range is None and host.size and is_traced(x):
             share = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
             moved = self.min(x) * (1 - share) + self.max(x) * share

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import adding, is_complex, is_float, program, promotion, widened
+from emberharmony.backend.jax.dtypes import adding, is_complex, is_float, program, promotion, widen
 from emberharmony.backend.promote import along, nonnegative_axes
 from emberharmony.core.options import is_number, without_axes
 
@@ -20,21 +20,21 @@ def _count(x: jax.Array, axes: tuple[int, ...]) -> int:
 
 
 @program("axes", "keepdims")
-def _averaged(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
+def _average(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
     count = _count(x, axes)
     total = jnp.sum(adding(x, count), axes, keepdims=keepdims)
     return (total / count if count else total * math.nan).astype(x.dtype)
 
 
 def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
-    return _averaged(promotion.floats(x), nonnegative_axes(axis, x.ndim), bool(keepdims))
+    return _average(promotion.floats(x), nonnegative_axes(axis, x.ndim), bool(keepdims))
 
 
 @program("axes", "keepdims")
 def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any) -> jax.Array:
     if is_complex(x):
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
-    wide = x.astype(jnp.float64) if x.size else widened(x)
+    wide = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
     off = wide - jnp.sum(wide, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
@@ -64,7 +64,7 @@ def _real_dtype(x: jax.Array) -> Any:
 def _running(native: Any) -> Any:
     @program("axis")
     def run(x: jax.Array, axis: int) -> jax.Array:
-        wide = x.astype(np.uint8) if x.dtype.kind == "b" else widened(x)
+        wide = x.astype(np.uint8) if x.dtype.kind == "b" else widen(x)
         result = native(wide, axis)
         if is_float(x):
             seen = lax.cummax(jnp.isnan(wide).astype(np.uint8), axis)
@@ -81,7 +81,7 @@ def _running(native: Any) -> Any:
 
 @program("axes", "keepdims")
 def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    wide = widened(x)
+    wide = widen(x)
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     top = jnp.max(lax.stop_gradient(wide), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)

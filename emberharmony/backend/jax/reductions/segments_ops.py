@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.jax.arrays.indices import ON_ROWS, integers, seen
+from emberharmony.backend.jax.arrays.indices import ON_ROWS, integers, read_if_at_hand
 from emberharmony.backend.jax.device_ops import check_memory
-from emberharmony.backend.jax.dtypes import DTYPES, of_host, widened
+from emberharmony.backend.jax.dtypes import DTYPES, of_host, widen
 from emberharmony.backend.jax.tracing import on_host
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
 
@@ -17,9 +17,11 @@ from emberharmony.backend.shared.reductions.segments import check_segments, neut
 def _segment(reduction: str) -> Callable[..., jax.Array]:
     """Returns the op that reduces the slices of each segment."""
 
-    def segment(data: jax.Array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> jax.Array:
+    def reduce_segments(
+        data: jax.Array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    ) -> jax.Array:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
-        ids = seen(segment_ids)
+        ids = read_if_at_hand(segment_ids)
         if isinstance(ids, jax.Array) and num_segments is None:
             ids = on_host(integers(ids))
         if isinstance(ids, jax.Array):
@@ -32,13 +34,13 @@ def _segment(reduction: str) -> Callable[..., jax.Array]:
             check_segments(ids.shape, data.shape)
             count = segments(ids, num_segments)
         check_memory((count, *data.shape[1:]), data.dtype.itemsize)
-        wide = widened(data)
+        wide = widen(data)
         if not count or not data.size:
             return jnp.broadcast_to(of_host(start, data.dtype), (count, *data.shape[1:]))
         rows = jnp.broadcast_to(of_host(start, wide.dtype), (count, *data.shape[1:]))
         return ON_ROWS[reduction](rows, (ids,), wide).astype(data.dtype)
 
-    return segment
+    return reduce_segments
 
 
 class JAXSegmentsOps:

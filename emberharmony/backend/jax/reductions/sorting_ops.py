@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widened
+from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widen
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import along
@@ -16,18 +16,20 @@ _PAIRS = 2**16
 """From this number of pairs on, `isin` sorts the second set and searches it."""
 
 
-def _reversed(x: jax.Array) -> jax.Array:
+def _reverse_order(x: jax.Array) -> jax.Array:
     """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if is_float(x) else ~x
 
 
 @program("axis", "descending")
-def _sorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
-    return _reversed(jnp.sort(_reversed(x), axis, stable=True)) if descending else jnp.sort(x, axis, stable=True)
+def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
+    return (
+        _reverse_order(jnp.sort(_reverse_order(x), axis, stable=True)) if descending else jnp.sort(x, axis, stable=True)
+    )
 
 
 @program("side")
-def _searched(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
+def _search(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
     return jnp.searchsorted(ordered, values, side=side).astype(np.int64)
 
 
@@ -42,7 +44,7 @@ class JAXSortingOps(WithUnique):
     def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
         x, axis = along(x, axis, least=1)
-        return _sorted(x, axis, bool(descending)) if x.ndim and x.size else x
+        return _sort(x, axis, bool(descending)) if x.ndim and x.size else x
 
     @staticmethod
     def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
@@ -62,12 +64,12 @@ class JAXSortingOps(WithUnique):
         if sorter is not None:
             a = a[sorter_of(on_host(sorter), a.size)]
         side = side_of(side)
-        return _searched(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
+        return _search(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
 
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:
         # The shape of the result depends on the values, so find the unique ones on the host.
-        host = on_host(widened(x))
+        host = on_host(widen(x))
         if not isinstance(x, Tracer):
             return of_host(np.unique(host), x.dtype)
         return x.reshape(-1)[np.unique(host, return_index=True)[1]]
