@@ -8,7 +8,8 @@ does not tell a dtype: `gives="bool"` is a `Tensor` too. An op that gives a Pyth
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
 
@@ -43,17 +44,64 @@ def stub(title: str, functions: dict[str, OpSpec], imports: Iterable[tuple[str, 
         rest: lines to add at the end.
     """
     body = "".join(f"{signature(name, spec)}\n" for name, spec in sorted(functions.items()))
-    known = {f"from {module} import {there}" for module, there, here in imports if there == here}
-    needed = sorted({line for spec in functions.values() for line in _needed(spec)} - known)
-    lines = [HEADER, f'"""{title}"""\n\n', *(f"{line}\n" for line in needed), "\n"]
-    lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
-    offered = sorted({*functions, *(here for _, _, here in imports)} | ({"bool"} if "bool =" in rest else set()))
-    lines.append("\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in offered) + "]\n\n")
-    return "".join([*lines, body, rest])
+    public = sorted(set(imports))
+    needed = {name for spec in functions.values() for name in _of_functions(spec)}
+    needed -= {(module, there, there) for module, there, here in public if there == here}
+    offered = sorted({*functions, *(here for _, _, here in public)} | ({"bool"} if "bool =" in rest else set()))
+    names = ", ".join(f'"{name}"' for name in offered)
+    lines = [HEADER, f'"""{title}"""\n\n', imported(needed), "\n", imported((*line, True) for line in public)]
+    return "".join([*lines, f"\n__all__ = [\n{_wrapped(names)}\n]\n\n", body, rest])
+
+
+def imported(names: Iterable[tuple[str, str, str] | tuple[str, str, str, bool]]) -> str:
+    """Returns one statement for each module that imports names from it.
+
+    Args:
+        names: for each the module, the name there, the name here, and True if it is re-exported.
+    """
+    modules: dict[str, list[str]] = {}
+    for module, there, here, *again in sorted(names):
+        modules.setdefault(module, []).append(f"{there} as {here}" if again or there != here else there)
+    statements = []
+    for module, words in modules.items():
+        line = f"from {module} import {', '.join(words)}\n"
+        statements.append(line if len(line) <= 121 else f"from {module} import (\n{_wrapped(', '.join(words))}\n)\n")
+    return "".join(statements)
+
+
+def _wrapped(text: str) -> str:
+    """Returns a text of names as indented lines."""
+    # Non-breaking spaces keep `a as b` on one line.
+    lines = textwrap.wrap(text.replace(" as ", "\xa0as\xa0"), 116, break_long_words=False, break_on_hyphens=False)
+    return textwrap.indent("\n".join(lines), "    ").replace("\xa0", " ")
+
+
+def _of_functions(spec: OpSpec) -> Iterator[tuple[str, str, str]]:
+    """Yields the module of each name in the declaration of an op, the name there, and the name here."""
+    for home, name in _homes(spec, [annotated(p, spec) for p in spec.parameters]):
+        if name in BUILTINS:
+            yield "builtins", name, f"_{name}"
+        else:
+            yield home or "emberharmony.core.arguments", name, name
+
+
+def protocol(title: str, specs: Sequence[OpSpec]) -> str:
+    """Returns the text of the stub of the protocol of backends, which has each op as a method.
+
+    Args:
+        title: the module's docstring.
+        specs: the ops.
+    """
+    homes = {home for spec in specs for home in _homes(spec, [p.annotation for p in spec.parameters])}
+    needed = [(home or "emberharmony.core.types", name, name) for home, name in homes if name not in BUILTINS]
+    needed += [("typing", name, name) for name in ("Protocol", "runtime_checkable")]
+    lines = [HEADER, f'"""{title}"""\n\n', imported(needed), "\n@runtime_checkable\nclass TensorBackend(Protocol):\n"]
+    lines.append("    name: str\n    tensor_type: type\n    @property\n    def version(self) -> str: ...\n")
+    return "".join([*lines, *(f"    {method(spec)}\n" for spec in specs)])
 
 
 def signature(name: str, spec: OpSpec) -> str:
-    """Returns the declaration of a function in a stub."""
+    """Returns the declaration of an op as a function in a stub."""
     parts, starred = [], False
     for p in spec.parameters:
         if p.keyword_only and not starred:
@@ -66,6 +114,18 @@ def signature(name: str, spec: OpSpec) -> str:
     return f"def {name}({', '.join(parts)}) -> {_private(spec.returns)}: ..."
 
 
+def method(spec: OpSpec) -> str:
+    """Returns the declaration of an op as a method of a backend, which takes what dispatch has converted."""
+    parts, starred = ["self"], False
+    for p in spec.parameters:
+        if p.keyword_only and not starred:
+            parts.append("*")
+        starred = starred or p.keyword_only or p.variadic
+        default = "" if p.default is EMPTY else f" = {p.default!r}"
+        parts.append(f"{'*' if p.variadic else ''}{p.name}: {p.annotation}{default}")
+    return f"def {spec.name}({', '.join(parts)}) -> {spec.returns}: ..."
+
+
 def annotated(parameter: OpParameter, spec: OpSpec) -> str:
     """Returns the annotation of a parameter in a stub."""
     operand = parameter.annotation in ("Operand", "TensorLike")
@@ -73,7 +133,7 @@ def annotated(parameter: OpParameter, spec: OpSpec) -> str:
 
 
 def _private(annotation: str) -> str:
-    """Returns an annotation with the names that `_needed` imports: `_bool` for `bool`, which an op hides."""
+    """Returns an annotation with the names that are imported for it: `_bool` for `bool`, which an op hides."""
     return IDENTIFIER.sub(lambda m: f"_{m[0]}" if m[0] in BUILTINS else m[0], annotation)
 
 
@@ -81,20 +141,17 @@ BUILTINS = {"bool"}
 """Builtins that a name of the stub hides."""
 
 
-def _needed(spec: OpSpec) -> Iterator[str]:
-    """Yields the import line of each name in the annotations of an op."""
-    words = set(IDENTIFIER.findall(" ".join([spec.returns, *(annotated(p, spec) for p in spec.parameters)])))
-    for word in words:
+def _homes(spec: OpSpec, annotations: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields the module of each class in the annotations of an op, and its name; those of arguments are in `stub`."""
+    for word in set(IDENTIFIER.findall(" ".join([spec.returns, *annotations]))):
         value = vars(sys.modules[spec.declared.__module__]).get(word)
-        if word in ARGUMENTS:
-            yield f"from emberharmony.core.arguments import {word}"
-        elif word in TYPES:
-            yield f"from emberharmony.core.types import {word}"
-        elif word in BUILTINS:
-            yield f"from builtins import {word} as _{word}"
+        if word in TYPES:
+            yield "emberharmony.core.types", word
         elif word in ("Any", "Literal"):
-            yield f"from typing import {word}"
+            yield "typing", word
         elif word in ("Callable", "Sequence", "Mapping"):
-            yield f"from collections.abc import {word}"
+            yield "collections.abc", word
+        elif word in ARGUMENTS or word in BUILTINS:
+            yield "", word
         elif isinstance(value, type) and value.__module__ not in ("builtins", "typing"):
-            yield f"from {value.__module__} import {word}"
+            yield value.__module__, word

@@ -246,6 +246,20 @@ def complete() -> ModuleType:
     return importlib.import_module("emberharmony.ops")
 
 
+def by_module() -> dict[str, dict[str, FunctionType]]:
+    """Returns the ops and their aliases by the module that declares them, and by name."""
+    modules: dict[str, dict[str, FunctionType]] = {}
+    for name, spec in OPS.items():
+        module = spec.declared.__module__
+        if module not in modules:
+            modules[module] = {}
+        modules[module][name] = spec.function
+    for name, target in ALIASES.items():
+        spec = OPS[target]
+        modules[spec.declared.__module__][name] = spec.function
+    return modules
+
+
 def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
     code = declared.__code__
     names, annotations = code.co_varnames, declared.__annotations__

@@ -1,4 +1,4 @@
-"""The namespaces `ops.fft`, `ops.image`, `ops.linalg`, `ops.nn` and `ops.random`, generated from the declarations."""
+"""The namespaces `ops.fft`, `ops.image`, `ops.linalg`, `ops.nn` and `ops.random`."""
 
 import importlib
 

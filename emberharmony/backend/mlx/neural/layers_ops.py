@@ -9,7 +9,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.algebra.products_ops import LONG
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
-from emberharmony.backend.shared.neural.layers import is_linear
+from emberharmony.backend.shared.arrays.shape import is_linear
 
 _BLOCKS = (64, 32, 16, 8)
 """How many products are added sequentially, which keeps their digits: the first number that divides the length."""

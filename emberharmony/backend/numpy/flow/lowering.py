@@ -22,8 +22,7 @@ from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
-from emberharmony.backend.shared.arrays.shape import expanded_shape
-from emberharmony.backend.shared.neural.layers import is_linear
+from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
 from emberharmony.core.registry import OpSpec

@@ -2,13 +2,18 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.folding import fold
-from emberharmony.backend.shared.neural.normalization import EPSILON, check_channels
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import normalization as shared_normalization
+else:
+    shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
 
 
 def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
@@ -51,7 +56,7 @@ class NumpyNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> np.ndarray:
-        limit = EPSILON if epsilon is None else epsilon
+        limit = shared_normalization.EPSILON if epsilon is None else epsilon
         length = x.shape[-1:]
         suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
         if not suited or not length or not _is_plain(x, limit, gamma, beta):
@@ -76,7 +81,7 @@ class NumpyNormalizationOps:
         scale: np.ndarray | None = None,
         epsilon: Any = 1e-3,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        place = check_channels(x.shape, axis, scale, offset)
+        place = shared_normalization.check_channels(x.shape, axis, scale, offset)
         if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
             made: tuple[np.ndarray, np.ndarray, np.ndarray]
             made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.neural.layers import is_linear
+from emberharmony.backend.shared.arrays.shape import is_linear
 
 
 class TorchLayersOps:
