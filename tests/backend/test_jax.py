@@ -315,3 +315,8 @@ def test_outer_derivatives_go_through_the_result_of_a_function_with_its_own_grad
     assert float(second) == pytest.approx(np.exp(np.sin(0.5)) * (np.cos(0.5) ** 2 - np.sin(0.5)), rel=1e-5)
     unused = ops.grad(lambda x: (ops.square(x), ops.host_call(np.sin, x)), has_aux=True)(ops.array(0.5))
     assert float(unused[0]) == 1.0
+
+
+def test_powers_of_two_that_are_subnormal_are_not_0(on_jax: Any) -> None:
+    x = [-1060.0, -1074.0, 0.5]
+    assert ops.exp2(ops.array(x, "float64")).tolist() == np.exp2(x).tolist()

@@ -207,6 +207,8 @@ def test_a_wrong_key_is_refused(backend: str, key: Any, error: type[Exception]) 
 def test_a_value_that_does_not_broadcast_is_refused(backend: str, key: Any) -> None:
     with pytest.raises(errors.ShapeError, match=rf"set_item\(\) on backend '{backend}'.*does not broadcast"):
         ops.set_item(X, key, np.zeros(7, np.float32))
+    with pytest.raises(errors.ShapeError, match="does not broadcast"):  # not even to axes of length 1
+        ops.set_item(ops.zeros((2, 1)), ops.convert_to_tensor(MASK), ops.ones(3))
 
 
 def test_an_unknown_mode_and_the_order_of_complex_numbers_are_refused(backend: str) -> None:
