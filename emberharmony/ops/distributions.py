@@ -27,7 +27,7 @@ from emberharmony.ops.random_ops import (
     parameter,
     random_normal,
     random_uniform,
-    scaled,
+    scale_and_shift,
     source_of,
     standard_uniform,
 )
@@ -131,7 +131,7 @@ def random_poisson(
     Raises:
         ArgumentError: if a mean is negative or not finite.
     """
-    return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
+    return _draw("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
 
 
 @op
@@ -154,7 +154,7 @@ def random_binomial(
         ArgumentError: if a count or a probability is outside its range.
     """
     known = checks.trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
-    return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, checks.CHANCE))
+    return _draw("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, checks.CHANCE))
 
 
 @op
@@ -174,8 +174,8 @@ def random_exponential(
         ArgumentError: if a number is negative or not finite.
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
-        return scaled(_drawn("standard_exponential", shape, dtype, seed, generator), scale=scale)
-    return _drawn("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
+        return scale_and_shift(_draw("standard_exponential", shape, dtype, seed, generator), scale=scale)
+    return _draw("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
 
 
 @op
@@ -196,10 +196,10 @@ def random_gamma(
         ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
-        return scaled(
-            _drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)), scale=scale
+        return scale_and_shift(
+            _draw("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)), scale=scale
         )
-    return _drawn(
+    return _draw(
         "gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO), scale=(scale, checks.FROM_ZERO)
     )
 
@@ -221,7 +221,7 @@ def random_beta(
     Raises:
         ArgumentError: if a value is not positive or not finite.
     """
-    return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE))
+    return _draw("beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE))
 
 
 @op
@@ -245,8 +245,8 @@ def random_gumbel(
     shift, factor = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
         if shift is None or factor is None:
-            return scaled(_drawn("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
-        return _drawn(
+            return scale_and_shift(_draw("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
+        return _draw(
             "gumbel", shape, dtype, seed, generator, loc=(shift, checks.Domain()), scale=(factor, checks.FROM_ZERO)
         )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
@@ -254,7 +254,7 @@ def random_gumbel(
     uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
     logarithms = cast(log(negative(log(uniform))), wanted)
     if shift is None or factor is None:
-        return scaled(negative(logarithms), loc=loc, scale=scale)
+        return scale_and_shift(negative(logarithms), loc=loc, scale=scale)
     return add(multiply(logarithms, -factor), shift)
 
 
@@ -277,8 +277,8 @@ def random_laplace(
         ShapeError: if a tensor does not broadcast to the shape.
     """
     if checks.number("loc", loc) is None or checks.number("scale", scale, checks.FROM_ZERO) is None:
-        return scaled(_drawn("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
-    return _drawn("laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO))
+        return scale_and_shift(_draw("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
+    return _draw("laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO))
 
 
 @op
@@ -303,7 +303,7 @@ def random_truncated_normal(
     wanted = checks.floating(dtype)
     values = source_of(seed, generator).truncated_normal(shape, wanted)
     if loc is None or scale is None:
-        return scaled(convert_to_tensor(values, wanted), mean=mean, stddev=stddev)
+        return scale_and_shift(convert_to_tensor(values, wanted), mean=mean, stddev=stddev)
     return convert_to_tensor(values * scale + loc, wanted)
 
 
@@ -332,7 +332,7 @@ def random_categorical(
     return drawn if dtype is None else cast(drawn, dtype)
 
 
-def _drawn(
+def _draw(
     law: str,
     shape: Shape,
     dtype: Any,

@@ -147,7 +147,7 @@ def inexact(x: Tensor) -> Tensor:
     return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
 
 
-def widened(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
     """Returns half precision as float32, because its squares overflow, and integers in the default float."""
     kind = dtype(x)
     if kind.is_floating:
@@ -155,7 +155,7 @@ def widened(x: Tensor) -> Tensor:
     return x if kind.is_complex else cast(x, as_inexact(kind))
 
 
-def narrowed(result: Tensor, x: Tensor) -> Tensor:
+def narrow_like(result: Tensor, x: Tensor) -> Tensor:
     """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
     kind = dtype(x)
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result

@@ -134,7 +134,7 @@ def random_normal(
             if source is None
             else _from(source, wanted, lambda source: source.normal(shape, wanted))
         )
-        return scaled(values, mean=mean, stddev=stddev)
+        return scale_and_shift(values, mean=mean, stddev=stddev)
     if source is not None:
         return _from(source, wanted, lambda source: source.normal(shape, wanted, loc, scale))
     values = standard_normal(shape, dtype)
@@ -175,7 +175,7 @@ def random_uniform(
             if source is None
             else _from(source, wanted, lambda source: source.uniform(shape, wanted))
         )
-        return _between(values, minval, maxval)
+        return _map_to_range(values, minval, maxval)
     if low == 0.0 and high == 1.0:
         if source is None:
             return standard_uniform(shape, dtype)
@@ -355,23 +355,23 @@ def parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> 
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 
 
-def scaled(values: Tensor, **parameters: Any) -> Tensor:
+def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:
     """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
-    found: list[Any] = []
+    shift_and_scale: list[Any] = []
     for name, value in parameters.items():
         known = checks.number(name, value)
         if known is None:
             tensor = parameter(name, value, values.shape, dtype_of(values))
             values = to_device(values, get_device(tensor))
-            found.append(tensor)
+            shift_and_scale.append(tensor)
         else:
-            found.append(known)
-    *shift, scale = found
+            shift_and_scale.append(known)
+    *shift, scale = shift_and_scale
     scaled = multiply(values, scale)
     return add(scaled, shift[0]) if shift else scaled
 
 
-def _between(values: Tensor, minval: Any, maxval: Any) -> Tensor:
+def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     """Returns numbers in [0, 1) mapped to the range between two bounds; NaN where the bounds are not a finite range."""
     own = dtype_of(values)
     low, high = (parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))

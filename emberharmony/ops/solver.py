@@ -294,7 +294,7 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
     """
-    u, s, vh = svd(computed(x), False)
+    u, s, vh = svd(to_compute_dtype(x), False)
     kept = greater(s, _limit(s, x, _either("rcond", rcond, rtol)))
     inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
     result = products.matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
@@ -318,7 +318,7 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
         1
     """
-    s = svdvals(computed(x))
+    s = svdvals(to_compute_dtype(x))
     _either("tol", tol, rtol)
     return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _bound(s, 1.0, tol)), -1)
 
@@ -369,7 +369,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     return result
 
 
-def computed(x: Tensor) -> Tensor:
+def to_compute_dtype(x: Tensor) -> Tensor:
     """Returns a tensor in the dtype it is computed in: integers in the default float, half precision in float32."""
     kind = as_inexact(dtype(x))
     return cast(x, "float32" if kind.bits == 16 else kind)

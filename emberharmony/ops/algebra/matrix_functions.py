@@ -24,7 +24,7 @@ from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.comparison import equal, greater, isfinite
 from emberharmony.ops.math import absolute, add, multiply, subtract
 from emberharmony.ops.reductions.reduction import max, sum
-from emberharmony.ops.solver import computed, lu_factor, solve, solve_triangular
+from emberharmony.ops.solver import lu_factor, solve, solve_triangular, to_compute_dtype
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def expm(x: TensorLike) -> Tensor:
     Source: Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     result = as_inexact(dtype_of(x))
-    a = computed(shared_solver.square(x))
+    a = to_compute_dtype(shared_solver.square(x))
     if not a.shape[-1]:
         return cast(a, result)
     norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
@@ -63,16 +63,16 @@ def expm(x: TensorLike) -> Tensor:
         to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
     )
     scale = convert_to_tensor(shared_matrix_functions.halving_factors(counts), dtype_of(norm), device=get_device(a))
-    found = _pade(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
+    exponential = _pade_approximant(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
     for done in range(counts.max(initial=0)):
         rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))
         # A matrix that is done would overflow if it were squared again, and make the gradient NaN.
-        root = where(rest, found, 0.0)
-        found = where(rest, matmul(root, root), found)
-    return cast(where(finite, found, float("nan")), result)
+        root = where(rest, exponential, 0.0)
+        exponential = where(rest, matmul(root, root), exponential)
+    return cast(where(finite, exponential, float("nan")), result)
 
 
-def _pade(a: Tensor, degree: int) -> Tensor:
+def _pade_approximant(a: Tensor, degree: int) -> Tensor:
     """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
     weights = shared_matrix_functions.coefficients(degree)
     even = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
@@ -104,10 +104,10 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         [2.0, 3.0]
     """
     result = as_inexact(promote(dtype_of(c), dtype_of(b)))
-    factor = computed(shared_solver.square(cast(c, result)))
+    factor = to_compute_dtype(shared_solver.square(cast(c, result)))
     adjoint = conj(matrix_transpose(factor))
     lower, above = (adjoint, factor) if upper else (factor, adjoint)
-    half = solve_triangular(lower, computed(cast(b, result)), True)
+    half = solve_triangular(lower, to_compute_dtype(cast(b, result)), True)
     return cast(solve_triangular(above, half, False), result)
 
 

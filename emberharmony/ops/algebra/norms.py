@@ -21,7 +21,7 @@ from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.comparison import equal, greater, less, logical_and
 from emberharmony.ops.math import absolute, add, divide, maximum, multiply, power, sqrt, square, subtract
 from emberharmony.ops.reductions.reduction import count_nonzero, max, min, sum
-from emberharmony.ops.solver import computed, svdvals
+from emberharmony.ops.solver import svdvals, to_compute_dtype
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         >>> ops.vector_norm([3.0, 4.0]).tolist()
         5.0
     """
-    sizes = absolute(computed(x))
+    sizes = absolute(to_compute_dtype(x))
     result = _vector_norm(sizes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
     kind = dtype(x)
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result

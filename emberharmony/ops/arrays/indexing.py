@@ -81,7 +81,7 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
         [[2], [3]]
     """
     x, axis = (ravel(x), 0) if axis is None else (x, nonnegative_axes(axis, len(x.shape))[0])
-    return _picked(x, shared_indexing.places_along(on_host(indices), x.shape, axis))
+    return _elements_at(x, shared_indexing.places_along(on_host(indices), x.shape, axis))
 
 
 @op(view=True)
@@ -103,7 +103,7 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         [3, 2, 1]
     """
     parts = key if isinstance(key, tuple) else (key,)
-    return _picked(x, shared_indexing.selected_places(tuple(map(on_host, parts)), tuple(x.shape)))
+    return _elements_at(x, shared_indexing.selected_places(tuple(map(on_host, parts)), tuple(x.shape)))
 
 
 @op(gradient="zero", reads="data")
@@ -119,8 +119,8 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """
     if not x.shape:
         raise ShapeError("a tensor without axes has no indices")
-    found, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
-    return tuple([convert_to_tensor(each, "int64", device=device) for each in found])
+    places, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
+    return tuple([convert_to_tensor(each, "int64", device=device) for each in places])
 
 
 @op(reads="host")
@@ -222,7 +222,7 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
         >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
     """
-    return _picked(x, shared_indexing.on_diagonal(x, offset, axis1, axis2))
+    return _elements_at(x, shared_indexing.on_diagonal(x, offset, axis1, axis2))
 
 
 @op
@@ -303,6 +303,6 @@ def one_hot(
     return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)
 
 
-def _picked(x: Tensor, places: Any) -> Tensor:
+def _elements_at(x: Tensor, places: Any) -> Tensor:
     """Returns elements of the flattened `x` at places that the host knows, in their shape."""
     return take(ravel(x), places) if places.size else zeros(places.shape, dtype_of(x), get_device(x))

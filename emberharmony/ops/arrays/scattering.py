@@ -34,13 +34,15 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     if how is None:
         source = plan.last()
     else:
-        rows, at = _combined(plan, rows, _COMBINE[how])
+        rows, at = _combine_rows(plan, rows, _COMBINE[how])
         source = plan.with_rows_at(at)
         rows = _COMBINE[how](take(old, at, 0), rows)
     return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
 
 
-def _combined(plan: shared.Scattered, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Any]:
+def _combine_rows(
+    plan: shared.Scattered, rows: Tensor, combine: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Any]:
     """Returns the rows of each place combined, and the places."""
     rows = take(rows, plan.order, 0)
     for earlier, same in plan.steps():

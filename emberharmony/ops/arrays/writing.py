@@ -76,19 +76,19 @@ def set_item(
         [31, 2, 3]
     """
     shared_writing.check_mode(mode)
-    value = _held(value, x)
+    value = _value_like(value, x)
     parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
     if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
-        return _masked(x, parts[0][0], value, mode)
-    found = shared_writing.selection_of(parts, x.shape, nonzero)
-    if not shared_writing.suits(value.shape, found.shape):
-        raise shared_writing.does_not_fit(value.shape, found.shape)
-    value = reshape(value, value.shape[-len(found.shape) :] if found.shape else ())
-    if found.block is not None:
-        start, lengths = found.block
-        value = reshape(broadcast_to(value, found.shape), lengths)
-        return slice_update(x, start, value if mode == "set" else _combined(mode, slice_(x, start, lengths), value))
-    return _scattered(x, found, broadcast_to(value, found.shape), mode)
+        return _write_by_mask(x, parts[0][0], value, mode)
+    selection = shared_writing.selection_of(parts, x.shape, nonzero)
+    if not shared_writing.suits(value.shape, selection.shape):
+        raise shared_writing.does_not_fit(value.shape, selection.shape)
+    value = reshape(value, value.shape[-len(selection.shape) :] if selection.shape else ())
+    if selection.block is not None:
+        start, lengths = selection.block
+        value = reshape(broadcast_to(value, selection.shape), lengths)
+        return slice_update(x, start, value if mode == "set" else _combine(mode, slice_(x, start, lengths), value))
+    return _write_at(x, selection, broadcast_to(value, selection.shape), mode)
 
 
 @op(finite="gradient", reads="checks")
@@ -126,7 +126,7 @@ def put_along_axis(
     return set_item(x, shared_writing.along(indices, is_tensor(indices), x.shape, axis), values, mode)
 
 
-def _held(value: Any, x: Tensor) -> Tensor:
+def _value_like(value: Any, x: Tensor) -> Tensor:
     """Returns a value as a tensor of the dtype of `x`.
 
     Raises:
@@ -149,16 +149,16 @@ def _mask_axes(part: Any) -> int | None:
     return -1
 
 
-def _signed(indices: Tensor) -> Tensor:
+def _as_int64(indices: Tensor) -> Tensor:
     """Returns indices as int64; one that int64 cannot hold becomes its largest number, which is out of bounds too."""
     return cast(minimum(indices, _FURTHEST) if dtype_of(indices) is uint64 else indices, "int64")
 
 
-def _combined(mode: str, old: Tensor, value: Tensor) -> Tensor:
+def _combine(mode: str, old: Tensor, value: Tensor) -> Tensor:
     return cast(_COMBINE[mode](old, value), dtype_of(old))
 
 
-def _masked(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
+def _write_by_mask(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     """Returns `x` written where a mask of its first axes is true; the value broadcasts to the other axes."""
     rest = tuple(x.shape[mask.ndim :])
     if not shared_writing.suits(value.shape, rest):
@@ -171,23 +171,23 @@ def _masked(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
         return where(where_true, value, x)
     # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
     old = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
-    return where(where_true, _combined(mode, old, value), x)
+    return where(where_true, _combine(mode, old, value), x)
 
 
-def _scattered(x: Tensor, found: Selection, value: Tensor, mode: str) -> Tensor:
+def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tensor:
     """Returns `x` with a value, in the shape of a selection, written at the indices of the selection."""
-    whole = [axis for axis in range(len(found.shape)) if axis not in found.lead]
-    updates = transpose(value, [*found.lead, *whole])
-    if not found.axes:
+    whole = [axis for axis in range(len(selection.shape)) if axis not in selection.lead]
+    updates = transpose(value, [*selection.lead, *whole])
+    if not selection.axes:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
-        at: Any = zeros((*(found.shape[axis] for axis in found.lead), 1), "int64", get_device(x))
+        at: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
         return squeeze(scatter_update(expand_dims(x, 0), at, updates, _REDUCTIONS[mode]), 0)
-    at = shared_writing.stack_columns(found.columns, found.spans)
+    at = shared_writing.stack_columns(selection.columns, selection.spans)
     if at is None:
-        lead = [found.shape[axis] for axis in found.lead]
-        columns = [convert_to_tensor(column, device=get_device(x)) for column in found.columns]
-        spread = zip(columns, found.spans, strict=True)
-        at = stack([broadcast_to(reshape(_signed(column), span), lead) for column, span in spread], -1)
-    order = [*found.axes, *(axis for axis in range(len(x.shape)) if axis not in found.axes)]
+        lead = [selection.shape[axis] for axis in selection.lead]
+        columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
+        spread = zip(columns, selection.spans, strict=True)
+        at = stack([broadcast_to(reshape(_as_int64(column), span), lead) for column, span in spread], -1)
+    order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
     written = scatter_update(transpose(x, order), at, updates, _REDUCTIONS[mode])
     return transpose(written, [order.index(axis) for axis in range(len(order))])

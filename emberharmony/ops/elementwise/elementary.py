@@ -77,7 +77,7 @@ def exp2(x: TensorLike) -> Tensor:
         >>> ops.exp2([3.0]).tolist()
         [8.0]
     """
-    return exp(_scaled(x, math.log(2.0))) if dtype(x).is_complex else power(2.0, x)
+    return exp(_scale_parts(x, math.log(2.0))) if dtype(x).is_complex else power(2.0, x)
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -111,8 +111,8 @@ def log1p(x: TensorLike) -> Tensor:
     # The logarithm of the rounded sum, corrected by what the rounding lost.
     off = subtract(total, 1.0)
     usual = logical_and(not_equal(off, 0.0), isfinite(total))
-    found = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, off, 1.0)))
-    return where(usual, found, where(isfinite(total), x, log(total)))
+    corrected = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, off, 1.0)))
+    return where(usual, corrected, where(isfinite(total), x, log(total)))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -464,7 +464,7 @@ def _complex(real: Tensor, imag: Tensor) -> Tensor:
     return complex_numbers.view_as_complex(stack([real, imag], -1))
 
 
-def _scaled(x: Tensor, factor: float) -> Tensor:
+def _scale_parts(x: Tensor, factor: float) -> Tensor:
     """Returns complex numbers, multiplied part by part: a product with a complex number makes NaN of infinities."""
     real, imag = _parts(x)
     return _complex(multiply(real, factor), multiply(imag, factor))
@@ -472,7 +472,7 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
 
 def _logarithm(x: Tensor, base: float) -> Tensor:
     natural = log(x)
-    return _scaled(natural, 1.0 / math.log(base)) if dtype(x).is_complex else divide(natural, math.log(base))
+    return _scale_parts(natural, 1.0 / math.log(base)) if dtype(x).is_complex else divide(natural, math.log(base))
 
 
 def _log_of_sum(x1: Tensor, x2: Tensor, scale: float) -> Tensor:

@@ -49,7 +49,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     known = _read("cond", pred, bool)
     if known is not None:
         return true_fn(*operands) if known else false_fn(*operands)
-    return _selected("cond", pred, true_fn(*operands), false_fn(*operands))
+    return _select_tree("cond", pred, true_fn(*operands), false_fn(*operands))
 
 
 @op
@@ -77,7 +77,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         return branches[min(max(known, 0), len(branches) - 1)](*operands)
     result = branches[0](*operands)
     for i, branch in enumerate(branches[1:], 1):
-        result = _selected("switch", greater_equal(index, i), branch(*operands), result)
+        result = _select_tree("switch", greater_equal(index, i), branch(*operands), result)
     return result
 
 
@@ -168,7 +168,7 @@ def scan(
         if trees.flatten(carry)[1] != carried:
             raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
         results.append(y)
-    return carry, _stacked("scan", results[::-1] if reverse else results)
+    return carry, _stack_trees("scan", results[::-1] if reverse else results)
 
 
 @op
@@ -186,7 +186,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """
     trees.require_callable("map", f)
     tensors, structure, count = _rows("map", xs, None)
-    return _stacked("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
+    return _stack_trees("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
 
 
 @op
@@ -217,10 +217,10 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        found, given = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
+        leaves, given = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
         if given != structure:
             raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
-        return [convert_to_tensor(leaf) for leaf in found]
+        return [convert_to_tensor(leaf) for leaf in leaves]
 
     if reverse:
         tensors = [flip(x, axis) for x in tensors]
@@ -262,7 +262,7 @@ def _holds(condition: Any) -> bool:
     return bool(condition)
 
 
-def _selected(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
+def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
     """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
     ones, structure = trees.flatten(result)
     others, other_structure = trees.flatten(otherwise)
@@ -291,7 +291,7 @@ def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, i
     return tensors, structure, count
 
 
-def _stacked(name: str, results: list[Any]) -> Any:
+def _stack_trees(name: str, results: list[Any]) -> Any:
     columns = []
     structure = trees.flatten(results[0])[1]
     for result in results:
@@ -317,27 +317,27 @@ def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) 
     if count == 2:
         even = first
     else:
-        whole = odd if count % 2 else [_cut(x, axis, 0, count // 2 - 1, 1) for x in odd]
+        whole = odd if count % 2 else [_slice_axis(x, axis, 0, count // 2 - 1, 1) for x in odd]
         rest = combine(whole, _every_other(tensors, axis, 2, count))
         even = [concatenate([a, b], axis) for a, b in zip(first, rest, strict=True)]
-    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
 def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:
-    return [_cut(x, axis, start, stop, 2) for x in tensors]
+    return [_slice_axis(x, axis, start, stop, 2) for x in tensors]
 
 
-def _cut(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
+def _slice_axis(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
     place = axis % len(x.shape)
     return get_item(x, (*[slice(None)] * place, slice(start, stop, step)))
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """Returns e0, o0, e1, o1, …; there may be one even element more than there are odd ones."""
     place, count = axis % len(even.shape), odd.shape[axis]
-    pairs = stack([_cut(even, place, 0, count, 1), odd], place + 1)
+    pairs = stack([_slice_axis(even, place, 0, count, 1), odd], place + 1)
     shape = tuple(odd.shape)
     joined = reshape(pairs, (*shape[:place], 2 * count, *shape[place + 1 :]))
     if even.shape[axis] == count:
         return joined
-    return concatenate([joined, _cut(even, place, count, count + 1, 1)], place)
+    return concatenate([joined, _slice_axis(even, place, count, count + 1, 1)], place)

@@ -16,7 +16,7 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.indexing import get_item, where
 from emberharmony.ops.arrays.shape import concatenate, expand_dims, moveaxis, pad, squeeze, stack, unstack
 from emberharmony.ops.dtype import dtype, finfo
-from emberharmony.ops.images.resampling import restored
+from emberharmony.ops.images.resampling import to_image_dtype
 from emberharmony.ops.logic.comparison import equal, greater, less
 from emberharmony.ops.math import absolute, add, clip, divide, maximum, minimum, mod, multiply, subtract
 from emberharmony.ops.tensor import cast
@@ -49,7 +49,7 @@ def rgb_to_grayscale(
     axis = shared_image.colours(images.shape, data_format)
     wide = cast(images, shared_image.computed_in(dtype(images)))
     red, green, blue = (multiply(part, share) for part, share in zip(unstack(wide, axis=axis), _LUMA, strict=True))
-    return restored(expand_dims(add(add(red, green), blue), axis), dtype(images))
+    return to_image_dtype(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
 
 @op

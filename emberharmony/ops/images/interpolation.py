@@ -74,10 +74,10 @@ def interpolate(
     if mode == "area":
         return adaptive_average_pool(x, plan.size, data_format)
     if mode in ("nearest", "nearest-exact"):
-        found: Tensor = x
+        resized: Tensor = x
         for axis, count, wanted, step in zip(*plan, strict=True):
-            found = _nearest(found, axis, count, wanted, step, 0.5 if mode == "nearest-exact" else 0.0)
-        return found
+            resized = _nearest(resized, axis, count, wanted, step, 0.5 if mode == "nearest-exact" else 0.0)
+        return resized
     kind = dtype(x)
     if not kind.is_floating:
         raise DTypeError(f"mode {mode!r} takes a floating tensor, got {kind.name}; cast it")

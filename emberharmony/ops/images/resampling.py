@@ -90,10 +90,10 @@ def resize(
     x = cast(images, shared_image.computed_in(dtype(images)))
     for axis, length, wanted in sizes:
         if length != wanted:
-            x = _tapped(
+            x = _sum_taps(
                 x, shared_image.resampling(length, wanted, length / wanted, 0.0, interpolation, antialias), axis
             )
-    return restored(x, dtype(images))
+    return to_image_dtype(x, dtype(images))
 
 
 @op
@@ -144,12 +144,12 @@ def scale_and_translate(
         raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
     x = cast(images, shared_image.computed_in(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
-        x = _tapped(
+        x = _sum_taps(
             x,
             shared_image.resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias),
             axis - x.ndim,
         )
-    return restored(x, dtype(images))
+    return to_image_dtype(x, dtype(images))
 
 
 @op
@@ -184,10 +184,10 @@ def gaussian_blur(
         before, length = (size - 1) // 2, max(x.shape[axis], 1)
         # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
         first, last = max(before - length + 1, 0), min(before + length, size)
-        x = _correlated(
-            _padded(x, axis, before - first, last - 1 - before), shared_image.bell(size, width)[first:last], axis
+        x = _correlate(
+            _pad_axis(x, axis, before - first, last - 1 - before), shared_image.bell(size, width)[first:last], axis
         )
-    return restored(x, dtype(images))
+    return to_image_dtype(x, dtype(images))
 
 
 @op
@@ -206,7 +206,7 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
     wide = cast(images, shared_image.computed_in(dtype(images)))
     x = pad(wide, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
-        _correlated(_correlated(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
+        _correlate(_correlate(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
         for along, over in ((down, across), (across, down))
     ]
     return cast(stack(edges, -1), _floating(dtype(images)))
@@ -254,15 +254,15 @@ def ssim(
     )
     weights = shared_image.bell(length, width)
 
-    def smoothed(z: Tensor) -> Tensor:
+    def smooth(z: Tensor) -> Tensor:
         for axis in axes:
-            z = _correlated(z, weights, axis)
+            z = _correlate(z, weights, axis)
         return z
 
-    mean1, mean2 = smoothed(x), smoothed(y)
+    mean1, mean2 = smooth(x), smooth(y)
     product, squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
-    covariance = subtract(smoothed(multiply(x, y)), product)
-    variances = subtract(smoothed(add(square(x), square(y))), squares)
+    covariance = subtract(smooth(multiply(x, y)), product)
+    variances = subtract(smooth(add(square(x), square(y))), squares)
     limit = option("max_val", max_val, x)
     c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
     above = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
@@ -283,12 +283,12 @@ def _floating(kind: DType) -> DType:
     return kind if kind.is_floating else default_float()
 
 
-def restored(x: Tensor, kind: DType) -> Tensor:
+def to_image_dtype(x: Tensor, kind: DType) -> Tensor:
     """Returns computed pixels in the dtype of the images; integers and booleans are rounded and clipped."""
     return cast(x, kind) if kind.is_floating else saturate_cast(round(x), kind)
 
 
-def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
+def _sum_taps(x: Tensor, taps: Taps, axis: int) -> Tensor:
     """Returns the sums of weighted slices of an axis, which is counted from the end."""
     device = get_device(x)
     total: Any = None
@@ -300,7 +300,7 @@ def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
     return total
 
 
-def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
+def _correlate(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     """Returns the correlation with weights along an axis, which is counted from the end."""
     n = x.shape[axis] - len(weights) + 1
     total: Any = None
@@ -311,7 +311,7 @@ def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     return total
 
 
-def _padded(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:
+def _pad_axis(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:
     """Returns `x` with a value added on both sides of an axis, which is counted from the end."""
     around = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
     return pad(x, around, constant_values=value) if before or after else x
@@ -323,7 +323,7 @@ def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value:
     for axis, length, fit in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
         if fill_value is not None:
             margin = max(fit - length, 0) // 2
-            x = _padded(x, axis, margin, margin, fill_value)
+            x = _pad_axis(x, axis, margin, margin, fill_value)
         else:
             kept = max(min(length, fit), 1)
             start = (length - kept) // 2

@@ -131,7 +131,7 @@ def interp(
     x, xp = (cast(part, "float32" if axis.bits == 16 else axis) for part in (x, xp))
     fp = cast(fp, "float32" if result.bits == 16 else result)
     if period is not None:
-        x, xp, fp = _repeated(x, xp, fp, abs(number("period", period)))
+        x, xp, fp = _one_period(x, xp, fp, abs(number("period", period)))
         left = right = None
     last = xp.shape[0] - 1
     low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last)
@@ -144,13 +144,13 @@ def interp(
     flat = logical_and(logical_not(isfinite(rise)), logical_or(equal(weight, 0), equal(above, below)))
     forward = logical_or(flat, isfinite(below))
     step = where(forward, weight, subtract(weight, 1))
-    found = add(where(forward, below, above), multiply(where(flat, 0.0, rise), step))
-    found = where(less(x, xp[0]), fp[0] if left is None else left, found)
-    found = where(greater(x, xp[last]), fp[last] if right is None else right, found)
-    return cast(where(isnan(x), float("nan"), found), result)
+    values = add(where(forward, below, above), multiply(where(flat, 0.0, rise), step))
+    values = where(less(x, xp[0]), fp[0] if left is None else left, values)
+    values = where(greater(x, xp[last]), fp[last] if right is None else right, values)
+    return cast(where(isnan(x), float("nan"), values), result)
 
 
-def _repeated(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
+def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the positions within one period, and the points of the period with one more at each end.
 
     Raises:

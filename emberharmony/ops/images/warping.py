@@ -25,7 +25,7 @@ from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, option, result_type
 from emberharmony.ops.elementwise.rounding import floor, trunc
 from emberharmony.ops.flow.transforms import stop_gradient
-from emberharmony.ops.images.resampling import gaussian_blur, restored
+from emberharmony.ops.images.resampling import gaussian_blur, to_image_dtype
 from emberharmony.ops.logic.comparison import equal, greater_equal, less, logical_and
 from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
 from emberharmony.ops.random_ops import random_normal
@@ -76,7 +76,7 @@ def map_coordinates(
             f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
         )
     places = unstack(to_device(coordinates, get_device(inputs)))
-    sampled = _sampled(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
+    sampled = _rows_at(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
     return get_item(sampled, (..., 0))
 
 
@@ -122,7 +122,7 @@ def affine_transform(
     horizon = equal(scale, 0.0)
     scale = where(horizon, 1.0, scale)
     places = [where(horizon, -2.0, divide(along, scale)) for along in (place(b0, b1, b2), place(a0, a1, a2))]
-    return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
+    return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
 
 @op
@@ -195,7 +195,7 @@ def elastic_transform(
     across, down = _grid(height, width, fields)
     shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
     places = [add(down, shifts[1]), add(across, shifts[0])]
-    return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
+    return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
 
 def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
@@ -217,17 +217,17 @@ def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
     return across, expand_dims(down, -1)
 
 
-def _shown(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
+def _pixels_at(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
     """Returns the pixels of a batch at positions down and across."""
     if interpolation not in _ORDERS:
         raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
     count, height, width, channels = x.shape
     first = reshape(arange(count, device=get_device(x)), (count, 1, 1))
     pixels = reshape(x, (count * height * width, channels))
-    return _sampled(pixels, (height, width), places, _ORDERS[interpolation], mode, value, first)
+    return _rows_at(pixels, (height, width), places, _ORDERS[interpolation], mode, value, first)
 
 
-def _sampled(
+def _rows_at(
     rows: Tensor,
     shape: Sequence[int],
     places: Sequence[Tensor],
@@ -267,7 +267,7 @@ def _sampled(
         if weight is not None:
             part = multiply(part, expand_dims(cast(weight, wide), -1))
         total = part if total is None else add(total, part)
-    return restored(total, kind) if order else cast(total, kind)
+    return to_image_dtype(total, kind) if order else cast(total, kind)
 
 
 def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:

@@ -20,7 +20,7 @@ from emberharmony.ops.arrays.creation import arange, tri
 from emberharmony.ops.arrays.indexing import get_item, where
 from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes, transpose
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widened
+from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widen
 from emberharmony.ops.elementwise.elementary import cos, sin, tanh
 from emberharmony.ops.math import add, divide, multiply, subtract
 from emberharmony.ops.neural.activation import softmax
@@ -81,7 +81,7 @@ def dot_product_attention(
         query, key, value = cast(query, common), cast(key, common), cast(value, common)
     factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
-    logits = widened(logits)
+    logits = widen(logits)
     if attn_logits_soft_cap is not None:
         cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
         logits = multiply(tanh(divide(logits, cap)), cap)
@@ -142,7 +142,7 @@ def rope(
     (place,) = nonnegative_axes(axis, len(x.shape))
     start, factor = number("base", base), number("scale", scale)
     pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
-    wide = widened(x)
+    wide = widen(x)
     kind, device = dtype(wide), get_device(wide)
     if frequencies is None and isinstance(offset, int):
         known = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)

@@ -71,7 +71,7 @@ def conv(
     padded = pad(x, plan.pad_widths()) if plan.has_padding else x
     total = None
     for offset, places in plan.offsets():
-        part = _grouped(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
+        part = _multiply_groups(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
         total = part if total is None else add(total, part)
     total = cast(total if bias is None else add(total, _wide(bias)), kind)
     return total if last else moveaxis(total, -1, 1)
@@ -154,7 +154,7 @@ def conv_transpose(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
     for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
-        x = _fitted(_spread(x, axis, step), axis, before, after)
+        x = _fit_axis(_spread(x, axis, step), axis, before, after)
     flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
     result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
     return result if last else moveaxis(result, -1, 1)
@@ -241,7 +241,7 @@ def fold(
     for i, (_, slices) in enumerate(plan.offsets()):
         part = get_item(columns, (slice(None), slice(None), i))
         for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
-            part = _fitted(_spread(part, axis, place.step), axis, place.start, length - place.stop)
+            part = _fit_axis(_spread(part, axis, place.step), axis, place.start, length - place.stop)
         total = part if total is None else add(total, part)
     inside = [slice(zeros, zeros + length) for length, zeros in zip(output_size, around, strict=True)]
     return get_item(total, (slice(None), slice(None), *inside))
@@ -271,7 +271,7 @@ def _wide(x: Tensor) -> Tensor:
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
 
 
-def _grouped(x: Tensor, weights: Tensor, groups: int) -> Tensor:
+def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:
     """Returns the product of channels with (channels / groups, outputs) weights, group by group."""
     if groups == 1:
         return matmul(x, weights)
@@ -294,7 +294,7 @@ def _spread(x: Tensor, axis: int, step: int) -> Tensor:
     return get_item(joined, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
 
 
-def _fitted(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+def _fit_axis(x: Tensor, axis: int, before: int, after: int) -> Tensor:
     """Returns `x` with zeros added at the ends of an axis; a negative number cuts elements off."""
     if before > 0 or after > 0:
         x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])

@@ -18,7 +18,7 @@ from emberharmony.core.options import is_number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.indexing import take, take_along_axis, where
 from emberharmony.ops.arrays.shape import expand_dims, reshape, squeeze
-from emberharmony.ops.dtype import dtype, inexact, option, result_type, widened
+from emberharmony.ops.dtype import dtype, inexact, option, result_type, widen
 from emberharmony.ops.elementwise.elementary import log, log10
 from emberharmony.ops.logic.comparison import greater_equal, less, logical_and, not_equal
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
@@ -135,7 +135,7 @@ def cross_entropy(
     classes, ids = input.shape[along], cast(target, "int64")
     kept = counting(ids, classes, as_index(ignore_index))
     place = ids if kept is None else where(kept, ids, 0)
-    logs = log_softmax(widened(input), along)
+    logs = log_softmax(widen(input), along)
     lost = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
     counted = None
     if weight is not None:
@@ -149,13 +149,13 @@ def cross_entropy(
         lost = where(kept, lost, 0.0)
         counted = cast(kept, dtype(lost)) if counted is None else where(kept, counted, 0.0)
     if reduction == "mean":
-        lost = mean(lost) if counted is None else _shared(sum(lost), sum(counted), kept)
+        lost = mean(lost) if counted is None else _mean_of_kept(sum(lost), sum(counted), kept)
     elif reduction == "sum":
         lost = sum(lost)
     return cast(lost, as_inexact(dtype(input)))
 
 
-def _shared(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
+def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
     """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
     if kept is None:
         return divide(total, count)
@@ -195,7 +195,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    error = mean(square(subtract(widened(x1), widened(x2))))
+    error = mean(square(subtract(widen(x1), widen(x2))))
     limit = option("max_val", max_val, error)
     if is_number(limit):
         if not limit > 0:

@@ -13,7 +13,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.shape import moveaxis, reshape
-from emberharmony.ops.dtype import inexact, narrowed, option, widened
+from emberharmony.ops.dtype import inexact, narrow_like, option, widen
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.math import add, divide, multiply, power, rsqrt, square, subtract
 from emberharmony.ops.neural.pooling import average_pool
@@ -48,11 +48,11 @@ def layer_normalization(
 
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
-    wide = widened(x)
+    wide = widen(x)
     centred = subtract(wide, mean(wide, axis, True))
     limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
-    result = narrowed(multiply(wide if rms_scaling else centred, factor), x)
+    result = narrow_like(multiply(wide if rms_scaling else centred, factor), x)
     result = result if gamma is None else multiply(result, along(gamma, axis, x))
     return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
 
@@ -68,9 +68,9 @@ def rms_normalization(
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    wide = widened(x)
+    wide = widen(x)
     limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide)
-    result = narrowed(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
+    result = narrow_like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -135,7 +135,7 @@ def batch_normalization_training(
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
     place = shared.check_channels(x.shape, axis, scale, offset)
-    wide = widened(x)
+    wide = widen(x)
     over = [a for a in range(len(x.shape)) if a != place]
     center = mean(wide, over, True)
     centred = subtract(wide, center)
@@ -144,7 +144,7 @@ def batch_normalization_training(
     factor = rsqrt(add(variance, option("epsilon", epsilon, wide)))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(centred, factor)
-    result = narrowed(result if offset is None else add(result, reshape(offset, shape)), x)
+    result = narrow_like(result if offset is None else add(result, reshape(offset, shape)), x)
     return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
@@ -181,12 +181,12 @@ def group_normalization(
     """
     place = shared.check_groups(x.shape, groups, axis, scale, offset)
     shape = tuple(x.shape)
-    wide = reshape(widened(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
+    wide = reshape(widen(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
     axes = [a for a in range(1, len(shape) + 1) if a != place]
     centred = subtract(wide, mean(wide, axes, True))
     variance = mean(square(centred), axes, True)
     result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, wide))))
-    result = narrowed(reshape(result, shape), x)
+    result = narrow_like(reshape(result, shape), x)
     channels = [n if a == place else 1 for a, n in enumerate(shape)]
     result = result if scale is None else multiply(result, reshape(scale, channels))
     return result if offset is None else add(result, reshape(offset, channels))
@@ -220,9 +220,9 @@ def local_response_normalization(
     """
     (place,) = nonnegative_axes(axis, len(x.shape))
     (width,) = shared_convolution.each(size, 1, "size")
-    wide = widened(x)
+    wide = widen(x)
     if not math.prod(wide.shape):
-        return narrowed(wide, x)
+        return narrow_like(wide, x)
     squares = moveaxis(square(wide), place, -1)
     rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
@@ -231,7 +231,7 @@ def local_response_normalization(
     total = average_pool(rows, near, 1, zeros, count_include_pad=True, divisor_override=width)
     around = moveaxis(reshape(total, squares.shape), -1, place)
     base = add(multiply(around, option("alpha", alpha, wide)), option("k", k, wide))
-    return narrowed(divide(wide, power(base, option("beta", beta, wide))), x)
+    return narrow_like(divide(wide, power(base, option("beta", beta, wide))), x)
 
 
 def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:

@@ -62,7 +62,9 @@ def max_pool(
     """
     x, last = _channels_last(inputs, data_format)
     plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode).plan
-    result = _joined(pad(x, plan.pad_widths(), constant_values=_lowest(x)) if plan.has_padding else x, plan, maximum)
+    result = _combine_windows(
+        pad(x, plan.pad_widths(), constant_values=_lowest(x)) if plan.has_padding else x, plan, maximum
+    )
     return result if last else moveaxis(result, -1, 1)
 
 
@@ -101,7 +103,7 @@ def max_pool_indices(
     for axis in reversed(range(len(lengths))):
         before = (slice(None),) * (axis + 1)
         windows = [(*before, part) for part in plan.along(axis)]
-        found = stack([get_item(x, window) for window in windows], -1)
+        elements = stack([get_item(x, window) for window in windows], -1)
         starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
         starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
         reach = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
@@ -109,10 +111,10 @@ def max_pool_indices(
         # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
         inside = greater_equal(sites, 0)
         real = logical_and(inside, less(sites, lengths[axis]))
-        largest = logical_or(equal(found, max(found, -1, True)), isnan(found))
+        largest = logical_or(equal(elements, max(elements, -1, True)), isnan(elements))
         # Without an element, the first place that is not before the axis is chosen.
         best = argmax(add(cast(logical_and(largest, real), "int8"), cast(inside, "int8")), -1, True)
-        x = squeeze(take_along_axis(found, best, -1), -1)
+        x = squeeze(take_along_axis(elements, best, -1), -1)
         own = multiply(add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :]))
         if places is not None:
             others = stack([get_item(places, window) for window in windows], -1)
@@ -200,7 +202,7 @@ def average_pool(
     x, last = _channels_last(cast(inputs, "float32" if kind.bits == 16 else kind), data_format)
     pool = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
     plan = pool.plan
-    total = _joined(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
+    total = _combine_windows(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
     count: Tensor | float = math.prod(pool.size)
     if divisor_override is not None:
         count = shared_convolution.divisor(divisor_override)
@@ -209,7 +211,7 @@ def average_pool(
         zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
         lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
         held = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
-        count = _joined(pad(held, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
+        count = _combine_windows(pad(held, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
     result = cast(divide(total, count), kind)
     return result if last else moveaxis(result, -1, 1)
 
@@ -273,7 +275,7 @@ def adaptive_average_pool(
         >>> ops.adaptive_average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[2.0], [1.0]]]
     """
-    return _adapted(inputs, output_size, data_format, mean)
+    return _adaptive_pool(inputs, output_size, data_format, mean)
 
 
 @op(finite="yes")
@@ -288,7 +290,7 @@ def adaptive_max_pool(
         >>> ops.adaptive_max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[3.0], [2.0]]]
     """
-    return _adapted(inputs, output_size, data_format, max)
+    return _adaptive_pool(inputs, output_size, data_format, max)
 
 
 def _channels_last(
@@ -306,7 +308,7 @@ def _lowest(x: Tensor) -> float:
     return -math.inf if kind.is_floating else iinfo(kind).min if kind.is_integer else 0
 
 
-def _joined(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def _combine_windows(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Returns the elements of each window of a padded tensor combined by `join`, one axis after the other."""
     for axis in range(len(plan.size)):
         before = (slice(None),) * (axis + 1)
@@ -314,7 +316,7 @@ def _joined(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor,
     return x
 
 
-def _adapted(
+def _adaptive_pool(
     inputs: Tensor,
     output_size: int | Sequence[int],
     data_format: Literal["channels_last", "channels_first"] | None,

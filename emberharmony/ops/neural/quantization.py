@@ -15,7 +15,7 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.arrays.creation import full_like
 from emberharmony.ops.arrays.indexing import get_item, where
 from emberharmony.ops.arrays.shape import expand_dims, reshape, stack
-from emberharmony.ops.dtype import dtype, inexact, result_type, widened
+from emberharmony.ops.dtype import dtype, inexact, result_type, widen
 from emberharmony.ops.elementwise.rounding import round as round_
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.bitwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift
@@ -69,7 +69,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     if dtype(w).is_complex:
         raise DTypeError(f"expected real values, got {dtype(w).name}; quantise the real and the imaginary part")
     w = stop_gradient(inexact(w))
-    kind, groups = dtype(w), reshape(widened(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
+    kind, groups = dtype(w), reshape(widen(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
     low, high = min_(groups, -1), max_(groups, -1)
     from_low = greater(absolute(low), absolute(high))
     # A number as the divisor might become a factor, its reciprocal, which rounds in another way.
@@ -80,10 +80,10 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     without_zero = equal(count, 0.0)
     scale = where(without_zero, step, divide(edge, where(without_zero, 1.0, count)))
     bias = where(without_zero, 0.0, edge)
-    found = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
+    levels = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
     # A NaN is not greater than 0 either, so that no NaN is cast.
-    found = minimum(where(greater(found, 0.0), found, 0.0), 2.0**bits - 1)
-    small = reshape(cast(found, "uint8"), w.shape)
+    levels = minimum(where(greater(levels, 0.0), levels, 0.0), 2.0**bits - 1)
+    small = reshape(cast(levels, "uint8"), w.shape)
     if bits == 4:
         even, odd = get_item(small, (..., slice(0, None, 2))), get_item(small, (..., slice(1, None, 2)))
         small = bitwise_or(even, bitwise_left_shift(odd, 4))
@@ -119,8 +119,8 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     if bits == 4:
         small = stack([bitwise_and(small, 15), bitwise_right_shift(small, 4)], -1)
     groups = cast(reshape(small, (*scales.shape, group_size)), kind)
-    found = add(multiply(groups, expand_dims(scales, -1)), expand_dims(biases, -1))
-    return reshape(found, (*scales.shape[:-1], scales.shape[-1] * group_size))
+    values = add(multiply(groups, expand_dims(scales, -1)), expand_dims(biases, -1))
+    return reshape(values, (*scales.shape[:-1], scales.shape[-1] * group_size))
 
 
 @op
@@ -164,5 +164,5 @@ def quantized_matmul(
     shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
     shared_quantization.check_product(x.shape, w.shape, transpose, bits)
     kind = result_type(x, scales, biases)
-    matrix = dequantize(w, widened(scales), widened(biases), group_size=group_size, bits=bits)
-    return cast(linear(widened(x), matrix, None, transpose), kind)
+    matrix = dequantize(w, widen(scales), widen(biases), group_size=group_size, bits=bits)
+    return cast(linear(widen(x), matrix, None, transpose), kind)

@@ -80,7 +80,7 @@ def rnn(
     for given in inputs[::-1] if reverse else inputs:
         state = function(add(given, matmul(state, across)))
         states.append(state)
-    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+    return _join_states(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
 @op(autocast="half")
@@ -131,7 +131,7 @@ def gru(
         new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
         state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
         states.append(state)
-    return _joined(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+    return _join_states(states, kind, time_major, reverse), _last(state, kind, layer_axis)
 
 
 @op(autocast="half")
@@ -190,7 +190,7 @@ def lstm(
         state = multiply(sigmoid(leave), tanh(cell))
         state = state if projection is None else matmul(state, projection)
         states.append(state)
-    outputs_of_all = _joined(states, kind, time_major, reverse)
+    outputs_of_all = _join_states(states, kind, time_major, reverse)
     return outputs_of_all, _last(state, kind, layer_axis), _last(cell, kind, layer_axis)
 
 
@@ -234,5 +234,5 @@ def _inputs(
     return unstack(gates, None, 0 if time_major else 1)
 
 
-def _joined(states: list[Tensor], kind: DType, time_major: bool, reverse: bool) -> Tensor:
+def _join_states(states: list[Tensor], kind: DType, time_major: bool, reverse: bool) -> Tensor:
     return _in(stack(states[::-1] if reverse else states, 0 if time_major else 1), kind)

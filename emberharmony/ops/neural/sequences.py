@@ -102,7 +102,7 @@ def ctc_loss(
     for step in range(steps):
         new = get_item(emitted, (slice(None), step))
         if step:
-            ways = [scores, _delayed(scores, 1), where(skips, _delayed(scores, 2), _NEVER)]
+            ways = [scores, _delay(scores, 1), where(skips, _delay(scores, 2), _NEVER)]
             new = add(logsumexp(stack(ways, -1), -1), new)
         else:
             new = where(less(places, 2), new, _NEVER)
@@ -180,7 +180,7 @@ def ctc_decode(
     return expand_dims(take_along_axis(where(nothing, -1, labels), order, -1), 0), scores
 
 
-def _delayed(scores: Tensor, by: int) -> Tensor:
+def _delay(scores: Tensor, by: int) -> Tensor:
     """Returns the scores moved to later states; the first states get the score of an impossible path."""
     later = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
     return get_item(later, (slice(None), slice(0, scores.shape[1])))

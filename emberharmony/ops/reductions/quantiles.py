@@ -25,7 +25,7 @@ from emberharmony.ops.arrays.shape import (
 )
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import widened
+from emberharmony.ops.dtype import widen
 from emberharmony.ops.elementwise.rounding import ceil, floor, round
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.logic.comparison import (
@@ -175,24 +175,24 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     if not math.prod(x.shape):
         shared_quantiles.places(shared_quantiles.digits(0.5) if traced else q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
-    rows = reshape(transpose(widened(x), [*kept, *axes]), (-1, length))
+    rows = reshape(transpose(widen(x), [*kept, *axes]), (-1, length))
     ordered = sort(rows)
     pick = take_along_axis if skip else take
     if traced:
         counts: Any = cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(ordered)) if skip else float(length)
-        found = _varying(ordered, reshape(q, (-1,)), counts, method, pick)
+        quantiles = _varying(ordered, reshape(q, (-1,)), counts, method, pick)
     else:
         counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
         low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
         share = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
-        found = _between(pick(ordered, low, -1), pick(ordered, high, -1), share)
+        quantiles = _interpolate(pick(ordered, low, -1), pick(ordered, high, -1), share)
     if not skip:
         last = ordered[:, -1:]
-        found = where(isnan(last), last, found)
-    return cast(reshape(moveaxis(found, -1, 0), (*q.shape, *shape)), result)
+        quantiles = where(isnan(last), last, quantiles)
+    return cast(reshape(moveaxis(quantiles, -1, 0), (*q.shape, *shape)), result)
 
 
-def _between(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
+def _interpolate(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
     between = add(below, multiply(subtract(above, below), share))
     # Two equal infinities would give NaN, because inf - inf is NaN.
     return where(equal(below, above), below, between)
@@ -224,10 +224,10 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
         place = stop_gradient(cast(place, "int64"))
         return pick(ordered, broadcast_to(place, (rows, place.shape[-1])) if pick is take_along_axis else place, -1)
 
-    found = _between(element(low), element(high), share)
+    quantiles = _interpolate(element(low), element(high), share)
     if method == "linear":
         start = minimum(low, maximum(subtract(last, 1.0), 0.0))
         slope = multiply(subtract(element(minimum(add(start, 1.0), last)), element(start)), last)
         # This adds 0, which carries the derivative.
-        found = add(found, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed)))
-    return where(valid, found, math.nan)
+        quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed)))
+    return where(valid, quantiles, math.nan)

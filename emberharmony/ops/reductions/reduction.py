@@ -28,7 +28,7 @@ from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import pad, ravel, reshape, squeeze
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import narrowed, option, refuse_complex, widened
+from emberharmony.ops.dtype import narrow_like, option, refuse_complex, widen
 from emberharmony.ops.elementwise.complex_numbers import imag, real
 from emberharmony.ops.elementwise.elementary import exp, log, logaddexp
 from emberharmony.ops.flow.control import associative_scan
@@ -67,7 +67,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.mean([1, 2, 3]).tolist()
         2.0
     """
-    return narrowed(divide(sum(widened(x), axis, keepdims), _count(x, axis)), x)
+    return narrow_like(divide(sum(widen(x), axis, keepdims), _count(x, axis)), x)
 
 
 @op(along="axes", autocast="float32")
@@ -82,7 +82,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         >>> ops.var([1.0, 3.0]).tolist()
         1.0
     """
-    return narrowed(_variance(x, axis, keepdims, correction), x)
+    return narrow_like(_variance(x, axis, keepdims, correction), x)
 
 
 @op(along="axes", autocast="float32")
@@ -93,7 +93,7 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         >>> ops.std([1.0, 3.0]).tolist()
         1.0
     """
-    return narrowed(sqrt(_variance(x, axis, keepdims, correction)), x)
+    return narrow_like(sqrt(_variance(x, axis, keepdims, correction)), x)
 
 
 @op(along="axes", finite="yes")
@@ -200,7 +200,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
         >>> ops.cumsum([1, 2, 3]).tolist()
         [1, 3, 6]
     """
-    return _accumulated(add, x, axis, dtype)
+    return _accumulate(add, x, axis, dtype)
 
 
 @op(along="axis", autocast="float32")
@@ -211,7 +211,7 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
         >>> ops.cumprod([1, 2, 3]).tolist()
         [1, 2, 6]
     """
-    return _accumulated(multiply, x, axis, dtype)
+    return _accumulate(multiply, x, axis, dtype)
 
 
 @op
@@ -313,12 +313,12 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         0.0
     """
     refuse_complex(x)
-    wide, axes = widened(x), nonnegative_axes(axis, len(x.shape))
+    wide, axes = widen(x), nonnegative_axes(axis, len(x.shape))
     top = max(wide, axes, True, -math.inf)
     # Do not shift by infinities: inf - inf is NaN.
     shift = where(isfinite(top), top, 0.0)
     total = add(log(sum(exp(subtract(wide, shift)), axes, True)), shift)
-    return narrowed(total if keepdims else squeeze(total, axes), x)
+    return narrow_like(total if keepdims else squeeze(total, axes), x)
 
 
 @op(autocast="float32")
@@ -334,7 +334,7 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
         >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
         [0.0, 0.0]
     """
-    return narrowed(_prefixes(logaddexp, widened(x), axis, reverse), x)
+    return narrow_like(_prefixes(logaddexp, widen(x), axis, reverse), x)
 
 
 @op(autocast="float32")
@@ -373,7 +373,7 @@ def _count(x: Tensor, axis: Axis) -> int:
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance of `var`, half precision as float32."""
-    wide, count = widened(x), _count(x, axis)
+    wide, count = widen(x), _count(x, axis)
     off = subtract(wide, mean(wide, axis, True))
     squares = add(square(real(off)), square(imag(off))) if dtype_of(off).is_complex else square(off)
     total = sum(squares, axis, keepdims)
@@ -389,20 +389,20 @@ def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdi
     refuse_complex(x)
     nonempty(x.shape, axis)
     if axis is None:
-        found = _first(reduction, ravel(x), 0, False)
-        return reshape(found, (1,) * len(x.shape)) if keepdims else found
+        place = _first(reduction, ravel(x), 0, False)
+        return reshape(place, (1,) * len(x.shape)) if keepdims else place
     axis = single(axis, len(x.shape))
     hits = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
     places = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
     return min(where(hits, places, x.shape[axis]), axis, keepdims)
 
 
-def _accumulated(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
+def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
     """Returns cumulative sums or products; half precision is accumulated in float32."""
     x = x if dtype is None else cast(x, dtype)
     own = dtype_of(x)
     if own.is_floating or own.is_complex:
-        return narrowed(_prefixes(combine, widened(x), axis), x)
+        return narrow_like(_prefixes(combine, widen(x), axis), x)
     wide = cast(x, "uint64" if own.kind == "unsigned" else "int64") if dtype is None else x
     return _prefixes(combine, wide, axis)
 
@@ -410,5 +410,5 @@ def _accumulated(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dt
 def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
     """Returns for each place along an axis what an associative op makes of the elements up to it."""
     x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
-    found: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x
-    return found
+    prefixes: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x
+    return prefixes

@@ -205,8 +205,8 @@ def searchsorted(
     # Halve the interval of each value, as often as the sequence needs.
     for _ in range(int(length).bit_length()):
         middle = floor_divide(add(low, high), 2)
-        found = take(a, minimum(middle, length - 1), 0)
-        above = _before(found, b) if left else logical_not(_before(b, found))
+        middle_values = take(a, minimum(middle, length - 1), 0)
+        above = _before(middle_values, b) if left else logical_not(_before(b, middle_values))
         above = logical_and(above, less(low, high))
         low, high = where(above, add(middle, 1), low), where(above, high, middle)
     return low
@@ -338,8 +338,8 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
         >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
         [[1, 3], [1, 2]]
     """
-    found = unique_all(x)
-    return UniqueCountsResult(found.values, found.counts)
+    uniques = unique_all(x)
+    return UniqueCountsResult(uniques.values, uniques.counts)
 
 
 @op(reads="host")
@@ -352,8 +352,8 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
         >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
         [[1, 3], [1, 0, 1]]
     """
-    found = unique_all(x)
-    return UniqueInverseResult(found.values, found.inverse_indices)
+    uniques = unique_all(x)
+    return UniqueInverseResult(uniques.values, uniques.inverse_indices)
 
 
 @op(reads="host")
@@ -385,11 +385,11 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
     if not length:
         return full(a.shape, invert, "bool", get_device(a))
     if common.is_complex:
-        found = any(equal(expand_dims(a, -1), b), -1)
+        contained = any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)
-        found = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
-    return logical_not(found) if invert else found
+        contained = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
+    return logical_not(contained) if invert else contained
 
 
 def _before(a: Tensor, b: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from emberharmony.ops.arrays.shape import (
     squeeze,
 )
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.dtype import option, widened
+from emberharmony.ops.dtype import option, widen
 from emberharmony.ops.elementwise.complex_numbers import conj, real
 from emberharmony.ops.logic.comparison import equal, greater, isnan, logical_not
 from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
@@ -137,7 +137,7 @@ def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 
 
 def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
-    x = widened(x)
+    x = widen(x)
     missing = isnan(x)
     centre, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
@@ -163,7 +163,7 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
         2.0
     """
     x = _in_dtype(x, dtype)
-    return cast(_nanmean(widened(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
+    return cast(_nanmean(widen(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
 
 
 @op
@@ -232,8 +232,8 @@ def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     if not _is_float(x):
         return max(x, axis, keepdims)
-    found = max(where(isnan(x), float("-inf"), x), axis, keepdims)
-    return where(all(isnan(x), axis, keepdims), float("nan"), found)
+    largest = max(where(isnan(x), float("-inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), largest)
 
 
 @op
@@ -249,8 +249,8 @@ def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     if not _is_float(x):
         return min(x, axis, keepdims)
-    found = min(where(isnan(x), float("inf"), x), axis, keepdims)
-    return where(all(isnan(x), axis, keepdims), float("nan"), found)
+    smallest = min(where(isnan(x), float("inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), smallest)
 
 
 @op
@@ -315,7 +315,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     if len(x.shape) > 2:
         raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
     result = as_inexact(dtype_of(x))
-    rows = widened(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
+    rows = widen(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
     divisor: Any
     if is_number(correction):
@@ -324,8 +324,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     else:
         left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
         divisor = where(greater(left, 0.0), left, 0.0)
-    found = divide(products.matmul(off, conj(matrix_transpose(off))), divisor)
-    return cast(squeeze(found), result)
+    covariance = divide(products.matmul(off, conj(matrix_transpose(off))), divisor)
+    return cast(squeeze(covariance), result)
 
 
 @op
@@ -339,9 +339,9 @@ def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
         >>> ops.corrcoef([[1.0, 3.0], [3.0, 1.0]]).tolist()
         [[1.0, -1.0], [-1.0, 1.0]]
     """
-    found = cov(widened(x), rowvar, 0)
-    if len(found.shape) < 2:
-        return cast(divide(found, found), as_inexact(dtype_of(x)))
-    spread = sqrt(diagonal(found))
-    ratio = divide(divide(found, expand_dims(spread, 1)), expand_dims(spread, 0))
+    covariance = cov(widen(x), rowvar, 0)
+    if len(covariance.shape) < 2:
+        return cast(divide(covariance, covariance), as_inexact(dtype_of(x)))
+    spread = sqrt(diagonal(covariance))
+    ratio = divide(divide(covariance, expand_dims(spread, 1)), expand_dims(spread, 0))
     return cast(clip(ratio, -1.0, 1.0), as_inexact(dtype_of(x)))

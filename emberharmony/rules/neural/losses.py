@@ -9,7 +9,7 @@ from typing import Any
 
 from emberharmony.ops.arrays.indexing import one_hot, take, where
 from emberharmony.ops.arrays.shape import expand_dims, reshape
-from emberharmony.ops.dtype import dtype, widened
+from emberharmony.ops.dtype import dtype, widen
 from emberharmony.ops.logic.comparison import greater_equal, less, less_equal, logical_and
 from emberharmony.ops.math import add, divide, multiply, negative, subtract
 from emberharmony.ops.neural.activation import log_softmax, softmax
@@ -74,7 +74,7 @@ def _by_logits(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> T:
-    x, ids, along = widened(input), cast(target, "int64"), axis % len(input.shape)
+    x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = weight if weight is None else cast(weight, dtype(x))
     share, wanted = softmax(x, along), _wanted(x, ids, label_smoothing, along)
     if weight is not None:
@@ -94,7 +94,7 @@ def _by_class_weight(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> T:
-    x, ids, along = widened(input), cast(target, "int64"), axis % len(input.shape)
+    x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = cast(weight, dtype(x))
     lost = negative(multiply(log_softmax(x, along), _wanted(x, ids, label_smoothing, along)))
     if reduction == "mean":  # it is divided by the sum of the weights

@@ -11,7 +11,7 @@ from typing import Any
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.neural.normalization import EPSILON
 from emberharmony.ops.arrays.shape import reshape
-from emberharmony.ops.dtype import option, widened
+from emberharmony.ops.dtype import option, widen
 from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
 from emberharmony.ops.neural.normalization import along
 from emberharmony.ops.reductions.reduction import mean
@@ -46,14 +46,14 @@ def _layer(
     epsilon: T = None,
     rms_scaling: bool = False,
 ) -> list[T]:
-    wide = widened(x)
+    wide = widen(x)
     places = nonnegative_axes(axis, len(x.shape))
     count = math.prod([x.shape[place] for place in places])
     centred, factor = _statistics(wide, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
     scaled = multiply(wide if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
-    inner = widened(g if gamma is None else multiply(g, along(gamma, axis, x)))
+    inner = widen(g if gamma is None else multiply(g, along(gamma, axis, x)))
     share = divide(sum_of_products(inner, scaled, axis), count)
     if rms_scaling:
         slope = multiply(multiply(centred, factor), share)
@@ -65,7 +65,7 @@ def _layer(
 
 
 def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
-    wide, by_y = widened(x), widened(g[0])
+    wide, by_y = widen(x), widen(g[0])
     (place,) = nonnegative_axes(axis, len(x.shape))
     over = [a for a in range(len(x.shape)) if a != place]
     count = math.prod(x.shape[a] for a in over)

@@ -10,7 +10,7 @@ from typing import Any
 from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.creation import ones, zeros
 from emberharmony.ops.arrays.shape import matrix_transpose, reshape
-from emberharmony.ops.dtype import dtype, widened
+from emberharmony.ops.dtype import dtype, widen
 from emberharmony.ops.math import multiply
 from emberharmony.ops.neural.quantization import dequantize, quantized_matmul
 from emberharmony.ops.reductions.reduction import sum as sum_
@@ -32,7 +32,7 @@ def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
 
 
 def _rows(x: T) -> T:
-    wide = widened(x)
+    wide = widen(x)
     return reshape(wide, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 

@@ -55,8 +55,8 @@ MUTANTS = [
         name="ops-all-nan-of-nanmax",
         module="emberharmony/ops/reductions/statistics.py",
         function="nanmax",
-        original="where(all(isnan(x), axis, keepdims), float('nan'), found)",
-        replacement="found",
+        original="where(all(isnan(x), axis, keepdims), float('nan'), largest)",
+        replacement="largest",
         tests=(
             "tests/conformance/test_samples.py --ember-backend numpy -k nanmax",
             "tests/ops/reductions/test_statistics.py --ember-backend numpy",
@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant(
         name="ops-infinite-quantiles",
         module="emberharmony/ops/reductions/quantiles.py",
-        function="_between",
+        function="_interpolate",
         original="where(equal(below, above), below, between)",
         replacement="between",
         tests=(
@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant(
         name="ops-none-counted-of-cross-entropy",
         module="emberharmony/ops/neural/losses.py",
-        function="_shared",
+        function="_mean_of_kept",
         original="where(some, count, 1.0)",
         replacement="count",
         tests=("tests/ops/neural/test_losses.py --ember-backend mlx -k no_position",),
@@ -112,7 +112,7 @@ MUTANTS = [
         name="ops-statistics-of-half-precision",
         module="emberharmony/ops/neural/normalization.py",
         function="batch_normalization_training",
-        original="wide = widened(x)",
+        original="wide = widen(x)",
         replacement="wide = x",
         tests=("tests/ops/neural/test_normalization.py -k half_precision_have",),
         why="the statistics of float16 overflow",

@@ -11,7 +11,7 @@ from emberharmony.nn import spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.options import length, number
-from emberharmony.ops.dtype import widened
+from emberharmony.ops.dtype import widen
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -78,7 +78,7 @@ class _Running(spatial.Spatial):
 
     def _by_own(self, x: Tensor, over: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
-        wide = widened(x)
+        wide = widen(x)
         mean = ops.mean(wide, over, True)
         centred = ops.subtract(wide, mean)
         variance = ops.mean(ops.square(centred), over, True)
