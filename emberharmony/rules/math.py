@@ -30,12 +30,12 @@ from emberharmony.ops.tensor import cast
 T = Any
 
 
-def _chosen(wins: Callable[..., T]) -> Callable[..., T]:
+def _extremum_rule(wins: Callable[..., T]) -> Callable[..., T]:
     """Returns the rule of the first argument of maximum or minimum: two equal elements get half of `g` each."""
     return lambda g, y, a, b: where(wins(a, b), g, where(equal(a, b), multiply(g, 0.5), 0.0))
 
 
-def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
+def _clip_rule(g: T, y: T, x: T, *bounds: T) -> list[Any]:
     """Returns the gradients of clip: `g` goes to `x` where it is within the bounds, else to the bound it exceeds."""
     kept = equal(y, x)
     gradients: list[Any] = [where(kept, g, 0.0)]
@@ -46,7 +46,7 @@ def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
     return gradients
 
 
-def _turned(g: T, y: T, x: T) -> T:
+def _sign_rule(g: T, y: T, x: T) -> T:
     """Returns the gradient of sign: None for real `x`; for complex `x` the result `x / |x|` varies with its phase."""
     if not dtype(x).is_complex:
         return None
@@ -88,7 +88,7 @@ RULES: dict[str, Any] = {
     "negative": (lambda g, _y, _x: negative(g),),
     "positive": (lambda g, _y, _x: g,),
     "absolute": (lambda g, _y, x: multiply(g, conj(sign(x))),),
-    "sign": (_turned,),
+    "sign": (_sign_rule,),
     "square": (lambda g, _y, x: multiply(multiply(g, x), 2),),
     "reciprocal": (lambda g, y, _x: negative(multiply(g, square(y))),),
     "sqrt": (lambda g, y, _x: divide(g, multiply(y, 2)),),
@@ -98,7 +98,7 @@ RULES: dict[str, Any] = {
         lambda g, y, a, b: multiply(g, divide_no_nan(b, y)),
     ),
     "heaviside": (None, lambda g, y, a, b: where(equal(a, 0), g, 0.0)),
-    "clip": _clipped,
-    "maximum": (_chosen(greater), lambda g, y, a, b: _chosen(greater)(g, y, b, a)),
-    "minimum": (_chosen(less), lambda g, y, a, b: _chosen(less)(g, y, b, a)),
+    "clip": _clip_rule,
+    "maximum": (_extremum_rule(greater), lambda g, y, a, b: _extremum_rule(greater)(g, y, b, a)),
+    "minimum": (_extremum_rule(less), lambda g, y, a, b: _extremum_rule(less)(g, y, b, a)),
 }

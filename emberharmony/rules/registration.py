@@ -16,7 +16,7 @@ from emberharmony.rules import RULES
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _reserved() -> set[str]:
+def _reserved_names() -> set[str]:
     """Returns the names that an op must not have, because it would hide a name of the dispatch or be hidden by one."""
     taken = {*GLOBALS, *(dtype.name for dtype in ALL)}
     for owner in (Backend, Bound):
@@ -48,7 +48,7 @@ def register_op(function: F) -> F:
     if not isinstance(function, FunctionType):
         raise ArgumentTypeError(f"register_op takes a plain function, not {type(function).__name__}")
     name = function.__name__
-    if name.startswith("_") or name in _reserved():
+    if name.startswith("_") or name in _reserved_names():
         raise ArgumentError(
             f"register_op: the name {name!r} is reserved, because backends use it or because it begins with an "
             f"underscore; choose another name"

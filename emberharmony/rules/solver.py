@@ -40,16 +40,16 @@ def _adjoint(x: T) -> T:
     return conj(matrix_transpose(x))
 
 
-def _conjugated(rule: Callable[..., T]) -> Callable[..., T]:
+def _conjugate_rule(rule: Callable[..., T]) -> Callable[..., T]:
     """Returns a rule in the convention of the tape, from one that takes and returns conjugated gradients."""
 
-    def pulled(g: T, *rest: Any) -> T:
+    def pull_back(g: T, *rest: Any) -> T:
         return conj(rule([conj(part) for part in g] if isinstance(g, list) else conj(g), *rest))
 
-    return pulled
+    return pull_back
 
 
-def _scaled(weight: T, matrices: T) -> T:
+def _scale_matrices(weight: T, matrices: T) -> T:
     """Returns matrices `(..., m, n)`, each multiplied by its number in `weight` `(...)`."""
     return multiply(expand_dims(weight, (-2, -1)), matrices)
 
@@ -59,7 +59,7 @@ def _inv(g: T, y: T, x: T) -> T:
     return negative(matmul(matmul(turned, g), turned))
 
 
-def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
+def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
     """Returns the rule of a linear solver.
 
     Args:
@@ -67,7 +67,7 @@ def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..
         triangle: sets to zero the elements of a gradient of `a` that the op does not read.
     """
 
-    def pulled(g: T, y: T, a: T, b: T, *options: Any) -> list[T]:
+    def pull_back(g: T, y: T, a: T, b: T, *options: Any) -> list[T]:
         vector = len(b.shape) == 1
         if vector:
             g, y = expand_dims(g, -1), expand_dims(y, -1)
@@ -75,23 +75,23 @@ def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..
         whole = triangle(negative(matmul(right, matrix_transpose(y))), *options)
         return [whole, squeeze(right, -1) if vector else right]
 
-    return pulled
+    return pull_back
 
 
 def _cofactors(x: T) -> T:
     """Returns the derivative of the determinant, from the SVD: it exists for singular matrices too."""
     u, s, vh = svd(x, False)
     others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
-    return _scaled(multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(others, -2)), vh)))
+    return _scale_matrices(multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(others, -2)), vh)))
 
 
 def _det(g: T, y: T, x: T) -> T:
     if any_(equal(y, 0)):  # emberlint: ignore[tensor-truth] -- only singular matrices need the SVD, which is slow
-        return _scaled(g, _cofactors(x))
-    return _scaled(multiply(g, y), matrix_transpose(inv(x)))
+        return _scale_matrices(g, _cofactors(x))
+    return _scale_matrices(multiply(g, y), matrix_transpose(inv(x)))
 
 
-def _halved(x: T) -> T:
+def _halve_diagonal(x: T) -> T:
     """Returns the lower triangle, with the diagonal divided by 2."""
     n = x.shape[-1]
     return multiply(tril(x), subtract(1, multiply(eye(n, dtype=dtype_of(real(x))), 0.5)))
@@ -104,7 +104,7 @@ def _hermitian(x: T) -> T:
 
 def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
     turned, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
-    inner = _halved(matmul(turned, tril(cotangent)))
+    inner = _halve_diagonal(matmul(turned, tril(cotangent)))
     left = solve_triangular(turned, inner, False)
     return _hermitian(_adjoint(solve_triangular(turned, _adjoint(left), False)))
 
@@ -251,22 +251,22 @@ def _slogdet(g: list[T], y: T, x: T) -> T:
     weight = g[1]
     if dtype_of(x).is_complex:
         weight = add(weight, multiply(imag(multiply(g[0], y[0])), 1j))
-    return _scaled(weight, matrix_transpose(inv(x)))
+    return _scale_matrices(weight, matrix_transpose(inv(x)))
 
 
 RULES: dict[str, Any] = {
     "det": (_det,),
     "slogdet": (_slogdet,),
     "inv": (_inv,),
-    "solve": _solved(solve, lambda whole: whole),
-    "solve_triangular": _solved(
+    "solve": _solver_rule(solve, lambda whole: whole),
+    "solve_triangular": _solver_rule(
         lambda a, b, lower: solve_triangular(a, b, not lower),
         lambda whole, lower: tril(whole) if lower else triu(whole),
     ),
-    "cholesky": (_conjugated(_cholesky),),
-    "lu_factor": (_conjugated(_lu_factor),),
-    "qr": (_conjugated(_qr),),
-    "svd": (_conjugated(_svd),),
-    "eigh": (_conjugated(_eigh),),
-    "eig": (_conjugated(_eig),),
+    "cholesky": (_conjugate_rule(_cholesky),),
+    "lu_factor": (_conjugate_rule(_lu_factor),),
+    "qr": (_conjugate_rule(_qr),),
+    "svd": (_conjugate_rule(_svd),),
+    "eigh": (_conjugate_rule(_eigh),),
+    "eig": (_conjugate_rule(_eig),),
 }

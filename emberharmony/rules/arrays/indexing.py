@@ -21,7 +21,7 @@ from emberharmony.ops.logic.comparison import equal
 from emberharmony.ops.math import divide, divide_no_nan, mod, multiply
 from emberharmony.ops.reductions.segments import segment_sum
 from emberharmony.ops.tensor import convert_to_tensor
-from emberharmony.rules.arrays.scatter_back import added_at, unpicked
+from emberharmony.rules.arrays.scatter_back import added_at, put_back
 
 T = Any
 
@@ -46,7 +46,7 @@ def _from_zero(indices: Any, count: int) -> T:
 def _get_item(g: T, y: T, x: T, key: Any) -> T:
     corner = _corner(key, x.shape)
     if corner is None:
-        return unpicked(g, x, lambda places: get_item(places, key))
+        return put_back(g, x, lambda places: get_item(places, key))
     start, lengths = corner
     return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, lengths))
 
@@ -78,7 +78,7 @@ def _corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
     return start, lengths
 
 
-def _picked(g: T, indices: T) -> T:
+def _slices_at(g: T, indices: T) -> T:
     """Returns the slices of `g` at `indices`, of shape (..., k), whose last axis indexes the first k axes of `g`."""
     return get_item(g, tuple(unstack(convert_to_tensor(indices), axis=-1)))
 
@@ -90,7 +90,7 @@ def _last_written(x: T, indices: T, updates: T) -> T:
     writer = reshape(arange(math.prod(lead)), lead)
     depth = indices.shape[-1]
     owner = scatter_update(zeros(x.shape[:depth], dtype=writer.dtype), indices, writer)
-    last = equal(_picked(owner, indices), writer)
+    last = equal(_slices_at(owner, indices), writer)
     return reshape(last, (*last.shape, *(1 for _ in range(len(x.shape) - depth))))
 
 
@@ -105,15 +105,15 @@ def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None =
 
 
 def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
-    picked = _picked(g, indices)
+    picked = _slices_at(g, indices)
     if reduction == "add":
         return picked
     if reduction is None:
         return where(_last_written(x, indices, updates), picked, 0.0)
     if reduction == "mul":
         return multiply(picked, _other_factors(x, indices, updates))
-    winners = _picked(_winners(x, y, indices, updates), indices)
-    return multiply(picked, divide_no_nan(equal(updates, _picked(y, indices)), winners))
+    winners = _slices_at(_winners(x, y, indices, updates), indices)
+    return multiply(picked, divide_no_nan(equal(updates, _slices_at(y, indices)), winners))
 
 
 def _other_factors(x: T, indices: T, updates: T) -> T:
@@ -123,15 +123,15 @@ def _other_factors(x: T, indices: T, updates: T) -> T:
     """
     zero = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
     factors = where(equal(updates, 0), ones_like(updates), updates)
-    zeros_there = _picked(scatter_update(zeros_like(x), indices, zero, "add"), indices)
-    product = _picked(scatter_update(x, indices, factors, "mul"), indices)
+    zeros_there = _slices_at(scatter_update(zeros_like(x), indices, zero, "add"), indices)
+    product = _slices_at(scatter_update(x, indices, factors, "mul"), indices)
     return where(equal(zeros_there, zero), divide(product, factors), 0.0)
 
 
 def _winners(x: T, y: T, indices: T, updates: T) -> T:
     """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
     own = where(equal(x, y), 1.0, 0.0)
-    return scatter_update(own, indices, where(equal(updates, _picked(y, indices)), 1.0, 0.0), "add")
+    return scatter_update(own, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
 
 
 RULES: dict[str, Any] = {
@@ -142,7 +142,7 @@ RULES: dict[str, Any] = {
     ),
     "take": (_take,),
     "take_along_axis": (
-        lambda g, y, x, indices, axis=-1: unpicked(g, x, lambda places: take_along_axis(places, indices, axis)),
+        lambda g, y, x, indices, axis=-1: put_back(g, x, lambda places: take_along_axis(places, indices, axis)),
     ),
     "get_item": (_get_item,),
     "slice": (lambda g, y, x, start, shape: slice_update(zeros_like(x, dtype=g.dtype), start, g),),
@@ -153,7 +153,7 @@ RULES: dict[str, Any] = {
     ),
     "scatter_update": (_scatter_x, None, _scatter_updates),
     "diagonal": (
-        lambda g, y, x, offset=0, axis1=0, axis2=1: unpicked(
+        lambda g, y, x, offset=0, axis1=0, axis2=1: put_back(
             g, x, lambda places: diagonal(places, offset, axis1, axis2)
         ),
     ),

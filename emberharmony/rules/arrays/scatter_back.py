@@ -17,6 +17,6 @@ def added_at(g: T, places: T, shape: Any) -> T:
     return reshape(segment_sum(reshape(g, (-1,)), reshape(places, (-1,)), size), shape)
 
 
-def unpicked(g: T, x: T, pick: Callable[[T], T]) -> T:
+def put_back(g: T, x: T, pick: Callable[[T], T]) -> T:
     """Returns the cotangent of `x` for `y = pick(x)`, where `pick` moves, repeats or drops elements."""
     return added_at(g, pick(reshape(arange(math.prod(x.shape)), x.shape)), x.shape)

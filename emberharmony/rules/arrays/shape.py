@@ -26,16 +26,16 @@ from emberharmony.ops.arrays.shape import (
     unstack,
 )
 from emberharmony.ops.reductions.reduction import sum as sum_
-from emberharmony.rules.arrays.scatter_back import unpicked
+from emberharmony.rules.arrays.scatter_back import put_back
 
 T = Any
 
 
-def _reshaped(g: T, _y: T, _x: T, *_: Any) -> T:
+def _reshape_back(g: T, _y: T, _x: T, *_: Any) -> T:
     return reshape(g, _x.shape)
 
 
-def _transposed(g: T, _y: T, _x: T, axes: Any = None) -> T:
+def _transpose_back(g: T, _y: T, _x: T, axes: Any = None) -> T:
     if axes is None:
         return transpose(g)
     rank = len(_x.shape)
@@ -43,7 +43,7 @@ def _transposed(g: T, _y: T, _x: T, axes: Any = None) -> T:
     return transpose(g, [order.index(axis) for axis in range(rank)])
 
 
-def _concatenated(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
+def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     if axis is None:
         ends = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
         return [reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(ends), xs, strict=True)]
@@ -53,7 +53,7 @@ def _concatenated(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     return [get_item(g, (*before, slice(*span))) for span in pairwise(ends)]
 
 
-def _tiled(g: T, _y: T, _x: T, repeats: Any) -> T:
+def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
     rank = max(len(counts), len(_x.shape))
     counts = [1] * (rank - len(counts)) + counts
@@ -62,9 +62,9 @@ def _tiled(g: T, _y: T, _x: T, repeats: Any) -> T:
     return reshape(sum_(parted, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
 
 
-def _repeated(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
+def _sum_repeats(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
     if not isinstance(repeats, int):
-        return unpicked(g, x, lambda places: repeat(places, repeats, axis))
+        return put_back(g, x, lambda places: repeat(places, repeats, axis))
     if axis is None:
         return reshape(sum_(reshape(g, (-1, repeats)), axis=1), x.shape)
     axis %= len(x.shape)
@@ -72,18 +72,18 @@ def _repeated(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
     return sum_(reshape(g, shape), axis=axis + 1)
 
 
-def _rolled(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
+def _roll_back(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
     return roll(g, -shift if isinstance(shift, int) else [-n for n in shift], axis)
 
 
-def _padded(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
+def _cut_padding(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
     if mode != "constant":
-        return unpicked(g, x, lambda places: pad(places, pad_width, mode))  # type: ignore[arg-type]
+        return put_back(g, x, lambda places: pad(places, pad_width, mode))  # type: ignore[arg-type]
     pairs = pad_pairs(pad_width, len(x.shape))
     return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape, strict=True)))
 
 
-def _around(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
+def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
     """Returns the part of the cotangent outside of `x`, for the constant that is there."""
     return where(pad(full_like(x, True, dtype="bool"), pad_width), 0.0, g)
 
@@ -91,26 +91,26 @@ def _around(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_v
 def _split(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
     if sum(part.shape[axis] for part in y) == x.shape[axis]:
         return concatenate(g, axis)
-    return unpicked(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
+    return put_back(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
 
 
 RULES: dict[str, Any] = {
-    "reshape": (_reshaped,),
-    "expand_dims": (_reshaped,),
-    "squeeze": (_reshaped,),
-    "transpose": (_transposed,),
+    "reshape": (_reshape_back,),
+    "expand_dims": (_reshape_back,),
+    "squeeze": (_reshape_back,),
+    "transpose": (_transpose_back,),
     "matrix_transpose": (lambda g, _y, _x: matrix_transpose(g),),
     "swapaxes": (lambda g, _y, _x, axis1, axis2: swapaxes(g, axis1, axis2),),
     "moveaxis": (lambda g, _y, _x, source, destination: moveaxis(g, destination, source),),
     "broadcast_to": (lambda g, _y, _x, shape: g,),
     "broadcast_arrays": lambda g, y, *arrays: g,
-    "concatenate": (_concatenated,),
+    "concatenate": (_split_back,),
     "stack": (lambda g, y, xs, axis=0: unstack(g, axis=axis),),
     "split": (_split,),
     "unstack": (lambda g, _y, _x, num=None, axis=0: stack(g, axis),),
-    "tile": (_tiled,),
-    "repeat": (_repeated,),
+    "tile": (_sum_tiles,),
+    "repeat": (_sum_repeats,),
     "flip": (lambda g, _y, _x, axis=None: flip(g, axis),),
-    "roll": (_rolled,),
-    "pad": (_padded, None, None, _around),
+    "roll": (_roll_back,),
+    "pad": (_cut_padding, None, None, _outside_part),
 }

@@ -16,14 +16,14 @@ RULES: dict[str, Rule] = {}
 def batches(*ops: str) -> Callable[[Rule], Rule]:
     """Returns a decorator of the batching rule of ops."""
 
-    def decorated(rule: Rule) -> Rule:
+    def register(rule: Rule) -> Rule:
         RULES.update(dict.fromkeys(ops, rule))
         return rule
 
-    return decorated
+    return register
 
 
-def lengthened(m: Mapped, x: Any, axis: int) -> Any:
+def with_unit_axis(m: Mapped, x: Any, axis: int) -> Any:
     """Returns a tensor, or rows, with one more axis of length 1, counted from the end."""
     return Rows(m.bound.expand_dims(x.whole, axis)) if x.__class__ is Rows else m.bound.expand_dims(x, axis)
 
@@ -33,12 +33,12 @@ def flat(m: Mapped, x: Rows) -> T:
     return m.bound.reshape(x.whole, (m.size, math.prod(x.shape)))
 
 
-def shifted(axis: Any, rank: int) -> Any:
+def axes_of_whole(axis: Any, rank: int) -> Any:
     """Returns axes of a slice as those of the whole tensor."""
     if axis.__class__ is int and -rank <= axis < rank:
         return axis % rank + 1
-    found = tuple(i + 1 for i in nonnegative_axes(axis, rank))
-    return found if isinstance(axis, (tuple, list)) else found[0]
+    whole_axes = tuple(i + 1 for i in nonnegative_axes(axis, rank))
+    return whole_axes if isinstance(axis, (tuple, list)) else whole_axes[0]
 
 
 def along(m: Mapped, x: Any, *options: Any) -> T:
@@ -48,7 +48,7 @@ def along(m: Mapped, x: Any, *options: Any) -> T:
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
         return NotImplemented
     given = list(options)
-    given[place] = 1 if axis is None else shifted(axis, len(x.shape))
+    given[place] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
     return m(flat(m, x) if axis is None else x.whole, *given)
 
 
@@ -59,9 +59,9 @@ def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> 
     if axis is not None and not x.shape:
         return NotImplemented
     if axis is not None:
-        return m(x.whole, shifted(axis, len(x.shape)), keepdims, *options)
-    found = m(flat(m, x), 1, False, *options)
-    return m.bound.reshape(found, (m.size, *(1,) * len(x.shape))) if keepdims else found
+        return m(x.whole, axes_of_whole(axis, len(x.shape)), keepdims, *options)
+    reduction = m(flat(m, x), 1, False, *options)
+    return m.bound.reshape(reduction, (m.size, *(1,) * len(x.shape))) if keepdims else reduction
 
 
 def last(count: int) -> Rule:

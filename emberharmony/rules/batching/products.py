@@ -6,7 +6,7 @@ The bodies take 1.5 to 5.4 times as long under `vmap`, for few elements.
 import math
 from typing import Any
 
-from emberharmony.rules.batching.forms import batches, lengthened
+from emberharmony.rules.batching.forms import batches, with_unit_axis
 from emberharmony.transforms.batch_tape import Mapped, Rows, align
 
 T = Any
@@ -28,11 +28,11 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     if a.__class__ is not Rows and ranks == (2, 1):
         return m(b.whole, bound.matrix_transpose(a))
     vectors = ranks[0] == 1, ranks[1] == 1
-    a = lengthened(m, a, -2) if vectors[0] else a
-    b = lengthened(m, b, -1) if vectors[1] else b
-    found = _product(m, *align(m, (a, b)))
+    a = with_unit_axis(m, a, -2) if vectors[0] else a
+    b = with_unit_axis(m, b, -1) if vectors[1] else b
+    product = _product(m, *align(m, (a, b)))
     dropped = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
-    return bound.squeeze(found, dropped) if dropped else found
+    return bound.squeeze(product, dropped) if dropped else product
 
 
 def _product(m: Mapped, a: T, b: T) -> T:

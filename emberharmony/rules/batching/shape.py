@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.backend.shared.arrays.shape import pad_pairs
 from emberharmony.core.axes import broadcast, nonnegative_axes
-from emberharmony.rules.batching.forms import along, batches, flat, last, shifted
+from emberharmony.rules.batching.forms import along, axes_of_whole, batches, flat, last
 from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 
 T = Any
@@ -32,17 +32,19 @@ def _transpose(m: Mapped, x: Rows, axes: Any) -> T:
 
 @batches("swapaxes", "moveaxis")
 def _swapaxes(m: Mapped, x: Rows, axis1: int, axis2: int) -> T:
-    return m(x.whole, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
+    return m(x.whole, axes_of_whole(axis1, len(x.shape)), axes_of_whole(axis2, len(x.shape)))
 
 
 @batches("expand_dims")
 def _expand_dims(m: Mapped, x: Rows, axis: Any) -> T:
-    return m(x.whole, shifted(axis, len(x.shape) + (len(axis) if isinstance(axis, (tuple, list)) else 1)))
+    return m(x.whole, axes_of_whole(axis, len(x.shape) + (len(axis) if isinstance(axis, (tuple, list)) else 1)))
 
 
 @batches("squeeze")
 def _squeeze(m: Mapped, x: Rows, axis: Any) -> T:
-    return m(x.whole, shifted([i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis, len(x.shape)))
+    return m(
+        x.whole, axes_of_whole([i for i, n in enumerate(x.shape) if n == 1] if axis is None else axis, len(x.shape))
+    )
 
 
 @batches("broadcast_to")
@@ -65,14 +67,14 @@ def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
     wholes = [m.whole(x) for x in xs]
     if axis is None:
         return m([m.bound.reshape(x, (m.size, math.prod(x.shape[1:]))) for x in wholes], 1)
-    return m(wholes, shifted(axis, len(xs[0].shape)))
+    return m(wholes, axes_of_whole(axis, len(xs[0].shape)))
 
 
 @batches("stack")
 def _stack(m: Mapped, xs: Any, axis: int) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
-    return m([m.whole(x) for x in xs], shifted(axis, len(xs[0].shape) + 1))
+    return m([m.whole(x) for x in xs], axes_of_whole(axis, len(xs[0].shape) + 1))
 
 
 @batches("tile")
@@ -84,7 +86,7 @@ def _tile(m: Mapped, x: Rows, repeats: Any) -> T:
 
 @batches("flip")
 def _flip(m: Mapped, x: Rows, axis: Any) -> T:
-    return m(x.whole, shifted(list(range(len(x.shape))) if axis is None else axis, len(x.shape)))
+    return m(x.whole, axes_of_whole(list(range(len(x.shape))) if axis is None else axis, len(x.shape)))
 
 
 @batches("roll")
@@ -93,7 +95,7 @@ def _roll(m: Mapped, x: Any, shift: Any, axis: Any) -> T:
         return NotImplemented
     if axis is None:
         return m.bound.reshape(m(flat(m, x), shift, 1), x.whole.shape)
-    return m(x.whole, shift, shifted(axis, len(x.shape)))
+    return m(x.whole, shift, axes_of_whole(axis, len(x.shape)))
 
 
 @batches("pad")
@@ -105,7 +107,7 @@ def _pad(m: Mapped, x: Any, pad_width: Any, mode: str, constant_values: Any) -> 
 
 @batches("diagonal")
 def _diagonal(m: Mapped, x: Rows, offset: int, axis1: int, axis2: int) -> T:
-    return m(x.whole, offset, shifted(axis1, len(x.shape)), shifted(axis2, len(x.shape)))
+    return m(x.whole, offset, axes_of_whole(axis1, len(x.shape)), axes_of_whole(axis2, len(x.shape)))
 
 
 @batches("diag")

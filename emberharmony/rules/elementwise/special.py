@@ -38,12 +38,12 @@ T = Any
 
 def _inner(name: str, *arguments: T) -> T:
     """Returns a function of `INNER`, which is not an op, with its derivatives."""
-    return _derived(name)(*broadcast_arrays(*arguments))
+    return _with_slopes(name)(*broadcast_arrays(*arguments))
 
 
 @functools.cache
-def _derived(name: str) -> Callable[..., T]:
-    def computed(*arguments: T) -> tuple[T, Callable[..., Any]]:
+def _with_slopes(name: str) -> Callable[..., T]:
+    def value_and_slopes(*arguments: T) -> tuple[T, Callable[..., Any]]:
         backend = op_globals.active().backend
         own = getattr(backend, "_inner_special", None)
         if own is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
@@ -56,7 +56,7 @@ def _derived(name: str) -> Callable[..., T]:
 
         return y, slopes
 
-    return custom_gradient(computed)
+    return custom_gradient(value_and_slopes)
 
 
 _OPS = types.SimpleNamespace(

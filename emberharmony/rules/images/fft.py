@@ -18,7 +18,7 @@ T = Any
 _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _fitted(g: T, n: int, axis: int) -> T:
+def _fit_length(g: T, n: int, axis: int) -> T:
     """Returns `g` cut, or padded with zeros, to length `n` along an axis."""
     rank = len(g.shape)
     axis %= rank
@@ -29,7 +29,9 @@ def _fitted(g: T, n: int, axis: int) -> T:
 
 
 def _transform(function: Any) -> Any:
-    return lambda g, y, x, n=None, axis=-1, norm="backward": _fitted(function(g, None, axis, norm), x.shape[axis], axis)
+    return lambda g, y, x, n=None, axis=-1, norm="backward": _fit_length(
+        function(g, None, axis, norm), x.shape[axis], axis
+    )
 
 
 def _rfft(
@@ -38,8 +40,8 @@ def _rfft(
     given = fft_length if n is None else n
     length = x.shape[axis] if given is None else given
     # The result lacks the second half of the spectrum, so the cotangent has zeros there.
-    whole = fft(_fitted(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
-    return _fitted(real(whole), x.shape[axis], axis)
+    whole = fft(_fit_length(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
+    return _fit_length(real(whole), x.shape[axis], axis)
 
 
 def _irfft(
@@ -54,7 +56,7 @@ def _irfft(
     ends = [ones((1,)), multiply(ones((doubled,)), 2), ones((count - 1 - doubled,))]
     rank = len(half.shape)
     weights = reshape(concatenate(ends), [-1 if i == axis % rank else 1 for i in range(rank)])
-    return _fitted(multiply(half, weights), x.shape[axis], axis)
+    return _fit_length(multiply(half, weights), x.shape[axis], axis)
 
 
 RULES: dict[str, Any] = {

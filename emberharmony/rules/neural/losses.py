@@ -55,7 +55,7 @@ def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: i
     return g if kept is None else where(reshape(kept, shape), g, 0.0)
 
 
-def _wanted(x: T, ids: T, label_smoothing: float, along: int) -> T:
+def _target_probabilities(x: T, ids: T, label_smoothing: float, along: int) -> T:
     """Returns the probability of each class in the target."""
     chosen = one_hot(ids, x.shape[along], along, dtype(x))
     if not label_smoothing:
@@ -76,7 +76,7 @@ def _by_logits(
 ) -> T:
     x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = weight if weight is None else cast(weight, dtype(x))
-    share, wanted = softmax(x, along), _wanted(x, ids, label_smoothing, along)
+    share, wanted = softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)
     if weight is not None:
         wanted = multiply(wanted, on_axis(weight, x, along))
         share = multiply(share, sum_(wanted, along, True))
@@ -96,9 +96,9 @@ def _by_class_weight(
 ) -> T:
     x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = cast(weight, dtype(x))
-    lost = negative(multiply(log_softmax(x, along), _wanted(x, ids, label_smoothing, along)))
+    lost = negative(multiply(log_softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)))
     if reduction == "mean":  # it is divided by the sum of the weights
-        lost = subtract(lost, multiply(_wanted(x, ids, 0.0, along), cast(y, dtype(x))))
+        lost = subtract(lost, multiply(_target_probabilities(x, ids, 0.0, along), cast(y, dtype(x))))
     each = multiply(lost, _at_positions(g, x, ids, weight, reduction, ignore_index, along))
     return sum_(each, tuple(i for i in range(len(x.shape)) if i != along))
 

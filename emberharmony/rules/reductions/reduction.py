@@ -30,7 +30,7 @@ def _axes(x: T, axis: Any) -> tuple[int, ...]:
     return tuple([i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,))])
 
 
-def _kept(g: T, x: T, axis: Any) -> T:
+def _with_reduced_axes(g: T, x: T, axis: Any) -> T:
     """Returns the result of a reduction in a shape that broadcasts like the one it has with `keepdims=True`."""
     if not g.shape or len(g.shape) == len(x.shape):
         return g
@@ -41,7 +41,7 @@ def _kept(g: T, x: T, axis: Any) -> T:
 
 
 def _spread(g: T, x: T, axis: Any) -> T:
-    return broadcast_to(_kept(g, x, axis), x.shape)
+    return broadcast_to(_with_reduced_axes(g, x, axis), x.shape)
 
 
 def _count(x: T, axis: Any) -> int:
@@ -50,12 +50,12 @@ def _count(x: T, axis: Any) -> int:
 
 def _var(g: T, _y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
-    return multiply(_kept(g, x, axis), multiply(centred, _over(2, _count(x, axis) - correction)))
+    return multiply(_with_reduced_axes(g, x, axis), multiply(centred, _over(2, _count(x, axis) - correction)))
 
 
 def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
-    weight = divide_no_nan(_kept(g, x, axis), _kept(y, x, axis))
+    weight = divide_no_nan(_with_reduced_axes(g, x, axis), _with_reduced_axes(y, x, axis))
     return multiply(weight, multiply(centred, _over(1, _count(x, axis) - correction)))
 
 
@@ -73,24 +73,24 @@ def _by_correction(share: float) -> Any:
 
 def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min: equal shares of the cotangent for the elements that equal the extreme."""
-    reached = equal(x, _kept(y, x, axis))
+    reached = equal(x, _with_reduced_axes(y, x, axis))
     number = sum_(reached, axis=axis, keepdims=True)
     if initial is not None:
         # The result is `maximum(reduced, initial)`, which shares the cotangent evenly if both are equal.
         g = where(equal(y, initial), multiply(g, 0.5), g)
-    return where(reached, divide_no_nan(_kept(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
+    return where(reached, divide_no_nan(_with_reduced_axes(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
 
 
 def _by_initial(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min by `initial`: half of the cotangent where an element is equal to it."""
-    shared = any_(equal(x, _kept(y, x, axis)), axis, keepdims)
+    shared = any_(equal(x, _with_reduced_axes(y, x, axis)), axis, keepdims)
     return where(equal(y, initial), where(shared, multiply(g, 0.5), g), 0.0)
 
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
-    top = _kept(y, x, axis)
+    top = _with_reduced_axes(y, x, axis)
     # If y is -inf, so are all elements of x, and x - y would be NaN.
-    return multiply(_kept(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
+    return multiply(_with_reduced_axes(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
 
 
 def product_before(rows: T) -> T:
@@ -109,18 +109,18 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     # Not y / x, which is NaN for an element that is zero.
     after = flip(product_before(flip(rows, -1)), -1)
     others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
-    return multiply(_kept(g, x, axis), others)
+    return multiply(_with_reduced_axes(g, x, axis), others)
 
 
 def _flat(rule: Any) -> Any:
     """Returns a rule that also accepts `axis=None`, which flattens `x`, from a rule along one axis."""
 
-    def flattened(g: T, y: T, x: T, axis: int | None = None, *rest: Any) -> T:
+    def flatten_first(g: T, y: T, x: T, axis: int | None = None, *rest: Any) -> T:
         if axis is not None:
             return rule(g, y, x, axis)
         return reshape(rule(g, y, reshape(x, (-1,)), 0), x.shape)
 
-    return flattened
+    return flatten_first
 
 
 def _cumsum(g: T, _y: T, _x: T, axis: int) -> T:

@@ -37,7 +37,7 @@ MUTANTS = [
     Mutant(
         name="rule-equal-operands-of-maximum",
         module="emberharmony/rules/math.py",
-        function="_chosen",
+        function="_extremum_rule",
         original="multiply(g, 0.5)",
         replacement="g",
         tests=("tests/conformance/test_gradients.py --ember-backend numpy -k kink",),
@@ -46,7 +46,7 @@ MUTANTS = [
     Mutant(
         name="rule-bounds-of-clip",
         module="emberharmony/rules/math.py",
-        function="_clipped",
+        function="_clip_rule",
         original="logical_not(kept)",
         replacement="kept",
         tests=("tests/conformance/test_gradients.py --ember-backend numpy -k 'clip or kink'",),
@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         name="rule-imaginary-sign",
         module="emberharmony/rules/math.py",
-        function="_turned",
+        function="_sign_rule",
         original="subtract(g, multiply(conj(y), real(multiply(y, g))))",
         replacement="g",
         tests=(
@@ -160,7 +160,7 @@ MUTANTS = [
     Mutant(
         name="rule-order-of-transpose",
         module="emberharmony/rules/arrays/shape.py",
-        function="_transposed",
+        function="_transpose_back",
         original="order.index(axis)",
         replacement="order[axis]",
         tests=(
@@ -173,7 +173,7 @@ MUTANTS = [
     Mutant(
         name="rule-direction-of-roll",
         module="emberharmony/rules/arrays/shape.py",
-        function="_rolled",
+        function="_roll_back",
         original="-shift",
         replacement="shift",
         tests=(
@@ -185,7 +185,7 @@ MUTANTS = [
     Mutant(
         name="rule-padding-behind",
         module="emberharmony/rules/arrays/shape.py",
-        function="_padded",
+        function="_cut_padding",
         original="slice(before, before + n)",
         replacement="slice(0, n)",
         tests=(
