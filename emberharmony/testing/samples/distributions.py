@@ -11,7 +11,7 @@ from emberharmony.core.errors import LinAlgError, ShapeError
 from emberharmony.testing.gradient_row import in_double, of_covariance
 from emberharmony.testing.refused import SADDLE
 from emberharmony.testing.sample import Sample, by_tests, case
-from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawn, row, source
+from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawing_oracle, row, source
 
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]])
 
@@ -22,7 +22,7 @@ def _vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
     return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
 
 
-def _truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
+def _draw_truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
     stream = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
     values = stream.standard_normal(shape, np.float32)
     while (outside := np.abs(values) > 2).any():
@@ -37,7 +37,7 @@ def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
 SAMPLES = [
     row(
         "random_truncated_normal",
-        _truncated,
+        _draw_truncated,
         (1.0, 2.0),
         (LOW, HIGH),
         (LOW, 0.5),
@@ -46,7 +46,7 @@ SAMPLES = [
     ),
     row(
         "random_gumbel",
-        drawn("gumbel"),
+        drawing_oracle("gumbel"),
         (1.0, 2.0),
         (LOW, HIGH),
         (1.0, HIGH),
@@ -55,7 +55,7 @@ SAMPLES = [
     ),
     row(
         "random_laplace",
-        drawn("laplace"),
+        drawing_oracle("laplace"),
         (1.0, 2.0),
         (LOW, HIGH),
         (LOW, 0.5),
@@ -64,7 +64,7 @@ SAMPLES = [
     ),
     row(
         "random_exponential",
-        drawn("exponential"),
+        drawing_oracle("exponential"),
         (2.0,),
         (HIGH,),
         differentiable=True,
@@ -94,17 +94,17 @@ SAMPLES = [
     ),
     Sample(
         "random_gamma",
-        drawn("gamma"),
+        drawing_oracle("gamma"),
         (case(SHAPE, 2.0, seed=0), case(SHAPE, HIGH, seed=0), case(SHAPE, 0.5, seed=0, scale=HIGH)),
         ("float32",),
         result="float32",
         tolerance=2.0,
     ),
-    row("random_beta", drawn("beta"), (2.0, 3.0), (HIGH, np.array([0.5, 4.0]))),
-    row("random_poisson", drawn("poisson"), (2.0,), (HIGH,), tolerance=0.0),
+    row("random_beta", drawing_oracle("beta"), (2.0, 3.0), (HIGH, np.array([0.5, 4.0]))),
+    row("random_poisson", drawing_oracle("poisson"), (2.0,), (HIGH,), tolerance=0.0),
     row(
         "random_binomial",
-        drawn("binomial"),
+        drawing_oracle("binomial"),
         (9, 0.25),
         (np.array([[1], [9], [90]]), np.array([0.25, 0.5])),
         tolerance=0.0,

@@ -16,7 +16,7 @@ RELATIVE: dict[str, Any] = {"floor": 0}
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 
 
-def _truncated(a: Any, b: Any) -> Any:
+def _remainder(a: Any, b: Any) -> Any:
     return np.fmod(a, b) if np.asarray(a).dtype.kind == "f" else np.where(b == 0, 0, np.fmod(a, np.where(b == 0, 1, b)))
 
 
@@ -75,7 +75,7 @@ SAMPLES = [
     ),
     binary(
         "fmod",
-        _truncated,
+        _remainder,
         -30,
         30,
         (0.7, 5),

@@ -28,7 +28,7 @@ def _uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) ->
     return minval * (1.0 - share) + maxval * share
 
 
-def drawn(law: str) -> Any:
+def drawing_oracle(law: str) -> Any:
     """Returns the oracle that draws by a method of `np.random.Generator`."""
 
     def draw(shape: Any, *parameters: Any, seed: int = 0, scale: Any = 1.0) -> Any:
@@ -75,7 +75,7 @@ SAMPLES = [
     ),
     Sample(
         "random_randint",
-        drawn("integers"),
+        drawing_oracle("integers"),
         (case(SHAPE, -5, 7, seed=0), case(SHAPE, np.array([0, 100]), np.array([[120], [200], [2**40]]), seed=0)),
         ("float32",),
         result="int64",

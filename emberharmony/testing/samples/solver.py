@@ -40,16 +40,16 @@ def _phase(columns: Any) -> Any:
 def _each(function: Any) -> Any:
     """Returns an oracle that loops over the leading axes of its first argument."""
 
-    def mapped(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def map_over_batch(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == 2:
             return function(x, *args, **kwargs)
         if not len(x):
-            made = mapped(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
+            made = map_over_batch(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
             return tuple(np.stack([part])[:0] for part in made)
-        parts = [mapped(one, *args, **kwargs) for one in x]
+        parts = [map_over_batch(one, *args, **kwargs) for one in x]
         return tuple(np.stack(part) for part in zip(*parts, strict=True))
 
-    return mapped
+    return map_over_batch
 
 
 @_each

@@ -23,7 +23,7 @@ def _scatter(indices, values, shape):
     return result
 
 
-def _updated(x, indices, updates, reduction=None):
+def _update(x, indices, updates, reduction=None):
     result, at = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
         result[at] = updates
@@ -109,7 +109,7 @@ SAMPLES = [
     ),
     Sample(
         "scatter_update",
-        _updated,
+        _update,
         (
             case(_X, _AT, np.array([7.0, 8.0])),
             case(_X, [[1], [-1]], _X[:2] * 2),

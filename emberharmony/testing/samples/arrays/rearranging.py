@@ -18,7 +18,7 @@ D: dict[str, Any] = {
 }
 
 
-def _rearranged(x, pattern, lengths=None):
+def _rearrange(x, pattern, lengths=None):
     return {
         "a b c -> c (b a)": lambda: x.transpose(2, 1, 0).reshape(4, 6),
         "a b (c d) -> (a c) b d": lambda: x.reshape(2, 3, 2, 2).transpose(0, 2, 1, 3).reshape(4, 3, 2),
@@ -48,7 +48,7 @@ SAMPLES = [
     Sample("rot90", np.rot90, (case(_X), case(_X, 2), case(_X, 3, (1, 2)), case(_X, 4)), **D),
     Sample(
         "rearrange",
-        _rearranged,
+        _rearrange,
         (
             case(_X, "a b c -> c (b a)"),
             case(_X, "a b (c d) -> (a c) b d", {"d": 2}),

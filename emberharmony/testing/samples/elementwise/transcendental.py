@@ -27,9 +27,9 @@ def _vanishing(function: Any) -> Any:
 
 
 def _lambertw(z: Any, k: Any = 0) -> Any:
-    found = special.lambertw(z, np.where(np.isfinite(k), k, 5).astype(int))
-    real = (found.imag == 0) & ((k == 0) | (k == -1)) & (np.abs(z) < np.inf)
-    return np.where(real, found.real, np.where((z == np.inf) & (k == 0), np.inf, np.nan))
+    branch = special.lambertw(z, np.where(np.isfinite(k), k, 5).astype(int))
+    real = (branch.imag == 0) & ((k == 0) | (k == -1)) & (np.abs(z) < np.inf)
+    return np.where(real, branch.real, np.where((z == np.inf) & (k == 0), np.inf, np.nan))
 
 
 def _multigammaln(a: Any, d: int) -> Any:

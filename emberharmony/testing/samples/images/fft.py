@@ -29,7 +29,7 @@ F: dict[str, Any] = {"result": "float32"}
 S: dict[str, Any] = {"dtypes": _REAL + COMPLEX, "integers": ("int64", "uint8")}
 
 
-def _filled(function: Any) -> Any:
+def _zeros_if_empty(function: Any) -> Any:
     """Returns an inverse transform that gives zeros for an empty spectrum; NumPy gives uninitialized memory."""
 
     def oracle(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -99,7 +99,7 @@ SAMPLES = [
     Sample("rfft", np.fft.rfft, (*_ONE, *_NO_BATCH), **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfft",
-        _filled(np.fft.irfft),
+        _zeros_if_empty(np.fft.irfft),
         (
             case(_Z),
             case(_Z, 5),
@@ -115,7 +115,7 @@ SAMPLES = [
     ),
     Sample(
         "hfft",
-        _filled(np.fft.hfft),
+        _zeros_if_empty(np.fft.hfft),
         (case(_Z), case(_Z, 5), case(_Z, None, 0, "ortho"), case(_Z, 4, 1, "forward")),
         **I,
         tolerance=3,
@@ -141,7 +141,7 @@ SAMPLES = [
     Sample("rfftn", _of_axes(np.fft.rfftn), _SEVERAL, **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfftn",
-        _filled(_of_axes(np.fft.irfftn)),
+        _zeros_if_empty(_of_axes(np.fft.irfftn)),
         (case(_Z), case(_Z, (2, 5), (0, 1)), case(_Z, None, (0,), "ortho"), case(_Z, None, (1, 0))),
         **I,
         tolerance=1,
@@ -154,7 +154,7 @@ SAMPLES = [
     Sample("rfft2", np.fft.rfft2, (case(_X), case(_Y, (2, 2))), **R, tolerance=1, left_out={"large offsets": SUMMED}),
     Sample(
         "irfft2",
-        _filled(np.fft.irfft2),
+        _zeros_if_empty(np.fft.irfft2),
         (case(_Z), case(_Z, (3, 5))),
         **I,
         tolerance=1,

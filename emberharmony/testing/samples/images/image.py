@@ -17,12 +17,12 @@ _VOLUME = np.arange(2 * 5 * 4 * 3 * 2.0).reshape(2, 5, 4, 3, 2)
 
 
 def _each_pixel(convert: Callable[..., Any]) -> Callable[..., Any]:
-    def converted(x: Any, data_format: str | None = None) -> Any:
+    def convert_channels(x: Any, data_format: str | None = None) -> Any:
         if data_format == "channels_first":
-            return np.moveaxis(converted(np.moveaxis(x, -3, -1)), -1, -3)
+            return np.moveaxis(convert_channels(np.moveaxis(x, -3, -1)), -1, -3)
         return np.apply_along_axis(lambda colour: np.array(convert(*colour)), -1, x)
 
-    return converted
+    return convert_channels
 
 
 def _grey(red: Any, green: Any, blue: Any) -> Any:
@@ -30,7 +30,7 @@ def _grey(red: Any, green: Any, blue: Any) -> Any:
     return [np.rint(mixed).astype(np.int64) if isinstance(red, np.integer) else mixed]
 
 
-def _padded(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any = None) -> Any:
+def _pad(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any = None) -> Any:
     result = np.zeros((x.shape[0], x.shape[1] + top + bottom, x.shape[2] + left + right, x.shape[3]), x.dtype)
     result[:, top : top + x.shape[1], left : left + x.shape[2]] = x
     return result
@@ -97,7 +97,7 @@ SAMPLES = [
     ),
     Sample(
         "pad_images",
-        lambda x, *sizes: _padded(x, 1, 0, 2, 3),
+        lambda x, *sizes: _pad(x, 1, 0, 2, 3),
         (case(_COLOURS, 1, 0, 2, 3), case(_COLOURS, 1, None, None, 3, 6, 7)),
         **_WHOLE,
         left_out={"empty axes": "the oracle computes the padding from the length"},

@@ -16,23 +16,23 @@ def _cubic(t: float) -> float:
 
 
 def _weights(count: int, wanted: int, step: float, mode: str, corners: bool) -> Any:
-    found = np.zeros((wanted, count))
+    weights = np.zeros((wanted, count))
     for i in range(wanted):
         if mode == "area":
             first, end = i * count // wanted, -(-(i + 1) * count // wanted)
-            found[i, first:end] = 1 / (end - first)
+            weights[i, first:end] = 1 / (end - first)
         elif mode.startswith("nearest"):
-            found[i, min(math.floor((i + 0.5 * (mode != "nearest")) * step), count - 1)] = 1
+            weights[i, min(math.floor((i + 0.5 * (mode != "nearest")) * step), count - 1)] = 1
         else:
             at = (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
             at = at if mode == "bicubic" else max(at, 0.0)
             for j in range(math.floor(at) - 1, math.floor(at) + 3):
                 weight = _cubic(abs(at - j)) if mode == "bicubic" else max(1 - abs(at - j), 0.0)
-                found[i, min(max(j, 0), count - 1)] += weight
-    return found
+                weights[i, min(max(j, 0), count - 1)] += weight
+    return weights
 
 
-def _interpolated(
+def _interpolate(
     x: Any,
     size: Any = None,
     scale: Any = None,
@@ -56,7 +56,7 @@ def _interpolated(
 SAMPLES = [
     Sample(
         "interpolate",
-        _interpolated,
+        _interpolate,
         (
             case(_LINE, 7),
             case(_LINE, None, 2),

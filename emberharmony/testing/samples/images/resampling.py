@@ -42,7 +42,7 @@ def _lanczos(radius: int) -> Callable[[float], float]:
 _KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5)}
 
 
-def _sampled(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
+def _resample_row(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
     """Returns a row of pixels resampled to `target` pixels, by a loop over these."""
     kernel, wide = _KERNELS[method], max(step, 1.0) if antialias else 1.0
     result = np.zeros(target)
@@ -73,7 +73,7 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
         if method == "nearest":
             result = np.take(result, [math.floor((i + 0.5) * n / target) for i in range(target)], axis)
         else:
-            result = np.apply_along_axis(_sampled, axis, result, target, n / target, 0.0, method, antialias)
+            result = np.apply_along_axis(_resample_row, axis, result, target, n / target, 0.0, method, antialias)
     return _as(x, result)
 
 
@@ -85,11 +85,13 @@ def _as(x: Any, result: Any) -> Any:
     return np.clip(np.rint(result), limits.min, limits.max).astype(x.dtype)
 
 
-def _moved(x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True) -> Any:
+def _resample_axes(
+    x: Any, shape: Any, scale: Any, translation: Any, axes: Any, method: str, antialias: bool = True
+) -> Any:
     result = x
     for k, axis in enumerate(axes):
         s, t = (np.broadcast_to(v, (len(axes),))[k] for v in (scale, translation))
-        result = np.apply_along_axis(_sampled, axis, result, shape[axis], 1.0 / s, t, method, antialias)
+        result = np.apply_along_axis(_resample_row, axis, result, shape[axis], 1.0 / s, t, method, antialias)
     return _as(x, result)
 
 
@@ -120,7 +122,7 @@ def _ssim(
     a: Any, b: Any, peak: float = 1.0, n: int = 11, sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03
 ) -> Any:
     weights = np.outer(_window(n, sigma), _window(n, sigma))
-    c1, c2, found = (k1 * peak) ** 2, (k2 * peak) ** 2, []
+    c1, c2, similarities = (k1 * peak) ** 2, (k2 * peak) ** 2, []
     for channel in range(a.shape[-1]):
         for i in range(a.shape[0] - n + 1):
             for j in range(a.shape[1] - n + 1):
@@ -128,8 +130,8 @@ def _ssim(
                 m, k = (weights * x).sum(), (weights * y).sum()
                 p, q = (weights * (x - m) ** 2).sum(), (weights * (y - k) ** 2).sum()
                 both = (weights * (x - m) * (y - k)).sum()
-                found.append((2 * m * k + c1) * (2 * both + c2) / ((m * m + k * k + c1) * (p + q + c2)))
-    return np.mean(found)
+                similarities.append((2 * m * k + c1) * (2 * both + c2) / ((m * m + k * k + c1) * (p + q + c2)))
+    return np.mean(similarities)
 
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
@@ -155,7 +157,7 @@ SAMPLES = [
     ),
     Sample(
         "scale_and_translate",
-        _moved,
+        _resample_axes,
         (
             case(_COLOURS, (7, 5, 3), [1.5], [0.25], (0,), "bilinear"),
             case(_COLOURS, (3, 4, 3), [0.5, 0.75], [-0.25, 1.5], (0, 1), "bicubic"),

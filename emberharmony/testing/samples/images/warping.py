@@ -20,7 +20,7 @@ _CORNERS = [[0.0, 0.0], [6.0, 0.0], [0.0, 5.0], [6.0, 5.0]]
 _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 
 
-def _sampled(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
+def _sample(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
     kind = x.dtype if x.dtype.kind in "iu" else None
     if order == 0:
         # SciPy rounds halves up, but the op rounds them away from zero.
@@ -29,7 +29,7 @@ def _sampled(x: Any, places: Any, order: int, mode: str = "constant", value: flo
     return result if kind is None else np.rint(result).astype(kind)
 
 
-def _warped(
+def _warp(
     x: Any,
     transform: Any,
     interpolation: str = "bilinear",
@@ -38,9 +38,9 @@ def _warped(
     data_format: Any = None,
 ) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_warped(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
+        return np.moveaxis(_warp(np.moveaxis(x, -3, -1), transform, interpolation, mode, value), -1, -3)
     if x.ndim == 3:
-        return _warped(x[None], transform, interpolation, mode, value)[0]
+        return _warp(x[None], transform, interpolation, mode, value)[0]
     rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
     down, across = np.mgrid[: x.shape[1], : x.shape[2]]
     result = np.empty(x.shape, x.dtype)
@@ -49,25 +49,25 @@ def _warped(
         u, v, k = np.tensordot(matrix, np.stack([across, down, np.ones_like(across)]), 1)
         for channel in range(x.shape[-1]):
             places = np.stack([v / k, u / k])
-            out[..., channel] = _sampled(image[..., channel], places, int(interpolation == "bilinear"), mode, value)
+            out[..., channel] = _sample(image[..., channel], places, int(interpolation == "bilinear"), mode, value)
     return result
 
 
-def _seen(
+def _warp_perspective(
     x: Any, start: Any, end: Any, interpolation: str = "bilinear", value: float = 0.0, data_format: Any = None
 ) -> Any:
     """Warps images by the perspective transforms that map `end` to `start`.
 
     Each transform is the null vector of the equations of the direct linear transformation (DLT).
     """
-    found = []
+    transforms = []
     for starts, ends in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
         rows = []
         for (u, v), (a, b) in zip(starts, ends, strict=True):
             rows += [[a, b, 1, 0, 0, 0, -u * a, -u * b, -u], [0, 0, 0, a, b, 1, -v * a, -v * b, -v]]
         null = np.linalg.svd(np.array(rows, np.float64))[2][-1]
-        found.append(null[:8] / null[8])
-    return _warped(x, np.array(found), interpolation, "constant", value, data_format)
+        transforms.append(null[:8] / null[8])
+    return _warp(x, np.array(transforms), interpolation, "constant", value, data_format)
 
 
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
@@ -75,7 +75,7 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 SAMPLES = [
     Sample(
         "map_coordinates",
-        _sampled,
+        _sample,
         (
             case(_TABLE, _PLACES, 1),
             case(_TABLE, _PLACES, 1, "nearest"),
@@ -92,7 +92,7 @@ SAMPLES = [
     ),
     Sample(
         "affine_transform",
-        _warped,
+        _warp,
         (
             case(_SHOTS, _TURN),
             case(_SHOTS, [_TURN, _TILT], "bilinear", "reflect"),
@@ -107,7 +107,7 @@ SAMPLES = [
     ),
     Sample(
         "perspective_transform",
-        _seen,
+        _warp_perspective,
         (
             case(_SHOTS[0], _CORNERS, _BENT),
             case(_SHOTS, [_CORNERS, _BENT], [_BENT, _CORNERS], "bilinear", 1.0),

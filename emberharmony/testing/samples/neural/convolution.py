@@ -29,7 +29,7 @@ def _sides(padding: Any, n: int) -> list[Any]:
     return [(side, side) if isinstance(side, int) else side for side in given]
 
 
-def _around(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
+def _padding_of(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
     if isinstance(padding, tuple):
         return padding
     missing = max((-(-n // stride) - 1) * stride + k - n, 0) if padding == "same" else 0
@@ -50,7 +50,7 @@ def _conv(
     n, size = w.ndim - 2, w.shape[:-2]
     steps, spread = _each(strides, n), _each(dilation, n)
     reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
-    sides = [_around(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
+    sides = [_padding_of(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
     counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
     inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
@@ -101,7 +101,7 @@ def _transpose(
         elif padding == "valid":
             start, length = 0, m * s + max(r - s, 0) if e is None else (m - 1) * s + r + e
         elif e is None:
-            start, length = _around(m * s, r, s, "same")[0] if s < r else 0, m * s
+            start, length = _padding_of(m * s, r, s, "same")[0] if s < r else 0, m * s
         else:
             start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
         cuts.append(slice(start, start + length))

@@ -62,7 +62,7 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an oracle of both data formats, for one that takes the channels last."""
 
     @functools.wraps(function)
-    def pooled(
+    def pool_channels_last(
         x: Any,
         size: Any,
         strides: Any = None,
@@ -75,7 +75,7 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
             return np.moveaxis(function(np.moveaxis(x, 1, -1), size, strides, padding, *options, **named), -1, 1)
         return function(x, size, strides, padding, *options, **named)
 
-    return pooled
+    return pool_channels_last
 
 
 @_first
@@ -122,21 +122,21 @@ def _unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     return result.reshape(len(x), *size, x.shape[-1])
 
 
-def _adapted(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    def pooled(x: Any, size: Any, data_format: Any = None) -> Any:
+def _adaptive(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def pool(x: Any, size: Any, data_format: Any = None) -> Any:
         if data_format == "channels_first":
-            return np.moveaxis(pooled(np.moveaxis(x, 1, -1), size), -1, 1)
+            return np.moveaxis(pool(np.moveaxis(x, 1, -1), size), -1, 1)
         counts = [size] * (x.ndim - 2) if isinstance(size, int) else list(size)
         spans = [
             [slice(int(np.floor(i * n / c)), int(np.ceil((i + 1) * n / c))) for i in range(c)]
             for n, c in zip(x.shape[1:-1], counts, strict=True)
         ]
-        return _gathered(x, spans, reduce)
+        return _reduce_spans(x, spans, reduce)
 
-    return pooled
+    return pool
 
 
-def _gathered(x: Any, spans: list[list[slice]], reduce: Callable[..., Any]) -> Any:
+def _reduce_spans(x: Any, spans: list[list[slice]], reduce: Callable[..., Any]) -> Any:
     axes = tuple(range(1, x.ndim - 1))
     parts = [reduce(x[:, *span], axes) for span in itertools.product(*spans)]
     return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
@@ -235,7 +235,7 @@ SAMPLES = [
     ),
     Sample(
         "adaptive_average_pool",
-        _adapted(np.mean),
+        _adaptive(np.mean),
         _ADAPTIVE,
         integers=("int32", "uint8"),
         result="float",
@@ -244,7 +244,7 @@ SAMPLES = [
     ),
     Sample(
         "adaptive_max_pool",
-        _adapted(np.max),
+        _adaptive(np.max),
         _ADAPTIVE,
         integers=("int32", "uint8"),
         **D,

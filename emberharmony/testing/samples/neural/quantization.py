@@ -19,8 +19,8 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 def _integers(packed: Array, bits: int) -> Array:
     """Returns the integers in the words, those of the lowest bits first."""
     shifts = np.arange(0, 32, bits, dtype=np.uint64)
-    found = (packed[..., None].astype(np.uint64) >> shifts) & np.uint64(2**bits - 1)
-    return found.reshape(*packed.shape[:-1], -1).astype(np.float64)
+    numbers = (packed[..., None].astype(np.uint64) >> shifts) & np.uint64(2**bits - 1)
+    return numbers.reshape(*packed.shape[:-1], -1).astype(np.float64)
 
 
 def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
@@ -31,8 +31,8 @@ def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
         edge, step = (group.min(), step) if abs(group.min()) > abs(group.max()) else (group.max(), -step)
         count = np.rint(edge / step)
         scale, bias = (edge / count, edge) if count else (step, 0.0)
-        found = np.clip(np.rint((group - bias) / scale), 0, top)
-        packed += [sum(int(q) << bits * i for i, q in enumerate(word)) for word in found.reshape(-1, 32 // bits)]
+        levels = np.clip(np.rint((group - bias) / scale), 0, top)
+        packed += [sum(int(q) << bits * i for i, q in enumerate(word)) for word in levels.reshape(-1, 32 // bits)]
         scales.append(scale)
         biases.append(bias)
     rows = w.shape[:-1]

@@ -21,7 +21,7 @@ def _steps(x: Any, time_major: bool, reverse: bool) -> list[Any]:
     return rows[::-1] if reverse else rows
 
 
-def _joined(states: list[Any], time_major: bool, reverse: bool) -> Any:
+def _join(states: list[Any], time_major: bool, reverse: bool) -> Any:
     return np.stack(states[::-1] if reverse else states, 0 if time_major else 1)
 
 
@@ -52,7 +52,7 @@ def _rnn(
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
         states.append(state)
-    return _joined(states, time_major, reverse), _last(state, layer_axis)
+    return _join(states, time_major, reverse), _last(state, layer_axis)
 
 
 def _gru(
@@ -74,7 +74,7 @@ def _gru(
         update = special.expit(z + hz)
         state = (1 - update) * new + update * state
         states.append(state)
-    return _joined(states, time_major, reverse), _last(state, layer_axis)
+    return _join(states, time_major, reverse), _last(state, layer_axis)
 
 
 def _lstm(
@@ -99,7 +99,7 @@ def _lstm(
         state = special.expit(o) * np.tanh(cell)
         state = state if weight_hr is None else state @ weight_hr.T
         states.append(state)
-    return _joined(states, time_major, reverse), _last(state, layer_axis), _last(cell, layer_axis)
+    return _join(states, time_major, reverse), _last(state, layer_axis), _last(cell, layer_axis)
 
 
 _X, _H, _C = _tensor(2, 4, 3), _tensor(2, 5), _tensor(2, 5) + 0.5

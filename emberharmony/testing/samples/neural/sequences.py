@@ -38,7 +38,7 @@ def _likeliest(logits: Any, blank: int) -> Any:
     return [(labels, np.log(p)) for labels, p in sorted(total.items(), key=lambda entry: -entry[1])]
 
 
-def _decoded(
+def _decode(
     inputs: Any,
     lengths: Any,
     strategy: str = "greedy",
@@ -50,8 +50,8 @@ def _decoded(
     labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
     for item, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
         used = logits[: int(steps)]
-        found = _greedy(used, merge, blank) if strategy == "greedy" else _likeliest(used, blank)
-        for place, (sequence, score) in enumerate(found[:paths]):
+        best = _greedy(used, merge, blank) if strategy == "greedy" else _likeliest(used, blank)
+        for place, (sequence, score) in enumerate(best[:paths]):
             labels[place, item, : len(sequence)], scores[item, place] = sequence, score
     return labels, scores
 
@@ -75,7 +75,7 @@ SAMPLES = [
     ),
     Sample(
         "ctc_decode",
-        _decoded,
+        _decode,
         (
             case(_LOGITS, np.array([5, 4, 3])),
             case(_LOGITS, np.array([5, 5, 2]), "greedy", 100, 1, False, 2),

@@ -31,14 +31,14 @@ def _cases(*more: Case) -> tuple[Case, ...]:
     )
 
 
-def _summed(function: Any) -> Any:
+def _over_axes(function: Any) -> Any:
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
 def _spread(function: Any) -> Any:
     def oracle(x, axis=None, keepdims=False, correction=0):
-        found = function(x, axis=axis, keepdims=keepdims, ddof=correction)
-        return found if x.size > correction * np.size(found) else found * np.nan
+        spread = function(x, axis=axis, keepdims=keepdims, ddof=correction)
+        return spread if x.size > correction * np.size(spread) else spread * np.nan
 
     return oracle
 
@@ -64,14 +64,14 @@ def _logcumsumexp(x, axis=None, reverse=False):
     if not rows.size:
         return np.moveaxis(rows, -1, axis)
     summed = np.tri(rows.shape[-1], dtype=bool)  # a row of it for each result
-    found = np.moveaxis(special.logsumexp(np.where(summed, rows[..., None, :], -np.inf), -1), -1, axis)
-    return np.flip(found, axis) if reverse else found
+    logarithms = np.moveaxis(special.logsumexp(np.where(summed, rows[..., None, :], -np.inf), -1), -1, axis)
+    return np.flip(logarithms, axis) if reverse else logarithms
 
 
 SAMPLES = [
     Sample(
         "sum",
-        _summed(np.sum),
+        _over_axes(np.sum),
         _cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         floor=8,
@@ -83,7 +83,7 @@ SAMPLES = [
     ),
     Sample(
         "prod",
-        _summed(np.prod),
+        _over_axes(np.prod),
         _cases(case(_EMPTY, 0)),
         dtypes=(*FLOATS, "bfloat16", *COMPLEX),
         tolerance=4,
@@ -94,7 +94,7 @@ SAMPLES = [
     ),
     Sample(
         "mean",
-        _summed(np.mean),
+        _over_axes(np.mean),
         _cases(case(_LONG), case(_EMPTY, 0)),
         dtypes=REAL + COMPLEX,
         integers=WHOLE,
@@ -127,7 +127,7 @@ SAMPLES = [
     ),
     Sample(
         "max",
-        _summed(np.max),
+        _over_axes(np.max),
         _cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
@@ -137,7 +137,7 @@ SAMPLES = [
     ),
     Sample(
         "min",
-        _summed(np.min),
+        _over_axes(np.min),
         _cases(case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
@@ -145,8 +145,8 @@ SAMPLES = [
         gradient=GradientRow(skipped={5: NO_DERIVATIVE}),
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
-    Sample("any", _summed(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
-    Sample("all", _summed(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
+    Sample("any", _over_axes(np.any), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
+    Sample("all", _over_axes(np.all), _cases(case(_EMPTY, 0)), integers=WHOLE, result="bool", dtypes=REAL + COMPLEX),
     Sample(
         "argmax",
         lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
@@ -227,7 +227,7 @@ SAMPLES = [
     ),
     Sample(
         "logsumexp",
-        _summed(special.logsumexp),
+        _over_axes(special.logsumexp),
         _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
         dtypes=REAL,
         integers=("int32",),
@@ -256,7 +256,7 @@ SAMPLES = [
     ),
     Sample(
         "ptp",
-        _summed(np.ptp),
+        _over_axes(np.ptp),
         _cases(),
         dtypes=REAL,
         integers=INTEGERS,

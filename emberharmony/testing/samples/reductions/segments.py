@@ -19,7 +19,7 @@ D: dict[str, Any] = {
 
 
 def _segments(ufunc, empty):
-    def reduced(data, ids, count=None):
+    def reduce_segments(data, ids, count=None):
         count = max(ids) + 1 if count is None else count
         if data.dtype.kind in "iu" and not isinstance(empty, int):
             info = np.iinfo(data.dtype)
@@ -29,7 +29,7 @@ def _segments(ufunc, empty):
         rows = [ufunc.reduce(data[np.asarray(ids) == i], initial=start, axis=0) for i in range(count)]
         return np.asarray(rows).astype(data.dtype)
 
-    return reduced
+    return reduce_segments
 
 
 SAMPLES = [
