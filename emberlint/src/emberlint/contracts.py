@@ -29,9 +29,9 @@ class Graph:
         for folder in project.settings.project_folders:
             for path in project.files(folder):
                 self.paths[project.settings.module(path)] = path
-        self.edges: Edges = {module: tuple(self._imported(project, path)) for module, path in self.paths.items()}
+        self.edges: Edges = {module: tuple(self._module_imports(project, path)) for module, path in self.paths.items()}
 
-    def _imported(self, project: Project, path: str) -> Iterator[tuple[str, Import]]:
+    def _module_imports(self, project: Project, path: str) -> Iterator[tuple[str, Import]]:
         for one in project.imports(path):
             module = self._module(one.target)
             if module is not None and not one.typing_only:
@@ -62,9 +62,9 @@ def breaches(project: Project) -> Iterator[Breach]:
     for contract in contracts:
         _check_names(graph, contract)
         if contract.type == "protected":
-            yield from _protected(graph, contract)
+            yield from _protected_imports(graph, contract)
         else:
-            yield from _forbidden(graph, contract, list(_pairs(contract)))
+            yield from _forbidden_imports(graph, contract, list(_pairs(contract)))
 
 
 def _check_names(graph: Graph, contract: Contract) -> None:
@@ -101,7 +101,7 @@ def _members(layer: str) -> tuple[list[str], bool]:
     return [word.strip() for word in layer.split(mark)], mark == "|"
 
 
-def _forbidden(graph: Graph, contract: Contract, pairs: Sequence[tuple[str, str]]) -> Iterator[Breach]:
+def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[str, str]]) -> Iterator[Breach]:
     """Yields the forbidden direct imports, and the chains through modules that the contract does not name."""
     named = {word for pair in pairs for word in pair}
     for importer in sorted({low for low, _ in pairs}):
@@ -134,7 +134,7 @@ def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], see
     return None
 
 
-def _protected(graph: Graph, contract: Contract) -> Iterator[Breach]:
+def _protected_imports(graph: Graph, contract: Contract) -> Iterator[Breach]:
     """Yields the imports of protected modules by modules that are not allowed to."""
     friends = (*contract.modules, *contract.allowed)
     for module, edges in graph.edges.items():

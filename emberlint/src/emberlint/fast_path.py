@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from emberlint.commands import COMMANDS
-from emberlint.commands.request import choice, files_for, nested, settings_for, shown_paths
+from emberlint.commands.request import choice, files_for, nested_projects, settings_for, shown_paths
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.reporters.text import summary
@@ -34,22 +34,22 @@ def answer(words: Sequence[str]) -> int | None:
         if settings.baseline or settings.output_format != "text":
             return None
         files = files_for(places, settings)
-        if nested(files, settings):
+        if nested_projects(files, settings):
             return None
-        found = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
+        entries = RunCache(settings, choice(settings, (), (), ()).words, files).entries()
     except UsageError:
         return None  # the full command reports the error
-    if found is None or (found and not VERBOSE.isdisjoint(words)):
+    if entries is None or (entries and not VERBOSE.isdisjoint(words)):
         return None
-    text = "".join(_lines(found, settings))
+    text = "".join(_lines(entries, settings))
     try:
         text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
     except UnicodeEncodeError:
         return None  # the full command knows what to print for such characters
     sys.stdout.write(text)
     sys.stdout.flush()
-    sys.stderr.write(f"{summary(sum(map(len, found.values())), len(files))}\n")
-    return int(bool(found) and EXIT_ZERO not in words)
+    sys.stderr.write(f"{summary(sum(map(len, entries.values())), len(files))}\n")
+    return int(bool(entries) and EXIT_ZERO not in words)
 
 
 def _lines(found: Entries, settings: Settings) -> Iterator[str]:

@@ -62,13 +62,13 @@ class Inventory:
     def rows(self) -> list[Row]:
         """Returns a row for each native name, the most frequent first."""
         return [
-            Row(name, count, _replaced(name), self.plain[name], self.first[name])
+            Row(name, count, _op_for(name), self.plain[name], self.first[name])
             for name, count in self.counts.most_common()
         ]
 
     def totals(self) -> dict[str, int]:
         """Returns how many uses need only a new name, need other arguments, or have no op."""
-        known = sum(count for name, count in self.counts.items() if _replaced(name) is not None)
+        known = sum(count for name, count in self.counts.items() if _op_for(name) is not None)
         renames = self.plain.total()
         return {"renames": renames, "other arguments": known - renames, "no op": self.counts.total() - known}
 
@@ -76,9 +76,9 @@ class Inventory:
 def _annotations(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside an annotation of a parameter, a result or a variable."""
     nodes = file.index.nodes
-    found = [one.annotation for one in nodes(ast.arg, ast.AnnAssign)]
-    found += [one.returns for one in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
-    return frozenset(node for one in found if one is not None for node in ast.walk(one))
+    annotations = [one.annotation for one in nodes(ast.arg, ast.AnnAssign)]
+    annotations += [one.returns for one in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
+    return frozenset(node for one in annotations if one is not None for node in ast.walk(one))
 
 
 def _methods(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
@@ -92,13 +92,13 @@ def _methods(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
                 yield call, f"{kind}.{method}"
 
 
-def _replaced(native: str) -> str | None:
+def _op_for(native: str) -> str | None:
     """Returns the op, the neutral dtype or the tensor type that replaces a native name, or None."""
     if native.endswith(IN_ANNOTATION):
         return "Tensor"
-    found, signature = replacement(native), signatures().get(native)
-    if found is not None:
-        return neutral_dtype(native) or found.op
+    substitute, signature = replacement(native), signatures().get(native)
+    if substitute is not None:
+        return neutral_dtype(native) or substitute.op
     return neutral_dtype(native) or (None if signature is None else signature.op)
 
 

@@ -135,17 +135,17 @@ def _parts(asked: Options, places: Sequence[Path]) -> list[Part]:
     if STDIN in asked.paths:
         return [Part(settings, _choice(asked, settings), {}, relative(places[0], settings.root))]
     files = options.files_for(places, settings, asked.force_exclude)
-    inner = options.nested(files, settings)
+    inner = options.nested_projects(files, settings)
     taken = {file for some in inner.values() for file in some.values()}
     own = {path: file for path, file in files.items() if file not in taken}
-    found = [Part(settings, _choice(asked, settings), own)]
+    parts = [Part(settings, _choice(asked, settings), own)]
     named = {path.absolute() for path in places if path.is_file() and not asked.force_exclude}
     for root, some in inner.items():
         at = options.settings_at(root, *given)
         excluded = one_of(at.exclude)
         kept = {path: file for path, file in some.items() if file.absolute() in named or not excluded(path)}
-        found.append(Part(at, _choice(asked, at), kept))
-    return found
+        parts.append(Part(at, _choice(asked, at), kept))
+    return parts
 
 
 def _choice(asked: Options, settings: Settings) -> Choice:
@@ -203,7 +203,7 @@ def _silence(findings: Sequence[Finding], settings: Settings, asked: Options) ->
 
     done = silence(findings, settings, write=not asked.diff)
     for path, one in done.items() if asked.diff else ():
-        click.echo("".join(one.change.diff(options.shown(path, settings))), nl=False)
+        click.echo("".join(one.change.diff(options.display_path(path, settings))), nl=False)
     lines, files = sum(one.lines for one in done.values()), len(done)
     click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
     return bool(done)
@@ -250,7 +250,7 @@ def _repair(asked: Options, part: Part) -> bool:
         session.cache.save()
     for path, result in results.items():
         if asked.diff:
-            click.echo("".join(result.diff(options.shown(path, settings))), nl=False)
+            click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
         for finding, reason in result.refused if asked.verbose else ():
             click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
     return any(result.after != result.before for result in results.values())
@@ -297,10 +297,10 @@ def _explain(place: str) -> None:
     from emberlint.run.engine import file_among_others
     from emberlint.source.reading import read_source
 
-    found = re.fullmatch(r"(.+?\.ipynb):(?:cell )?(\d+):(\d+)", place) or re.fullmatch(r"(.+):()(\d+)", place)
-    if found is None:
+    place_match = re.fullmatch(r"(.+?\.ipynb):(?:cell )?(\d+):(\d+)", place) or re.fullmatch(r"(.+):()(\d+)", place)
+    if place_match is None:
         raise UsageError(f"--explain-inference: expected FILE:LINE, or NOTEBOOK:CELL:LINE, got {place!r}")
-    path, cell, number = Path(found[1]), int(found[2] or 0), int(found[3])
+    path, cell, number = Path(place_match[1]), int(place_match[2] or 0), int(place_match[3])
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
     settings = options.settings_for([path])

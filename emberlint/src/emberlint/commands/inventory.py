@@ -25,16 +25,16 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
     if everything:
         settings = settings.with_(roles=(("**", "frontend"),))
     notebooks: dict[str, Notebook] = {}
-    result = take(_parsed(paths, settings, notebooks))
+    result = take(_frontend_files(paths, settings, notebooks))
     for native, place in result.first.items():
         path, _, line = place.rpartition(":")
         if path in notebooks:
-            found = notebooks[path].place(int(line))
-            result.first[native] = f"{path}:cell {found.cell}:{found.line}"
+            cell_place = notebooks[path].place(int(line))
+            result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
     click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
 
 
-def _parsed(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
+def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
     """Yields the parsed files of the frontend, and collects the notebooks among them."""
     for path, file in options.files_for(paths, settings).items():
         if settings.role(path).kind != "frontend":
@@ -45,7 +45,7 @@ def _parsed(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Note
                 notebooks[path] = notebook
             yield source_file(path, text, settings)
         except (SyntaxError, ValueError, RecursionError) as error:
-            click.echo(f"{options.shown(path, settings)}: skipped: {error}", err=True)
+            click.echo(f"{options.display_path(path, settings)}: skipped: {error}", err=True)
 
 
 def _text(result: Inventory) -> Iterator[str]:

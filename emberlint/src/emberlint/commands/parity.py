@@ -40,20 +40,20 @@ def _known(words: Sequence[str], known: Sequence[str], what: str) -> None:
             raise UsageError(f"unknown {what} {word!r}{suggestion(word, known)}; known: {', '.join(known)}")
 
 
-def _rendered(found: Matrix, form: str, verbose: bool) -> str:
+def _render(op_matrix: Matrix, form: str, verbose: bool) -> str:
     if form == "json":
-        return report.as_json(found)
+        return report.as_json(op_matrix)
     if form == "md":
-        return report.markdown(found)
-    return report.html(found) if form == "html" else report.text(found, verbose)
+        return report.markdown(op_matrix)
+    return report.html(op_matrix) if form == "html" else report.text(op_matrix, verbose)
 
 
 def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
     project, layout = open_project(path)
     _known(backends, layout.names, "backend")
-    found = matrix(project, layout, backends)
-    _known(categories, found.categories, "category")
-    return found.select(categories)
+    op_matrix = matrix(project, layout, backends)
+    _known(categories, op_matrix.categories, "category")
+    return op_matrix.select(categories)
 
 
 def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
@@ -69,20 +69,20 @@ def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run
             plan(*open_project(path), backend, wanted)
     for backend in chosen:
         project, layout = open_project(path)
-        found = plan(project, layout, backend, wanted)
-        if not found.changes:
+        move_plan = plan(project, layout, backend, wanted)
+        if not move_plan.changes:
             click.echo(f"{backend}: nothing to move")
             continue
-        for line in found.moved:
+        for line in move_plan.moved:
             click.echo(f"{backend}: {'would move' if dry_run else 'moved'} {line}")
-        for line in found.notes if verbose or not dry_run else ():
+        for line in move_plan.notes if verbose or not dry_run else ():
             click.echo(f"note: {line}")
-        for line in found.warnings:
+        for line in move_plan.warnings:
             click.echo(f"warning: {line}", err=True)
         if dry_run or verbose:
-            click.echo(found.diff(), nl=False)
+            click.echo(move_plan.diff(), nl=False)
         if not dry_run:
-            found.apply()
+            move_plan.apply()
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -115,14 +115,14 @@ def main(
             return
         if operations or dry_run:
             raise UsageError("--operation and --dry-run need --migrate")
-        found = _analyze(path, backends, categories)
+        op_matrix = _analyze(path, backends, categories)
     except UsageError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except MigrationError as error:
         click.echo(f"nothing was changed:\n{error}", err=True)
         sys.exit(1)
-    shown = _rendered(found, form, verbose)
+    shown = _render(op_matrix, form, verbose)
     if output is None:
         click.echo(shown, nl=False)
     else:
@@ -131,5 +131,5 @@ def main(
         except OSError as error:
             click.echo(f"error: {output} cannot be written: {error.strerror}", err=True)
             sys.exit(2)
-    if check and any(found.gaps()):
+    if check and any(op_matrix.gaps()):
         sys.exit(1)

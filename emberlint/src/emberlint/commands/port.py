@@ -75,10 +75,10 @@ def port(
         raise UsageError(f"a port needs {error.name}: pip install emberlint") from error
     if backends and check_run is None:
         raise UsageError("--backend says where the tests of --check-run run: give that too")
-    found = options.settings_for(paths)
+    project_settings = options.settings_for(paths)
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
-    named = [(relative(path, found.root), "frontend") for path in paths if path.is_file()]
-    settings = found.with_(roles=(*named, *found.roles, ("**", "frontend")))
+    named = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
+    settings = project_settings.with_(roles=(*named, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
     own = own_methods(files.values(), OF_TORCH)
     library = Library(Modules(settings))
@@ -86,7 +86,7 @@ def port(
     changed: dict[str, tuple[str, Path, Repaired]] = {}
 
     def rewrite(path: str, file: Path, modules: str = "") -> None:
-        shown = options.shown(path, settings)
+        shown = options.display_path(path, settings)
         try:
             content = file.read_bytes()
             notebook = read_notebook(path, content)
@@ -109,9 +109,11 @@ def port(
     for path, file in files.items():
         rewrite(path, file)
     # a model of one file is trained in another, and modules of two libraries do not mix
-    keeping = [path for path in files if getattr(results.get(options.shown(path, settings)), "keeps_modules", False)]
+    keeping = [
+        path for path in files if getattr(results.get(options.display_path(path, settings)), "keeps_modules", False)
+    ]
     for path, file in files.items() if keeping else ():
-        if getattr(results.get(options.shown(path, settings)), "has_modules", False):
+        if getattr(results.get(options.display_path(path, settings)), "has_modules", False):
             rewrite(path, file, f"modules stay native in {keeping[0]}, and modules of two libraries do not mix")
     # The tests run before anything is written, so that an interruption leaves the project as it is.
     texts = {path: repaired.after for path, (_, _, repaired) in changed.items()}

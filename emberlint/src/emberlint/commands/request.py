@@ -93,23 +93,23 @@ def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = F
     A path that the user names is checked even if it is excluded, unless `force_exclude` is set. Commit hooks need this
     option, because they name every committed file.
     """
-    found = discover(paths or [Path.cwd()], settings)
+    files_below = discover(paths or [Path.cwd()], settings)
     excluded = one_of(settings.exclude) if force_exclude else lambda path: False
-    return {path: file for path, file in found.items() if not excluded(path)}
+    return {path: file for path, file in files_below.items() if not excluded(path)}
 
 
-def nested(files: Mapping[str, Path], settings: Settings) -> dict[Path, dict[str, Path]]:
+def nested_projects(files: Mapping[str, Path], settings: Settings) -> dict[Path, dict[str, Path]]:
     """Returns the files of projects inside of a project, by their roots and by their paths there.
 
     A folder below the root is such a project if its pyproject.toml has a table `[tool.emberlint]`.
     """
     roots: dict[str, str] = {"": "", ".": ""}  # the nearest root of each folder, relative to the root of the settings
-    found: dict[Path, dict[str, Path]] = {}
+    projects: dict[Path, dict[str, Path]] = {}
     for path, file in files.items():
         root = _nearest(path.rpartition("/")[0], settings.root, roots)
         if root:
-            found.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
-    return found
+            projects.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
+    return projects
 
 
 def _nearest(folder: str, top: Path, roots: dict[str, str]) -> str:
@@ -122,7 +122,7 @@ def _nearest(folder: str, top: Path, roots: dict[str, str]) -> str:
     return roots[folder]
 
 
-def shown(path: str, settings: Settings) -> str:
+def display_path(path: str, settings: Settings) -> str:
     """Returns a path of the project relative to the current folder."""
     seen = relative(settings.root / path, Path.cwd())
     return str(settings.root / path) if seen.startswith("../") else seen
@@ -131,7 +131,7 @@ def shown(path: str, settings: Settings) -> str:
 def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
     """Returns paths of the project with each one relative to the current folder."""
     is_root = Path.cwd() == settings.root  # mostly so, and much faster than `shown`
-    return {path: path if is_root and not path.startswith("../") else shown(path, settings) for path in paths}
+    return {path: path if is_root and not path.startswith("../") else display_path(path, settings) for path in paths}
 
 
 def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:

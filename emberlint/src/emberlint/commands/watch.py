@@ -41,14 +41,14 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
 
 def stamps(files: Iterable[Path]) -> list[tuple[str, int, int]]:
     """Returns the time and the size of each file that exists."""
-    found = []
+    file_stamps = []
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
-        found.append((str(file), stat.st_mtime_ns, stat.st_size))
-    return found
+        file_stamps.append((str(file), stat.st_mtime_ns, stat.st_size))
+    return file_stamps
 
 
 def _attempt(function: Callable[[], object]) -> tuple[object, str]:

@@ -75,8 +75,8 @@ def from_table(table: Mapping[str, object], root: Path, preset: str | None = Non
 
 
 def _tuple(changes: Mapping[str, object], key: str) -> tuple[object, ...]:
-    found = changes.get(key, ())
-    return found if isinstance(found, tuple) else ()
+    entries = changes.get(key, ())
+    return entries if isinstance(entries, tuple) else ()
 
 
 def _changes(table: Mapping[str, object]) -> dict[str, object]:

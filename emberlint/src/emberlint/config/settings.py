@@ -146,8 +146,8 @@ class Settings(NamedTuple):
 
     def source(self, path: str) -> str:
         """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
-        found = [f"{one}/" for one in self.src if path.startswith(f"{one}/")]
-        return max(found, key=len, default="")
+        prefixes = [f"{one}/" for one in self.src if path.startswith(f"{one}/")]
+        return max(prefixes, key=len, default="")
 
     @property
     def project_folders(self) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def _regex(pattern: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(_regex(pattern))
 
 
@@ -184,20 +184,20 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _roles(roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> tuple[re.Pattern[str], list[Role]]:
     """Returns one expression with a group for each pattern of a role, the first that matches wins, and their roles."""
     patterns: list[str] = []
-    found: list[Role] = []
+    group_roles: list[Role] = []
     for pattern, role in roles:
         for backend in backends if "{name}" in pattern else ("",):
             kind, _, name = role.replace("{name}", backend).partition(":")
             patterns.append(f"({_regex(pattern.replace('{name}', backend))})")
-            found.append(Role(kind, name or None))
-    return re.compile("|".join(patterns) or r"(?!)"), found
+            group_roles.append(Role(kind, name or None))
+    return re.compile("|".join(patterns) or r"(?!)"), group_roles
 
 
 @lru_cache(maxsize=1 << 16)
 def _role(path: str, roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> Role:
-    pattern, found = _roles(roles, backends)
+    pattern, group_roles = _roles(roles, backends)
     match = pattern.match(path)
-    return Role() if match is None else found[(match.lastindex or 1) - 1]
+    return Role() if match is None else group_roles[(match.lastindex or 1) - 1]
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -205,7 +205,7 @@ def matches(path: str, pattern: str) -> bool:
 
     `*` does not cross a slash, `**` does; a pattern that matches a folder matches all files below it.
     """
-    return _compiled(pattern).match(path) is not None
+    return _compile_pattern(pattern).match(path) is not None
 
 
 def one_of(patterns: Iterable[str]) -> Callable[[str], object]:

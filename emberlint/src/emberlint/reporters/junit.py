@@ -16,7 +16,7 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         yield '<testsuite name="emberlint" tests="1" failures="0"><testcase name="no findings" /></testsuite>'
     for path, grouped in groupby(findings, key=lambda one: one.path):
         some = [*grouped]
-        yield f'<testsuite name={_quoted(path)} tests="{len(some)}" failures="{len(some)}">'
+        yield f'<testsuite name={_quote(path)} tests="{len(some)}" failures="{len(some)}">'
         yield from map(_case, some)
         yield "</testsuite>"
     yield "</testsuites>"
@@ -25,8 +25,8 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
 def _case(finding: Finding) -> str:
     place = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
     name = f"{finding.code} {finding.name} ({finding.line}:{finding.column})"
-    line, failure = finding.file_lines[0], f"<failure message={_quoted(finding.message)}>{_text(place)}</failure>"
-    head = f"<testcase name={_quoted(name)} classname={_quoted(finding.path)} file={_quoted(finding.path)}"
+    line, failure = finding.file_lines[0], f"<failure message={_quote(finding.message)}>{_text(place)}</failure>"
+    head = f"<testcase name={_quote(name)} classname={_quote(finding.path)} file={_quote(finding.path)}"
     return f'{head} line="{line}">{failure}</testcase>'
 
 
@@ -35,7 +35,7 @@ def _printable(text: str) -> str:
     return "".join(one if one >= " " or one in "\t\n\r" else "?" for one in text).encode(errors="replace").decode()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quoteattr(_printable(text))
 
 
