@@ -14,7 +14,7 @@ from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
 from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
-from emberlint.fixes.splice import SPACE, Change, changes, dotted, op_of, renaming, spliced
+from emberlint.fixes.splice import SPACE, Change, apply_changes, changes, dotted_name, op_of, renaming
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.source_file import SourceFile
@@ -71,11 +71,11 @@ class _Work:
         """Returns the repaired text."""
         chunks = self._chunks()
         covered = {line for first, last in chunks for line in range(first, last + 1)}
-        found = [change for place in self.wanted if place[0] not in covered for change in self._changes(place)]
-        spliced(self.lines, found)
+        simple_changes = [change for place in self.wanted if place[0] not in covered for change in self._changes(place)]
+        apply_changes(self.lines, simple_changes)
         after = [*map(str.__add__, self.lines, self.ends)]
         for first, last in reversed(chunks):
-            after[first - 1 : last] = [self._edited(first, last)]
+            after[first - 1 : last] = [self._edit_lines(first, last)]
         return self._with_imports("".join(after))
 
     def _changes(self, place: Place) -> list[Change]:
@@ -91,7 +91,7 @@ class _Work:
             return []
         self.fixed.append(finding)
         if renames:
-            self.renamed.add(dotted(node).partition(".")[0])
+            self.renamed.add(dotted_name(node).partition(".")[0])
         if space.added:
             self.added.add(space.namespace)
         return [
@@ -103,9 +103,9 @@ class _Work:
         chunks: list[tuple[int, int]] = []
         for place in sorted(self.wanted):
             node = self._nodes.get(place)
-            found = None if node is None else self._simple(self.wanted[place], node)
-            if found is not None:
-                self.simple[place] = found
+            simple_changes = None if node is None else self._simple(self.wanted[place], node)
+            if simple_changes is not None:
+                self.simple[place] = simple_changes
                 continue
             first, last = self._statement(place, node)
             while chunks and first <= chunks[-1][1]:
@@ -125,13 +125,13 @@ class _Work:
         """The parser's nodes at the places of the findings."""
         column, lines = self.file.column, {place[0] for place in self.wanted}
         nodes = (one for one in self.file.index.parents if isinstance(one, ast.expr | ast.stmt) and one.lineno in lines)
-        found: dict[Place, ast.expr | ast.stmt] = {}
+        nodes_at: dict[Place, ast.expr | ast.stmt] = {}
         for node in nodes:
             end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
             place = (node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1)
             if place in self.wanted:
-                found[place] = node
-        return found
+                nodes_at[place] = node
+        return nodes_at
 
     def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
         """Returns the lines of the statement around a finding if it has no block, else of that of the module."""
@@ -158,7 +158,7 @@ class _Work:
         text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
         return "if 1:\n" if text[:1] in (" ", "\t") else "", text
 
-    def _edited(self, first: int, last: int) -> str:
+    def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         head, text = self._alone(first, last)
         inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
@@ -183,7 +183,7 @@ class _Work:
         if not self.renamed:
             return text
         tree = ast.parse(text)
-        unused = _unused(tree, self.renamed)
+        unused = _unused_names(tree, self.renamed)
         if not unused:
             return text
         last = max(
@@ -202,7 +202,7 @@ def _lines_of(node: ast.stmt) -> tuple[int, int]:
     return first, node.end_lineno or first
 
 
-def _unused(tree: ast.Module, names: Iterable[str]) -> set[str]:
+def _unused_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """Returns the names that nothing in a module reads."""
     unused = {*names}
     for node in ast.walk(tree):
@@ -285,14 +285,14 @@ class _Editor(cst.CSTTransformer):
             return updated
         self.seen.append(finding)
         try:
-            edited = self._edited(finding, updated)
+            edited = self._edit_node(finding, updated)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
             return updated
         self.fixed.append(finding)
         return self._apart(edited, place)
 
-    def _edited(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
+    def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:
             raise RefusedError("`=` in the f-string prints the text of the expression")
         space = self._spelling(finding)
@@ -303,11 +303,11 @@ class _Editor(cst.CSTTransformer):
         elif isinstance(node, cst.Comparison):
             edited = edits.comparison(space.text, node)
         elif isinstance(node, cst.AugAssign):
-            edited = edits.augmented(space.text, node)
+            edited = edits.augmented_assignment(space.text, node)
         elif isinstance(node, cst.Call):
-            edited = edits.called(space.text, node)
+            edited = edits.function_call(space.text, node)
         else:
-            edited = edits.renamed(space.text + _replacement(finding).removeprefix("ops"))
+            edited = edits.op_reference(space.text + _replacement(finding).removeprefix("ops"))
         _refuse_lacking(space, (get_full_name_for_node(edited) or "").removeprefix(f"{space.text}."))
         if isinstance(node, cst.Attribute | cst.Name):
             self.renamed.add((get_full_name_for_node(node) or "").partition(".")[0])

@@ -83,7 +83,7 @@ def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
     return _call(space, op, node, [node.left, target.comparator], *_gaps(target.operator))
 
 
-def augmented(space: str, node: cst.AugAssign) -> cst.Assign:
+def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
     """Returns `x = ops.add(x, y)` for `x += y`."""
     if not isinstance(node.target, cst.Name | cst.Attribute) or _has_call(node.target):
         raise RefusedError("the repair would evaluate the target twice")
@@ -104,7 +104,7 @@ def _has_call(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.Call | cst.Subscript) or any(_has_call(child) for child in node.children)
 
 
-def called(space: str, node: cst.Call) -> cst.BaseExpression:
+def function_call(space: str, node: cst.Call) -> cst.BaseExpression:
     """Returns `ops.absolute(x)` for `abs(x)`, and `ops.add(x, y)` for `operator.add(x, y)`."""
     name = get_full_name_for_node(node.func) or ""
     function = name.rpartition(".")[2]
@@ -113,15 +113,15 @@ def called(space: str, node: cst.Call) -> cst.BaseExpression:
         raise RefusedError(f"the op does not take these arguments of `{name}`")
     if name == "pow" and len(node.args) != 2:
         raise RefusedError("`pow` with a modulus has no op")
-    return node.with_changes(func=_dotted(f"{space}.{op}"))
+    return node.with_changes(func=_parse_name(f"{space}.{op}"))
 
 
-def renamed(replacement: str) -> cst.BaseExpression:
+def op_reference(replacement: str) -> cst.BaseExpression:
     """Returns the op that replaces a native function."""
-    return _dotted(replacement)
+    return _parse_name(replacement)
 
 
-def _dotted(name: str) -> cst.BaseExpression:
+def _parse_name(name: str) -> cst.BaseExpression:
     return cst.parse_expression(name)
 
 
@@ -144,7 +144,7 @@ def _call(
     needed = _holds_lines(node)
     parentheses = (node.lpar, node.rpar) if needed else (node.lpar[1:], node.rpar[1:])
     return cst.Call(
-        func=_dotted(f"{space}.{op}"),
+        func=_parse_name(f"{space}.{op}"),
         args=args,
         whitespace_before_args=lead,
         lpar=parentheses[0],

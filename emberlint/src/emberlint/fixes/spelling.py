@@ -35,7 +35,7 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     imported = [one for scope in chain for one in _imports(file, scope)]
     for exact in (True, False):
         for scope, name, binding in imported:
-            namespace = _named(file, binding, exact)
+            namespace = _bound_namespace(file, binding, exact)
             if namespace is None:
                 continue
             # Python looks a name up in the nearest scope that binds it; all bindings in that scope must agree.
@@ -46,7 +46,7 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)
     if shadowed:
         raise ShadowedError(f"`{shadowed}` is bound to something else here")
-    namespace = _wanted(file, [binding.origin or "" for _, _, binding in imported])
+    namespace = _preferred_namespace(file, [binding.origin or "" for _, _, binding in imported])
     parent, _, name = namespace.rpartition(".")
     if not parent:
         raise ShadowedError(f"the namespace {namespace!r} has no package to import it from")
@@ -108,7 +108,7 @@ def _no_imports(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]
     return {}
 
 
-def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
+def _bound_namespace(file: SourceFile, binding: Binding, exact: bool) -> str | None:
     """Returns the namespace that an import binds, directly or as an attribute, or None."""
     if file.names.typing_only(binding.node):
         return None
@@ -120,7 +120,7 @@ def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
     return None
 
 
-def _wanted(file: SourceFile, origins: list[str]) -> str:
+def _preferred_namespace(file: SourceFile, origins: list[str]) -> str:
     """Returns the namespace whose functions the file imports by name, else the first namespace of the settings."""
     for namespace in file.settings.namespaces:
         if any(origin.startswith(f"{namespace}.") for origin in origins):

@@ -64,8 +64,8 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
         return None
     if _is_in_string(file, node):
         return None
-    found = _around(line, node, operands)
-    if found is None:
+    gaps = _gaps_around(line, node, operands)
+    if gaps is None:
         return None
     start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
     before, after = _own(line, start, end)
@@ -77,7 +77,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     changed = (
         [Change(number, before, start, depth, ""), Change(number, end, after, -depth, "")] if before != start else []
     )
-    changed += [Change(number, one, two, 0, text) for one, two, text in found]
+    changed += [Change(number, one, two, 0, text) for one, two, text in gaps]
     return [
         *changed,
         Change(number, start, start, depth, opening),
@@ -90,15 +90,15 @@ def renaming(file: SourceFile, node: ast.AST, replacement: str) -> list[Change] 
     if not isinstance(node, ast.Name | ast.Attribute) or node.lineno != node.end_lineno:
         return None
     line, start, end = file.lines[node.lineno - 1], node.col_offset, node.end_col_offset
-    if not line.isascii() or line[start:end] != dotted(node) or _is_in_string(file, node):
+    if not line.isascii() or line[start:end] != dotted_name(node) or _is_in_string(file, node):
         return None
     return [Change(node.lineno, start, end or start, 0, SPACE + replacement.removeprefix("ops"))]
 
 
-def dotted(node: ast.AST) -> str:
+def dotted_name(node: ast.AST) -> str:
     """Returns the dotted name that a node is, or an empty string."""
     if isinstance(node, ast.Attribute):
-        base = dotted(node.value)
+        base = dotted_name(node.value)
         return base and f"{base}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
@@ -114,7 +114,7 @@ def op_of(node: ast.AST) -> str:
     return _OPS.get(_BINARY.get(type(operator), ""), "") if isinstance(operator, ast.AST) else ""
 
 
-def _around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterator[tuple[int, int, str]] | None:
+def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterator[tuple[int, int, str]] | None:
     """Returns the texts before, between and after the operands, each with what replaces it."""
     start, end = node.col_offset, node.end_col_offset or 0
     first, last = operands[0], operands[-1]
@@ -146,10 +146,10 @@ def _own(line: str, start: int, end: int) -> tuple[int, int]:
     return len(left) - 1, len(line) - len(right) + 1
 
 
-def spliced(lines: list[str], found: list[Change]) -> None:
+def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     """Applies changes to lines, in place."""
     by_line: dict[int, list[Change]] = {}
-    for one in found:
+    for one in replacements:
         by_line.setdefault(one.line, []).append(one)
     for number, some in by_line.items():
         line, at, parts = lines[number - 1], 0, []

@@ -12,7 +12,7 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
-from emberlint.fixes.splice import spliced
+from emberlint.fixes.splice import apply_changes
 from emberlint.port.conditions import HOST, OWN, Terms
 from emberlint.port.modules import KIND
 from emberlint.port.own_methods import Methods
@@ -131,7 +131,7 @@ def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:
         return file.text
     pieces = LINE_END.split(file.text)
     lines, ends = pieces[::2], [*pieces[1::2], ""]
-    spliced(lines, [change for step in found for change in step.changes])
+    apply_changes(lines, [change for step in found for change in step.changes])
     after = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
     names = {_first(file, step.node) for step in found}
