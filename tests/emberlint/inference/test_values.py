@@ -18,7 +18,7 @@ from emberlint.inference.values import (
     element_of,
     holds_tensor,
     join,
-    joined,
+    join_all,
     same,
 )
 
@@ -67,9 +67,9 @@ def test_join_of_sequences_of_equal_length_joins_each_item() -> None:
 
 
 def test_a_carried_tensor_has_at_most_tier_b() -> None:
-    assert SURE.carried("bound").tier is Tier.B
-    assert CUSTOM.carried("bound").tier is Tier.C
-    assert SURE.carried("bound").via is SURE
+    assert SURE.pass_on("bound").tier is Tier.B
+    assert CUSTOM.pass_on("bound").tier is Tier.C
+    assert SURE.pass_on("bound").via is SURE
 
 
 def test_the_element_of_a_value() -> None:
@@ -85,4 +85,4 @@ def test_nested_containers_can_hold_a_tensor() -> None:
         nested = Sequence(nested)
     assert holds_tensor(nested)
     assert not holds_tensor(Sequence(NUMBER))
-    assert joined([]) is NONE
+    assert join_all([]) is NONE

@@ -74,10 +74,10 @@ def infer(file: SourceFile) -> Inference:
     settings = file.settings
     roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
     roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))
-    found = imported_roots((one for one, _ in file.import_statements), package_of(file))
+    file_roots = imported_roots((one for one, _ in file.import_statements), package_of(file))
     near = file.neighbours
     conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
-    if not conventional and roots.isdisjoint(found) and not (near is not None and near.any_telling()):
+    if not conventional and roots.isdisjoint(file_roots) and not (near is not None and near.any_telling()):
         return NoInference()
     return FileInference(file)
 

@@ -67,7 +67,7 @@ class Analysis(Flow):
         unit.state = v.State.RUNNING
         kept = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
-        before = unit.declared or (self._made(unit) if unit.returns or unit.yields else None)
+        before = unit.declared or (self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
         env = v.Env(unit.env, unit)
         self._parameters(unit, env)
@@ -78,11 +78,11 @@ class Analysis(Flow):
             self.block(node.body, env)
         self.unit, self.depth, self.loops = kept
         unit.state = v.State.DONE
-        if unit.readers and unit.declared is None and _differ(before, self._made(unit)):
+        if unit.readers and unit.declared is None and _differ(before, self._join_returns(unit)):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod
-    def _made(unit: v.FunctionUnit) -> v.Value:
+    def _join_returns(unit: v.FunctionUnit) -> v.Value:
         values = unit.yields or unit.returns
         result: v.Value = v.NONE
         for value in values:
@@ -130,7 +130,7 @@ class Analysis(Flow):
         if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
             known = self.evaluate(default, unit.env)
             if isinstance(known, v.Tensor):
-                return known.carried(f"the default of `{name}`", default)
+                return known.pass_on(f"the default of `{name}`", default)
             return None if v.is_opaque(known) else known  # a default such as None proves nothing about the parameter
         if name in unit.contrary:
             return None
@@ -150,9 +150,9 @@ class Analysis(Flow):
 
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
         """Binds a function's name."""
-        env.vars[node.name] = self._decorated(self.function(node, env), node, env)[0]
+        env.vars[node.name] = self._apply_decorators(self.function(node, env), node, env)[0]
 
-    def _decorated(
+    def _apply_decorators(
         self, unit: v.FunctionUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env
     ) -> tuple[v.Value, list[str]]:
         """Returns the value of a function after its decorators, and the origins of the decorators."""
@@ -191,7 +191,7 @@ class Analysis(Flow):
                 self.block([statement], body)
         for name, value in body.vars.items():
             if name not in unit.methods and name not in unit.declared:
-                kept = value.carried(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
+                kept = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
                 if kept is not v.NONE:
                     self.learn(unit, name, kept)
 
@@ -222,7 +222,7 @@ class Analysis(Flow):
     ) -> None:
         function = self.function(node, env)  # methods do not see the names of the class
         function.owner = unit
-        _, origins = self._decorated(function, node, body)
+        _, origins = self._apply_decorators(function, node, body)
         function.kind = "method"
         if "staticmethod" in origins:
             function.kind = "staticmethod"
@@ -241,13 +241,13 @@ class Analysis(Flow):
         value = None if statement.value is None else self.evaluate(statement.value, body)
         unit.fields.append(name) if name not in unit.fields else None
         if isinstance(declared, v.Tensor):
-            declared = declared.carried(f"the attribute `.{name}` has this annotation", statement.annotation)
+            declared = declared.pass_on(f"the attribute `.{name}` has this annotation", statement.annotation)
         if declared is not None:
             unit.declared[name] = declared
         elif v.holds_tensor(value):
             self.learn(unit, name, value)
 
-    def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
+    def bind_import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
         """Binds the names of an import."""
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -262,7 +262,7 @@ class Analysis(Flow):
                 elif self.reader is not None:
                     env.vars.update(self.reader.all_names(base))
                 continue
-            env.vars[alias.asname or alias.name] = self.named(f"{base}.{alias.name}")
+            env.vars[alias.asname or alias.name] = self.imported_value(f"{base}.{alias.name}")
 
     # Other files
 
@@ -277,8 +277,8 @@ class Analysis(Flow):
         if unit.declared is not None:
             return unit.declared
         if unit.yields:
-            return v.Sequence(v.joined(unit.yields))
-        return v.joined(unit.returns) if unit.returns else None
+            return v.Sequence(v.join_all(unit.yields))
+        return v.join_all(unit.returns) if unit.returns else None
 
     def is_telling(self, origin: str) -> bool:
         """Returns whether something imported tells an importer more than its name does."""
@@ -288,7 +288,7 @@ class Analysis(Flow):
         """Returns the value of a name that is annotated with an expression."""
         return self.annotations.resolve(node, self.module)
 
-    def grown(self, container: v.Sequence | v.Mapping) -> None:
+    def note_growth(self, container: v.Sequence | v.Mapping) -> None:
         """Marks the functions that read a container for another analysis, because it holds something new."""
         for unit in self.classes.values():
             for name, value in unit.attributes.items():
@@ -298,13 +298,13 @@ class Analysis(Flow):
 
 def imported_roots(nodes: Iterable[ast.Import | ast.ImportFrom], package: str) -> set[str]:
     """Returns the top-level names of the modules that a file imports."""
-    found: set[str] = set()
+    roots: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
-            found.update(alias.name.partition(".")[0] for alias in node.names)
+            roots.update(alias.name.partition(".")[0] for alias in node.names)
         else:
-            found.add(origin_base(node, package).partition(".")[0])
-    return found
+            roots.add(origin_base(node, package).partition(".")[0])
+    return roots
 
 
 def _builtin_name(decorator: ast.expr, value: v.Value) -> str:

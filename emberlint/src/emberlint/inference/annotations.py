@@ -64,7 +64,7 @@ class Annotations:
             return self._name(node, env, depth)
         if isinstance(node, ast.Attribute):
             origin = self._origin(node, env)
-            return None if origin is None else self._named(origin, node)
+            return None if origin is None else self._named_type(origin, node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self._union([node.left, node.right], env, depth)
         if isinstance(node, ast.Subscript):
@@ -115,7 +115,7 @@ class Annotations:
             return None if base is None else f"{base}.{node.attr}"
         return None
 
-    def _named(self, origin: str, node: ast.expr) -> v.Value:
+    def _named_type(self, origin: str, node: ast.expr) -> v.Value:
         value = self.analysis.external(origin)
         if isinstance(value, v.Class):
             return self._instance(value)
@@ -173,28 +173,28 @@ class Annotations:
         if last in ("tuple", "Tuple"):
             return self._tuple(parameters, env, depth)
         if last in _SEQUENCES:
-            return v.Sequence(self._held(self.resolve(parameters[0], env, depth + 1)))
+            return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
         if last in _MAPPINGS:
-            mapping = v.Mapping(element=self._held(self.resolve(parameters[-1], env, depth + 1)))
+            mapping = v.Mapping(element=self._as_element(self.resolve(parameters[-1], env, depth + 1)))
             mapping.key = self.resolve(parameters[0], env, depth + 1)
             return mapping
         if last == "Callable":
-            return v.Returning(self._held(self.resolve(parameters[-1], env, depth + 1)))
+            return v.Returning(self._as_element(self.resolve(parameters[-1], env, depth + 1)))
         return v.OPAQUE if last in ("Literal", "type", "Type") else None
 
     def _tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
         if len(parameters) == 2 and isinstance(parameters[1], ast.Constant) and parameters[1].value is Ellipsis:
-            return v.Sequence(self._held(self.resolve(parameters[0], env, depth + 1)))
-        return v.Sequence(items=[self._held(self.resolve(one, env, depth + 1)) for one in parameters])
+            return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
+        return v.Sequence(items=[self._as_element(self.resolve(one, env, depth + 1)) for one in parameters])
 
     @staticmethod
-    def _held(value: v.Value) -> v.Value:
+    def _as_element(value: v.Value) -> v.Value:
         """Returns the value of an element of an annotated container.
 
         The evidence for it is one tier weaker than for an annotated name, because code may store other elements.
         """
         reason = "an element of a container with this annotation"
-        return value.carried(reason, value.node) if isinstance(value, v.Tensor) else value
+        return value.pass_on(reason, value.node) if isinstance(value, v.Tensor) else value
 
     def _new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
         last = (self._origin(node.func, env) or "").rpartition(".")[2]

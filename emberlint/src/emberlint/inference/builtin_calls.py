@@ -4,7 +4,7 @@ import ast
 
 from emberlint.inference import values as v
 from emberlint.inference.calls import Calls
-from emberlint.inference.expressions import carried
+from emberlint.inference.expressions import from_container
 from emberlint.inference.methods import Arguments
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -61,7 +61,7 @@ class BuiltinCalls(Calls):
         if given.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             kind = BUILTINS.get(node.args[0].id, "unknown")
             return v.Sequence(SIMPLE.get(kind))
-        return v.Sequence(carried(self.callback(given.first(), values, given), node))
+        return v.Sequence(from_container(self.callback(given.first(), values, given), node))
 
     def _builtin_filter(self, name: str, given: Arguments) -> v.Value:
         element = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
@@ -73,14 +73,14 @@ class BuiltinCalls(Calls):
 
     def _builtin_extreme(self, name: str, given: Arguments) -> v.Value:
         if len(given.positional) > 1:
-            return v.joined(given.positional)
+            return v.join_all(given.positional)
         return v.element_of(given.first(), f"the {name} of its parts", given.node)
 
     def _builtin_arithmetic(self, name: str, given: Arguments) -> v.Value:
         tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
         if not tensors:
             return v.NUMBER if given.first() is v.NUMBER else None
-        return v.Sequence(tensors[0].carried("`divmod` of it", given.node)) if name == "divmod" else tensors[0]
+        return v.Sequence(tensors[0].pass_on("`divmod` of it", given.node)) if name == "divmod" else tensors[0]
 
     def _builtin_next(self, name: str, given: Arguments) -> v.Value:
         return v.element_of(given.first())
@@ -95,7 +95,7 @@ class BuiltinCalls(Calls):
             pair = first.element
             mapping.put(None, pair.items[1] if pair.items is not None and len(pair.items) == 2 else pair.element)
         for key, value in given.keywords.items():
-            mapping.put(key, carried(value, given.node))
+            mapping.put(key, from_container(value, given.node))
         return mapping
 
     def _builtin_getattr(self, name: str, given: Arguments) -> v.Value:

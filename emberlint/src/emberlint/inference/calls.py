@@ -8,7 +8,7 @@ from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.annotations import keyed
-from emberlint.inference.expressions import Expressions, carried
+from emberlint.inference.expressions import Expressions, from_container
 from emberlint.inference.methods import Arguments, mapping_method, sequence_method
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -37,7 +37,7 @@ class Calls(Expressions):
             v.Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
             v.Returning: lambda callee, given: _with_arguments(callee.result, given),  # type: ignore[union-attr]
-            v.Choice: lambda callee, given: v.joined([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
+            v.Choice: lambda callee, given: v.join_all([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, given: None if v.is_opaque(callee) else callee,
         }
@@ -47,7 +47,7 @@ class Calls(Expressions):
         """Analyses the body of a function."""
 
     @abstractmethod
-    def grown(self, container: v.Sequence | v.Mapping) -> None:
+    def note_growth(self, container: v.Sequence | v.Mapping) -> None:
         """Records that a container holds something new."""
 
     @abstractmethod
@@ -124,9 +124,13 @@ class Calls(Expressions):
         value = unit.declared
         if value is None:
             value = (
-                v.Sequence(v.joined(unit.yields)) if unit.yields else v.joined(unit.returns) if unit.returns else None
+                v.Sequence(v.join_all(unit.yields))
+                if unit.yields
+                else v.join_all(unit.returns)
+                if unit.returns
+                else None
             )
-        return value.carried(f"`{unit.name}` returns it", unit.node) if isinstance(value, v.Tensor) else value
+        return value.pass_on(f"`{unit.name}` returns it", unit.node) if isinstance(value, v.Tensor) else value
 
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
         """Returns the result of a method of a class of this file, or None if the class has no such method."""
@@ -147,13 +151,13 @@ class Calls(Expressions):
             for name, value in zip(names, positional, strict=False):
                 self._give(unit, name, value)
             if spec.vararg is not None and len(positional) > len(names):
-                self._give(unit, spec.vararg.arg, v.Sequence(v.joined(positional[len(names) :])))
+                self._give(unit, spec.vararg.arg, v.Sequence(v.join_all(positional[len(names) :])))
         for name, value in given.keywords.items():
             self._give(unit, name, value)
 
     def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
         if isinstance(value, v.Tensor):
-            value = value.carried(f"`{unit.name}` receives it as `{name}`", value.node)
+            value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node)
         if name not in unit.given:
             unit.given[name] = value
             changed = value is not None
@@ -173,7 +177,7 @@ class Calls(Expressions):
         if unit.is_dict:
             mapping = keyed(unit)
             for name, value in given.keywords.items():
-                mapping.put(name, carried(value, given.node))
+                mapping.put(name, from_container(value, given.node))
             return mapping
         start = unit.method("__init__") or unit.method("__new__")
         if start is not None:
@@ -186,7 +190,7 @@ class Calls(Expressions):
         fields = [name for one in reversed(unit.lineage()) for name in one.fields]
         for name, value in (*zip(fields, given.positional, strict=False), *given.keywords.items()):
             if name not in unit.declared:
-                self.learn(unit, name, carried(value, given.node, f"a field of `{unit.node.name}`"))
+                self.learn(unit, name, from_container(value, given.node, f"a field of `{unit.node.name}`"))
 
     def _call_instance(self, callee: v.Value, given: Arguments) -> v.Value:
         assert isinstance(callee, v.Instance)
@@ -194,16 +198,16 @@ class Calls(Expressions):
         for name in names:
             unit = callee.unit.method(name)
             if unit is not None:
-                found = self._call_function(v.Function(unit, callee), given)
-                if found is not None or unit.returns or unit.yields or not callee.unit.is_module:
-                    return found
+                call_value = self._call_function(v.Function(unit, callee), given)
+                if call_value is not None or unit.returns or unit.yields or not callee.unit.is_module:
+                    return call_value
                 break  # the method only raises, so that a subclass overrides it
         return self._call_layer(callee, given) if callee.unit.is_module else None
 
     def _call_layer(self, callee: v.Value, given: Arguments) -> v.Value:
         tensors = [one for one in given.everything() if isinstance(one, v.Tensor)]
         if tensors:
-            return tensors[0].carried("a layer called with a tensor returns a tensor", given.node)
+            return tensors[0].pass_on("a layer called with a tensor returns a tensor", given.node)
         return v.Tensor(Tier.C, "a layer returns a tensor", given.node)
 
     def _call_inherited(self, base: v.Value, name: str, given: Arguments) -> v.Value:
@@ -218,7 +222,7 @@ class Calls(Expressions):
         kept = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
         if name in KEEPING_METHODS and isinstance(kept, ast.Constant) and len(given.positional) > 1:
             attribute, value = str(kept.value), given.positional[1]
-            held = value.carried(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
+            held = value.pass_on(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
             self.learn(base.unit, attribute, held)
             return v.NONE
         return None
@@ -255,7 +259,7 @@ class Calls(Expressions):
             mapping_method(base, name, given) if isinstance(base, v.Mapping) else sequence_method(base, name, given)
         )
         if not v.same(before, base.element):
-            self.grown(base)
+            self.note_growth(base)
         return result
 
     def _tensor_method(self, base: v.Tensor, name: str, given: Arguments) -> v.Value:
@@ -270,22 +274,22 @@ class Calls(Expressions):
             attribute = self.attribute(base, function)
             if isinstance(attribute, v.Other):  # t.size(0)
                 return attribute
-            if attribute is None and type(function.value) is ast.Name and self._contradicted(function.value.id):
+            if attribute is None and type(function.value) is ast.Name and self._is_contradicted(function.value.id):
                 return None
-        result = base.carried(f"`.{name}()` of a tensor", given.node)
+        result = base.pass_on(f"`.{name}()` of a tensor", given.node)
         return v.Sequence(result) if name in CONTAINER_METHODS else result
 
-    def _contradicted(self, name: str) -> bool:
+    def _is_contradicted(self, name: str) -> bool:
         return self.unit is not None and name in self.unit.contrary
 
 
 def _with_arguments(result: v.Value, given: Arguments) -> v.Value:
     """Returns the result of a call, with the arguments in place of the parameters that the function passes through."""
     if isinstance(result, v.Parameter):
-        found = given.keywords.get(result.name)
+        argument = given.keywords.get(result.name)
         if result.at < len(given.positional) and not given.starred:
-            found = given.positional[result.at]
-        return found.carried("passed through a function", given.node) if isinstance(found, v.Tensor) else None
+            argument = given.positional[result.at]
+        return argument.pass_on("passed through a function", given.node) if isinstance(argument, v.Tensor) else None
     if isinstance(result, v.Sequence) and result.items is not None:
         return v.Sequence(items=[_with_arguments(one, given) for one in result.items])
     return result

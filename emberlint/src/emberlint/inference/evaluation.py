@@ -24,8 +24,8 @@ _SPINE = 60  # longest chain of operators to examine
 @cache
 def _by_type(analysis: type) -> list[tuple[type[ast.AST], str]]:
     """Returns the types of nodes, each with the method named after it: `_Call` for `ast.Call`."""
-    found = ((getattr(ast, name[1:], None), name) for name in dir(analysis) if name[0] == "_")
-    return [(kind, name) for kind, name in found if isinstance(kind, type)]
+    node_types = ((getattr(ast, name[1:], None), name) for name in dir(analysis) if name[0] == "_")
+    return [(kind, name) for kind, name in node_types if isinstance(kind, type)]
 
 
 class Evaluation(ABC):
@@ -55,7 +55,7 @@ class Evaluation(ABC):
     def external(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
 
-    def named(self, origin: str) -> v.Value:
+    def imported_value(self, origin: str) -> v.Value:
         """Returns the value of something imported: what its file says of it, else a number or its origin."""
         value = self._named.get(origin)
         if value is None:
@@ -105,7 +105,7 @@ class Evaluation(ABC):
             if name in scope.vars:
                 value = scope.vars[name]
                 if scope.unit is not env.unit and isinstance(value, v.Tensor) and value.tier is Tier.A:
-                    value = value.carried(f"`{name}` of an outer scope", value.node)
+                    value = value.pass_on(f"`{name}` of an outer scope", value.node)
                 return True, value
             scope = scope.parent
         return False, None
@@ -208,5 +208,5 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _is_bare_parameter(unit: v.FunctionUnit, name: str) -> bool:
     spec = unit.node.args
-    found = next((one for one in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if one.arg == name), None)
-    return found is not None and found.annotation is None
+    parameter = next((one for one in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if one.arg == name), None)
+    return parameter is not None and parameter.annotation is None

@@ -54,7 +54,7 @@ class Expressions(Operations):
                 self.contradict(node.value.id)
             return v.shape() if name == "shape" else None
         if isinstance(base, v.Imported):
-            return self.named(f"{base.origin}.{name}")
+            return self.imported_value(f"{base.origin}.{name}")
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)
         if isinstance(base, (v.Instance, v.Class)):
@@ -67,7 +67,7 @@ class Expressions(Operations):
             self.contradict(node.value.id)
             return None
         if name in TENSOR_ATTRIBUTES:
-            return base.carried(f"`.{name}` of a tensor", node)
+            return base.pass_on(f"`.{name}` of a tensor", node)
         if name == "shape":
             return v.shape()
         return v.NUMBER if name in PLAIN_ATTRIBUTES else None
@@ -75,7 +75,7 @@ class Expressions(Operations):
     def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
         name, stored = node.attr, False
         self.is_forward |= self.unit is None
-        found: v.Value = None
+        attribute: v.Value = None
         for unit in base.unit.lineage():
             if name in unit.methods:
                 return self._method(unit.methods[name], base)
@@ -84,13 +84,13 @@ class Expressions(Operations):
             if name in unit.declared:
                 return unit.declared[name]
             if name in unit.attributes:
-                found = v.join(found, unit.attributes[name]) if stored else unit.attributes[name]
+                attribute = v.join(attribute, unit.attributes[name]) if stored else unit.attributes[name]
                 stored = True
-        if isinstance(found, v.Tensor):
-            return found
+        if isinstance(attribute, v.Tensor):
+            return attribute
         if not stored and base.unit.is_record and name == "_replace":
             return base
-        return found
+        return attribute
 
     def _method(self, unit: v.FunctionUnit, base: v.Instance | v.Class) -> v.Value:
         if unit.kind == "property":
@@ -111,7 +111,7 @@ class Expressions(Operations):
                 if type(node.value) is ast.Name:
                     self.contradict(node.value.id)
                 return None
-            return base.carried("a part of a tensor", node)
+            return base.pass_on("a part of a tensor", node)
         if isinstance(base, v.Sequence):
             return _item(base, node.slice)
         if isinstance(base, v.Mapping):
@@ -132,7 +132,7 @@ class Expressions(Operations):
     def _List(self, node: ast.List | ast.Set | ast.Tuple, env: v.Env) -> v.Value:
         values = [self.evaluate(one, env) for one in node.elts]
         if any(type(one) is ast.Starred for one in node.elts):
-            return v.Sequence(v.joined(values))
+            return v.Sequence(v.join_all(values))
         return v.Sequence(items=values)
 
     _Tuple = _List
@@ -144,19 +144,21 @@ class Expressions(Operations):
 
     def _Dict(self, node: ast.Dict, env: v.Env) -> v.Value:
         mapping = v.Mapping()
-        found: list[v.Value] = []
+        element_values: list[v.Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
             held = self.evaluate(value, env)
             if key is None:
-                found.append(held.element if isinstance(held, v.Mapping) else None)
+                element_values.append(held.element if isinstance(held, v.Mapping) else None)
             else:
                 mapping.key = self.evaluate(key, env)
                 mapping.put(_literal(key), held)
-                found.append(held)
-        mapping.element = v.joined(found) if found else None
+                element_values.append(held)
+        mapping.element = v.join_all(element_values) if element_values else None
         return mapping
 
-    def _comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: v.Env) -> v.Env:
+    def _comprehension_env(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: v.Env
+    ) -> v.Env:
         inner = v.Env(env, env.unit)
         inner.comprehension = True
         for generator in node.generators:
@@ -168,16 +170,16 @@ class Expressions(Operations):
         return inner
 
     def _ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, env: v.Env) -> v.Value:
-        return v.Sequence(carried(self.evaluate(node.elt, self._comprehended(node, env)), node))
+        return v.Sequence(from_container(self.evaluate(node.elt, self._comprehension_env(node, env)), node))
 
     _SetComp = _ListComp
 
     _GeneratorExp = _ListComp
 
     def _DictComp(self, node: ast.DictComp, env: v.Env) -> v.Value:
-        inner = self._comprehended(node, env)
+        inner = self._comprehension_env(node, env)
         key = self.evaluate(node.key, inner)
-        mapping = v.Mapping(element=carried(self.evaluate(node.value, inner), node))
+        mapping = v.Mapping(element=from_container(self.evaluate(node.value, inner), node))
         mapping.key = key
         return mapping
 
@@ -225,6 +227,6 @@ def _literal(node: ast.expr) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def carried(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
+def from_container(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
     """Returns a value as it is read back from a container."""
-    return value.carried(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value
+    return value.pass_on(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Statements
 from emberlint.config.settings import Settings
 from emberlint.inference import values as v
 from emberlint.inference.evaluation import Updates
-from emberlint.inference.expressions import carried
+from emberlint.inference.expressions import from_container
 from emberlint.inference.narrowing import Narrowing
 
 _LOOPS = 2  # depth of nested loops whose bodies are analysed twice
@@ -31,7 +31,7 @@ class Flow(Narrowing):
         """Binds a class's name."""
 
     @abstractmethod
-    def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
+    def bind_import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
         """Binds the names of an import."""
 
     def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
@@ -49,7 +49,7 @@ class Flow(Narrowing):
         """Binds a target to a value."""
         if isinstance(target, ast.Name):
             if isinstance(value, v.Tensor):
-                value = value.carried(f"bound to `{target.id}`", target)
+                value = value.pass_on(f"bound to `{target.id}`", target)
             self._set(target.id, value, env)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value, env)
@@ -58,7 +58,7 @@ class Flow(Narrowing):
             if isinstance(target.value, ast.Name):
                 self._set_attribute(f"{target.value.id}.{target.attr}", owner, value, env)
             if isinstance(owner, (v.Instance, v.Class)) and target.attr not in owner.unit.declared:
-                kept = value.carried(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
+                kept = value.pass_on(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
                 self.learn(owner.unit, target.attr, kept)
         elif isinstance(target, ast.Subscript):
             self._store(target, value, env)
@@ -70,7 +70,7 @@ class Flow(Narrowing):
         if isinstance(owner, (v.Instance, v.Class, v.Tensor)) or not isinstance(value, v.Tensor):
             env.vars.pop(name, None)
         else:
-            env.vars[name] = value.carried(f"kept in `{name}`", value.node)
+            env.vars[name] = value.pass_on(f"kept in `{name}`", value.node)
             self.dotted.add(name.partition(".")[0])
 
     def _set(self, name: str, value: v.Value, env: v.Env) -> None:
@@ -88,7 +88,7 @@ class Flow(Narrowing):
     def _store(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
         container = self.evaluate(target.value, env)
         self.evaluate(target.slice, env)
-        held = carried(value, target)
+        held = from_container(value, target)
         if isinstance(container, v.Mapping):
             key = target.slice.value if isinstance(target.slice, ast.Constant) else None
             self.grow(container, lambda: container.put(key, held))
@@ -109,7 +109,7 @@ class Flow(Narrowing):
         if fields is not None and star is not None and len(fields) >= len(targets) - 1:
             tail = len(targets) - star - 1
             middle = fields[star : len(fields) - tail]
-            fields = [*fields[:star], v.joined(middle), *fields[len(fields) - tail :]]
+            fields = [*fields[:star], v.join_all(middle), *fields[len(fields) - tail :]]
             for target, one in zip(targets, fields, strict=True):
                 self.bind(target, one, env)
             return
@@ -158,7 +158,7 @@ class Flow(Narrowing):
         before = container.element
         change()
         if not v.same(before, container.element):
-            self.grown(container)
+            self.note_growth(container)
 
     # Simple statements
 
@@ -207,7 +207,7 @@ class Flow(Narrowing):
     _Nonlocal = _Global
 
     def _Import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
-        self.imported(node, env)
+        self.bind_import(node, env)
 
     _ImportFrom = _Import
 
@@ -261,13 +261,13 @@ class Flow(Narrowing):
                         names[name] = start[name]
                     else:
                         del names[name]
-        env.vars = merged([names for names, _ in open_ends])
+        env.vars = merge_states([names for names, _ in open_ends])
         return False
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
         before = dict(env.vars)
         ended = self.block(node.body, env)
-        middle = merged([before, env.vars])
+        middle = merge_states([before, env.vars])
         if not ended:
             ended = self.block(node.orelse, env)
         ends: list[tuple[Updates | None, Updates]] = [(None if ended else env.vars, {})]
@@ -355,17 +355,17 @@ class Flow(Narrowing):
         before = dict(env.vars)
         self.loops.append([])
         once()
-        after = merged([before, env.vars, *self.loops[-1]])
+        after = merge_states([before, env.vars, *self.loops[-1]])
         changed = (name for name, value in before.items() if value is not after[name])
         if len(self.loops) <= _LOOPS and any(not v.same(before[name], after[name]) for name in changed):
             env.vars = dict(after)
             once()
-            after = merged([after, env.vars, *self.loops[-1]])
+            after = merge_states([after, env.vars, *self.loops[-1]])
         self.loops.pop()
         env.vars = after
 
 
-def merged(states: list[Updates]) -> Updates:
+def merge_states(states: list[Updates]) -> Updates:
     """Returns the values of names where several paths join."""
     result = dict(states[0])
     for state in states[1:]:

@@ -6,7 +6,7 @@ from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
-from emberlint.inference.expressions import carried
+from emberlint.inference.expressions import from_container
 from emberlint.inference.methods import Arguments
 from emberlint.inference.numpy_calls import plain_result
 
@@ -109,13 +109,13 @@ class LibraryCalls(BuiltinCalls):
         return v.Class(unit)
 
     def _special_chain(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.joined([v.element_of(one) for one in given.positional]))
+        return v.Sequence(v.join_all([v.element_of(one) for one in given.positional]))
 
     def _special_flatten(self, origin: str, given: Arguments) -> v.Value:
         return v.Sequence(v.element_of(v.element_of(given.first())))
 
     def _special_repeat(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(carried(given.first(), given.node))
+        return v.Sequence(from_container(given.first(), given.node))
 
     def _special_pairwise(self, origin: str, given: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(v.element_of(given.first())))
@@ -155,7 +155,7 @@ class LibraryCalls(BuiltinCalls):
                 spec = one.unit.node.args
                 self.callback(one, [tensor] * len(spec.args), given)
         if last == "cond":
-            return v.joined([self.callback(one, [], given) for one in given.positional[1:3]])
+            return v.join_all([self.callback(one, [], given) for one in given.positional[1:3]])
         result = v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node)
         return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
 

@@ -3,7 +3,7 @@
 import ast
 
 from emberlint.inference import values as v
-from emberlint.inference.expressions import carried
+from emberlint.inference.expressions import from_container
 
 
 class Arguments:
@@ -29,7 +29,7 @@ class Arguments:
 
 def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
     """Returns the result of a method of a list, set or iterator, and updates the container."""
-    values = [carried(one, given.node) for one in given.positional]
+    values = [from_container(one, given.node) for one in given.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
         base.add(values[-1] if values else None)
         return v.NONE
@@ -45,7 +45,7 @@ def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
 
 def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
     """Returns the result of a method of a dict, and updates the dict."""
-    values = [carried(one, given.node) for one in given.positional]
+    values = [from_container(one, given.node) for one in given.positional]
     node = given.node
     key = (
         node.args[0].value
@@ -71,6 +71,6 @@ def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
         for one in values:
             base.put(None, one.element if isinstance(one, v.Mapping) else None)
         for keyword, value in given.keywords.items():
-            base.put(keyword, carried(value, node))
+            base.put(keyword, from_container(value, node))
         return v.NONE
     return base if name == "copy" else None

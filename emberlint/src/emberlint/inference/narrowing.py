@@ -67,37 +67,37 @@ class Narrowing(LibraryCalls):
         if name is None:
             return _NOTHING
         members = _members(kind)
-        found = [self.annotations.resolve(one, env) for one in members]
-        tensors = [one for one in found if isinstance(one, v.Tensor)]
+        type_values = [self.annotations.resolve(one, env) for one in members]
+        tensors = [one for one in type_values if isinstance(one, v.Tensor)]
         fails: Updates = {}
         before = self.values.get(subject)
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
             left = before if isinstance(before, (v.Sequence, v.Mapping)) else v.OPAQUE
-            return {name: tensors[0] if len(tensors) == len(found) else before}, {name: left}
-        if isinstance(before, (v.Sequence, v.Mapping)) and any(isinstance(one, type(before)) for one in found):
+            return {name: tensors[0] if len(tensors) == len(type_values) else before}, {name: left}
+        if isinstance(before, (v.Sequence, v.Mapping)) and any(isinstance(one, type(before)) for one in type_values):
             fails = {} if before.rest is None else {name: before.rest}
-        if found and all(one is v.NUMBER or one is v.STRING for one in found):
+        if type_values and all(one is v.NUMBER or one is v.STRING for one in type_values):
             self.contradict(name)
-        return {name: _held(found, before)}, fails
+        return {name: _instance_value(type_values, before)}, fails
 
 
-def _held(found: list[v.Value], before: v.Value) -> v.Value:
+def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:
     """Returns the value of x if `isinstance(x, types)` is true; a known container keeps its value."""
-    if len(found) == 1 and found[0] is not None:
-        if isinstance(found[0], (v.Sequence, v.Mapping)) and not v.holds_tensor(found[0]):
-            return before if isinstance(before, (v.Sequence, v.Mapping)) else _opened(found[0], before)
-        return found[0]
-    if any(isinstance(one, (v.Sequence, v.Mapping)) for one in found):
-        return before if isinstance(before, (v.Sequence, v.Mapping)) else _opened(v.Sequence(), before)
+    if len(type_values) == 1 and type_values[0] is not None:
+        if isinstance(type_values[0], (v.Sequence, v.Mapping)) and not v.holds_tensor(type_values[0]):
+            return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(type_values[0], before)
+        return type_values[0]
+    if any(isinstance(one, (v.Sequence, v.Mapping)) for one in type_values):
+        return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(v.Sequence(), before)
     return v.OPAQUE
 
 
-def _opened(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
+def _as_container(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value:
     """Returns a container of tensors, if `x` was taken for a tensor and turns out to be a container."""
     if isinstance(before, v.Tensor) and container.element is not v.NUMBER:
-        element = before.carried("an element of it, where it is a container", before.node)
+        element = before.pass_on("an element of it, where it is a container", before.node)
         return v.Mapping(element=element) if isinstance(container, v.Mapping) else v.Sequence(element)
     return container
 

@@ -33,12 +33,12 @@ class Operations(Evaluation):
             if left is None and isinstance(op, ast.Mod):  # the left operand may be a format string
                 return None
             if isinstance(left, v.Instance):
-                return self._operated(left, op, right, node)
+                return self._call_operator(left, op, right, node)
             return None if self._refuses(left, right) else right
         if isinstance(left, v.Instance) or isinstance(right, v.Instance):
-            return self._operated(left, op, right, node) if isinstance(left, v.Instance) else None
+            return self._call_operator(left, op, right, node) if isinstance(left, v.Instance) else None
         if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
-            return _concatenated(left, right)
+            return _concatenate(left, right)
         if isinstance(left, v.Sequence) and isinstance(op, ast.Mult):
             return v.Sequence(left.element)
         if isinstance(right, v.Sequence) and isinstance(op, ast.Mult):
@@ -65,7 +65,7 @@ class Operations(Evaluation):
         if isinstance(node, ast.BinOp) and type(node.left) is ast.Name:
             self.contradict(node.left.id)
 
-    def _operated(self, left: v.Instance, op: ast.operator | ast.cmpop, right: v.Value, node: ast.AST) -> v.Value:
+    def _call_operator(self, left: v.Instance, op: ast.operator | ast.cmpop, right: v.Value, node: ast.AST) -> v.Value:
         special = OPERATORS[type(op)].method
         return self.call_method(left, special, [right], node) if isinstance(node, ast.expr) else None
 
@@ -84,20 +84,20 @@ class Operations(Evaluation):
         return value
 
     def _Compare(self, node: ast.Compare, env: v.Env) -> v.Value:
-        found: v.Tensor | None = None
+        strongest: v.Tensor | None = None
         left = self.evaluate(node.left, env)
         for op, operand in zip(node.ops, node.comparators, strict=True):
             right = self.evaluate(operand, env)
             if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
-                pair = self.compared(left, right, op, node)
-                if pair is not None and (found is None or pair.tier > found.tier):
-                    found = pair
+                pair = self.compared_tensor(left, right, op, node)
+                if pair is not None and (strongest is None or pair.tier > strongest.tier):
+                    strongest = pair
                 if right is v.STRING and type(node.left) is ast.Name:
                     self.contradict(node.left.id)
             left = right
-        return v.NUMBER if found is None else found
+        return v.NUMBER if strongest is None else strongest
 
-    def compared(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
+    def compared_tensor(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
         """Returns the tensor that a comparison works on, or None."""
         for one, two in ((left, right), (right, left)):
             if isinstance(one, v.Tensor):
@@ -110,27 +110,27 @@ class Operations(Evaluation):
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:
         kept, told = env.vars, set[str]()
-        found: list[v.Value] = []
+        operand_values: list[v.Value] = []
         for value in node.values:
-            found.append(self.evaluate(value, env))
+            operand_values.append(self.evaluate(value, env))
             holds, fails = self.narrow(value, env)
             updates = holds if isinstance(node.op, ast.And) else fails
             if updates:
                 told.update(updates)
                 env.vars = {**env.vars, **updates}
         self._widen(env, kept, told)
-        return v.joined(found)
+        return v.join_all(operand_values)
 
     def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
         self.evaluate(node.test, env)
         holds, fails = self.narrow(node.test, env)
         kept = env.vars
-        found = []
+        branch_values = []
         for branch, updates in ((node.body, holds), (node.orelse, fails)):
             env.vars = {**kept, **updates} if updates else kept
-            found.append(self.evaluate(branch, env))
+            branch_values.append(self.evaluate(branch, env))
             self._widen(env, kept, updates.keys())
-        return v.join(found[0], found[1])
+        return v.join(branch_values[0], branch_values[1])
 
     @staticmethod
     def _widen(env: v.Env, kept: Updates, told: Collection[str]) -> None:
@@ -140,7 +140,7 @@ class Operations(Evaluation):
             env.vars = kept
 
 
-def _concatenated(left: v.Sequence, right: v.Sequence) -> v.Sequence:
+def _concatenate(left: v.Sequence, right: v.Sequence) -> v.Sequence:
     if left.items is not None and right.items is not None:
         return v.Sequence(items=[*left.items, *right.items])
     return v.Sequence(v.join(left.element, right.element))

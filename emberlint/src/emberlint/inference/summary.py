@@ -89,17 +89,17 @@ class _Writer:
             return ["p", value.at, value.name]
         if isinstance(value, v.Imported):
             return ["i", value.origin] if self.analysis.is_telling(value.origin) else None
-        return self._defined(value, depth)
+        return self._encode_definition(value, depth)
 
     def _library(self, value: v.Tensor) -> str:
         """Returns the library that made a tensor regardless of the active backend, or an empty string."""
         why = reason(value)
         return next((name for name in self.analysis.libraries if f"`{name}" in why), "")
 
-    def _defined(self, value: v.Value, depth: int) -> Encoded:
+    def _encode_definition(self, value: v.Value, depth: int) -> Encoded:
         if isinstance(value, v.Function):
-            found = self.value(self.analysis.result_of(value.unit), depth + 1)
-            result = self._passed(value.unit) if _is_void(found) else found
+            own_result = self.value(self.analysis.result_of(value.unit), depth + 1)
+            result = self._encode_passthrough(value.unit) if _is_void(own_result) else own_result
             return None if result is None else ["f", result]
         if isinstance(value, v.Returning):
             result = self.value(value.result, depth + 1)
@@ -112,9 +112,9 @@ class _Writer:
             return None if origin is None else ["c" if isinstance(value, v.Class) else "x", origin]
         return None
 
-    def _passed(self, unit: v.FunctionUnit) -> Encoded:
-        found = passed(unit.node) if isinstance(unit.node, ast.FunctionDef) else None
-        return self.value(found)
+    def _encode_passthrough(self, unit: v.FunctionUnit) -> Encoded:
+        passthrough = passthrough_result(unit.node) if isinstance(unit.node, ast.FunctionDef) else None
+        return self.value(passthrough)
 
     def _class(self, unit: v.ClassUnit) -> str | None:
         """Returns the origin of a class, and adds a class of this file to the summary."""
@@ -151,7 +151,7 @@ def _is_void(data: Encoded) -> bool:
     return data is None or (data[0] == "q" and not any(one is not None for one in (data[1], *(data[2] or []))))
 
 
-def passed(function: ast.FunctionDef) -> v.Value:
+def passthrough_result(function: ast.FunctionDef) -> v.Value:
     """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
     spec = function.args
     ordered = [one.arg for one in (*spec.posonlyargs, *spec.args)]

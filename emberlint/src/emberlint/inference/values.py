@@ -18,7 +18,7 @@ class Tensor:
         self.node = node
         self.via = via
 
-    def carried(self, why: str, node: ast.AST | None = None) -> "Tensor":
+    def pass_on(self, why: str, node: ast.AST | None = None) -> "Tensor":
         """Returns this value after it was passed on: its tier is at most B."""
         return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self)
 
@@ -47,7 +47,7 @@ class Sequence:
     def __init__(self, element: "Value" = None, items: "list[Value] | None" = None) -> None:
         self.items = items
         self.rest: Tensor | None = None  # what an annotation allows besides the container
-        self.element = joined(items) if items is not None else element
+        self.element = join_all(items) if items is not None else element
 
     def add(self, value: "Value") -> None:
         """Adds one more element."""
@@ -72,7 +72,7 @@ class Mapping:
 
     def __init__(self, by_key: "dict[object, Value] | None" = None, element: "Value" = None) -> None:
         self.by_key = by_key or {}
-        self.element = join(element, joined([*self.by_key.values()]))
+        self.element = join(element, join_all([*self.by_key.values()]))
         self.key: Value = OPAQUE
         self.rest: Tensor | None = None
 
@@ -231,10 +231,10 @@ class ClassUnit:
 
     def lineage(self) -> "list[ClassUnit]":
         """Returns this class and its bases in this file, the nearest first."""
-        found = [self]
-        for unit in found:
-            found.extend(base for base in unit.bases if base not in found)
-        return found
+        ancestry = [self]
+        for unit in ancestry:
+            ancestry.extend(base for base in unit.bases if base not in ancestry)
+        return ancestry
 
     def method(self, name: str) -> FunctionUnit | None:
         """Returns the method of that name, from this class or a base, or None."""
@@ -318,10 +318,10 @@ def _join_kinds(left: Value, right: Value) -> Value:
         return OPAQUE
     if same(left, right):
         return left
-    return _chosen(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
+    return _choice_of(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
 
 
-def _chosen(left: Value, right: Value) -> Value:
+def _choice_of(left: Value, right: Value) -> Value:
     options: list[Value] = []
     for one in (left, right):
         for option in one.options if isinstance(one, Choice) else (one,):
@@ -352,7 +352,7 @@ def _join_mappings(left: Mapping, right: Mapping, depth: int) -> Value:
     return both
 
 
-def joined(values: "list[Value]") -> Value:
+def join_all(values: "list[Value]") -> Value:
     """Returns the join of all values."""
     if not values:
         return NONE
@@ -403,7 +403,7 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
 def element_of(value: Value, why: str = "", node: ast.AST | None = None) -> Value:
     """Returns the element that iterating over a value yields."""
     if isinstance(value, Tensor):
-        return value.carried(why or "an element of a tensor", node)
+        return value.pass_on(why or "an element of a tensor", node)
     if isinstance(value, Sequence):
         return value.element
     if isinstance(value, Mapping):
