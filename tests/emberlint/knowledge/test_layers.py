@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import ops
 from emberlint.knowledge.replacements import PACKAGE, table
-from emberlint.knowledge.signatures import DROPPED, Signature, candidates, signatures, translated
+from emberlint.knowledge.signatures import DROPPED, Signature, candidates, signatures, translate
 from tests.together import together
 
 torch = pytest.importorskip("torch")
@@ -100,7 +100,7 @@ def test_losses_have_the_values_of_the_library(found: Signature) -> None:
     given = LOSSES.get(found.native.rpartition(".")[2], (LOGITS, LIKE))
     for options in ({}, {"reduction": "sum"}, {"reduction": "none"}):
         keywords = [one for one in options if one in found.named]
-        plan = translated(found, len(given), keywords)
+        plan = translate(found, len(given), keywords)
         with ops.use_backend("torch"):
             mine = resolve_name(found.op)(
                 *(one for one, key in zip(given, plan.keywords, strict=False) if key is None),
@@ -127,7 +127,7 @@ IMAGE = torch.arange(2 * 3 * 7 * 8.0).sin().reshape(2, 3, 7, 8)
 )
 def test_pools_have_the_values_of_the_library(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     found = signatures()[name]
-    plan = translated(found, 1 + len(arguments), [*options])
+    plan = translate(found, 1 + len(arguments), [*options])
     pairs = list(zip([IMAGE, *arguments, *options.values()], plan.keywords, strict=True))
     pairs[1] = ((arguments[0],) * 2 if isinstance(arguments[0], int) else arguments[0], pairs[1][1])
     fills = {key: ast.literal_eval(value) for key, value in plan.fills}

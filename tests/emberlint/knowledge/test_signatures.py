@@ -28,7 +28,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
 from emberlint.knowledge.arguments import parameters
 from emberlint.knowledge.replacements import PACKAGE
-from emberlint.knowledge.signatures import DROPPED, Signature, UntranslatableError, signatures, translated
+from emberlint.knowledge.signatures import DROPPED, Signature, UntranslatableError, signatures, translate
 from emberlint.port import layers
 from tests.sampling import DEEP, is_tried
 
@@ -277,7 +277,7 @@ def outcomes(found: Signature, given: list[str], named: list[str], limit: int = 
     library = found.native.partition(".")[0]
     function = native(found)
     try:
-        plan = translated(found, len(given), named)
+        plan = translate(found, len(given), named)
     except UntranslatableError:
         return {"refused": 1}
     names = [name.lstrip("*") for name in [*given, *named]]
@@ -422,7 +422,7 @@ def test_the_page_on_porting_counts_the_rows() -> None:
 def test_arguments_keep_their_order(
     name: str, positional: int, keywords: list[str], expected: tuple[str | None, ...]
 ) -> None:
-    assert translated(signatures()[name], positional, keywords).keywords == expected
+    assert translate(signatures()[name], positional, keywords).keywords == expected
 
 
 @pytest.mark.parametrize(
@@ -439,4 +439,4 @@ def test_a_call_that_the_op_does_not_take_is_refused(
     name: str, positional: int, keywords: list[str], message: str
 ) -> None:
     with pytest.raises(UntranslatableError, match=message):
-        translated(signatures()[name], positional, keywords)
+        translate(signatures()[name], positional, keywords)

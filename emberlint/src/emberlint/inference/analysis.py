@@ -170,7 +170,7 @@ class Analysis(Flow):
             value = self.evaluate(decorator, env)
             origin = value.origin if isinstance(value, v.Imported) else _builtin_name(decorator, value)
             origins.append(origin)
-            if self.kinds.returned(origin) == "transform":
+            if self.kinds.result_kind(origin) == "transform":
                 function = v.Derived(origin.rpartition(".")[2], function)
         return function, origins
 

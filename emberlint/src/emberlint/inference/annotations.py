@@ -132,8 +132,8 @@ class Annotations:
                 return v.Sequence()
             return v.Mapping() if last in _MAPPINGS else (None if last in _UNKNOWN else v.OPAQUE)
         if is_stdlib(origin):
-            return v.OBJECT if kinds.returned(origin) == "object" else v.OPAQUE
-        if kinds.returned(origin) == "shape":
+            return v.OBJECT if kinds.result_kind(origin) == "object" else v.OPAQUE
+        if kinds.result_kind(origin) == "shape":
             return v.shape()
         if last in _BY_CUSTOM:
             return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)

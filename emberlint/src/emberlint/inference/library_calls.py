@@ -22,7 +22,7 @@ class LibraryCalls(BuiltinCalls):
         """Returns the result of calling something imported."""
         assert isinstance(callee, v.Imported)
         origin = callee.origin
-        kind = self.kinds.returned(origin)
+        kind = self.kinds.result_kind(origin)
         if kind == "tensor":
             node = given.node
             if isinstance(node, ast.Call) and (known := plain_result(origin, node, given.positional)) is not None:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from emberlint.knowledge.replacements import listed
+from emberlint.knowledge.replacements import table_name
 
 # How many positional arguments mean the same in the native function and in the op, where that is not the number of
 # required arguments plus one.
@@ -38,15 +38,15 @@ class Parameters(NamedTuple):
 @cache
 def parameters() -> Mapping[str, Parameters]:
     """Returns the parameters of the ops, layers, losses and optimizers that replace native ones; not of constants."""
-    found = {}
+    by_op = {}
     for name in ("parameters.csv", "layers.csv"):
         text = files("emberlint.knowledge").joinpath(name).read_text(encoding="utf-8")
         rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-        found.update({row["op"]: _parsed(row["parameters"].split()) for row in rows})
-    return found
+        by_op.update({row["op"]: _parse_parameters(row["parameters"].split()) for row in rows})
+    return by_op
 
 
-def _parsed(words: list[str]) -> Parameters:
+def _parse_parameters(words: list[str]) -> Parameters:
     """Returns the parameters in a text such as `x axis= *`.
 
     A name with `=` has a default, names after a star are keyword-only, and `*xs` takes any number of arguments.
@@ -66,7 +66,7 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     Required arguments and the first optional one have the same positions in an op and in the native function. The order
     of further arguments differs between libraries.
     """
-    known, name = parameters().get(op), listed(origin)
+    known, name = parameters().get(op), table_name(origin)
     keywords = [one.arg for one in call.keywords]
     if known is None or None in keywords or any(isinstance(one, ast.Starred) for one in call.args):
         return False

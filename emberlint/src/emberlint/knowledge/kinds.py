@@ -227,10 +227,10 @@ class Kinds:
 
     def is_constant(self, origin: str) -> bool:
         """Returns whether an origin names a number or a dtype."""
-        found = self._constants.get(origin)
-        if found is None:
-            found = self._constants[origin] = self._is_constant(origin)
-        return found
+        is_known_constant = self._constants.get(origin)
+        if is_known_constant is None:
+            is_known_constant = self._constants[origin] = self._is_constant(origin)
+        return is_known_constant
 
     def _is_constant(self, origin: str) -> bool:
         root, _, _ = origin.partition(".")
@@ -256,14 +256,14 @@ class Kinds:
         known = self.is_rooted(origin) and last.endswith(("Model", "Cell"))
         return known or (last.endswith(("Module", "Layer")) and not is_stdlib(origin))
 
-    def returned(self, origin: str) -> str:
+    def result_kind(self, origin: str) -> str:
         """Returns the kind of the result of calling an origin, or `unknown`."""
         kind = self._known.get(origin)
         if kind is None:
-            kind = self._known[origin] = self._returned(origin)
+            kind = self._known[origin] = self._find_result_kind(origin)
         return kind
 
-    def _returned(self, origin: str) -> str:
+    def _find_result_kind(self, origin: str) -> str:
         if origin in self.functions:
             return self.functions[origin]
         if origin in _EXACT:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from emberlint.knowledge.signatures import Signature, UntranslatableError, candidates, translated
+from emberlint.knowledge.signatures import Signature, UntranslatableError, candidates, translate
 
 TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor", "jax": "jax.Array"}
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "mlx": "MLX", "jax": "JAX"}
@@ -30,24 +30,24 @@ def libraries_with() -> Mapping[str, frozenset[str]]:
 
 def rows(method: str) -> dict[str, tuple[Signature, ...]]:
     """Returns the signatures of a method by library, for the libraries that have one."""
-    found = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
-    return {library: some for library, some in found.items() if some}
+    by_library = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
+    return {library: some for library, some in by_library.items() if some}
 
 
 def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
     """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
     known = rows(method)
-    some = [*known.get(library, ()), *(one for found in known.values() for one in found)]
+    some = [*known.get(library, ()), *(one for group in known.values() for one in group)]
     for one in some:
         try:
-            translated(one, 1 + positional, keywords)
+            translate(one, 1 + positional, keywords)
         except UntranslatableError:
             continue
         return one.op
     return some[0].op if some else ""
 
 
-def tied(method: str, positional: int, keywords: Sequence[str]) -> str:
+def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
     """Returns why a call of a method works on the tensors of some libraries only, or an empty string."""
     has = libraries_with().get(method)
     if has is None:
@@ -98,13 +98,13 @@ def _differs(known: Mapping[str, Sequence[Signature]], positional: int, keywords
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
     if set(known) == {"torch"}:  # no op equals the methods of the others
         return True
-    found = []
+    meanings = []
     for library in ("numpy", "torch"):
         for one in known.get(library, ()):
             try:
-                plan = translated(one, 1 + positional, keywords)
+                plan = translate(one, 1 + positional, keywords)
             except UntranslatableError:
                 continue
-            found.append(("" if one.op in ALIKE else one.op, () if one.op in ALIKE else plan.fills))
+            meanings.append(("" if one.op in ALIKE else one.op, () if one.op in ALIKE else plan.fills))
             break
-    return len(found) == 2 and found[0] != found[1]
+    return len(meanings) == 2 and meanings[0] != meanings[1]

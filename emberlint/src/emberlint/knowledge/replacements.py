@@ -112,7 +112,7 @@ class Replacement(NamedTuple):
 PACKAGE = "emberharmony."  # before the names in the tables that are not those of ops: layers, losses, optimizers
 
 
-def written(op: str) -> str:
+def program_name(op: str) -> str:
     """Returns a name of the tables as programs write it: `ops.sin`, `nn.Linear`."""
     return op.removeprefix(PACKAGE) if op.startswith(PACKAGE) else f"ops.{op}"
 
@@ -128,21 +128,23 @@ def table() -> Mapping[str, Replacement]:
 
 def replacement(origin: str) -> Replacement | None:
     """Returns the op that replaces a native function, or None."""
-    return table().get(listed(origin))
+    return table().get(table_name(origin))
 
 
 def difference(origin: str) -> str:
     """Returns why a native function, of which no call is known to equal one of an op, has none."""
-    found = replacement(origin)
-    if found is None:
+    substitute = replacement(origin)
+    if substitute is None:
         return NONE
-    if found.op.startswith("random."):
-        return f"{written(found.op)} {_STREAM}"
-    told = DIFFERENCES.get(listed(origin)) or DIFFERENCES.get(found.op)
-    return f"{written(found.op)} {told or 'is not known to give the same values and dtypes for all arguments'}"
+    if substitute.op.startswith("random."):
+        return f"{program_name(substitute.op)} {_STREAM}"
+    told = DIFFERENCES.get(table_name(origin)) or DIFFERENCES.get(substitute.op)
+    return (
+        f"{program_name(substitute.op)} {told or 'is not known to give the same values and dtypes for all arguments'}"
+    )
 
 
-def listed(origin: str) -> str:
+def table_name(origin: str) -> str:
     """Returns the name under which the table lists a native function: that of NumPy for a function of jax.numpy."""
     if origin not in table():
         for start, other in ALIASES:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.replacements import written
+from emberlint.knowledge.replacements import program_name
 
 DROPPED = ""
 PARTS = {"values": 0, "indices": 1}  # of the results of `torch.max(x, dim)`, `torch.sort` and the like
@@ -62,15 +62,15 @@ def signatures() -> Mapping[str, Signature]:
     the op returns only a part of its result (`torch.max:values`, `torch.max:indices`).
     """
     text = files("emberlint.knowledge").joinpath("signatures.csv").read_text(encoding="utf-8")
-    return {row["native"]: _parsed(row) for row in csv.DictReader(text.splitlines())}
+    return {row["native"]: _parse_row(row) for row in csv.DictReader(text.splitlines())}
 
 
 @cache
 def _by_function() -> Mapping[str, tuple[Signature, ...]]:
-    found: dict[str, tuple[Signature, ...]] = {}
+    by_function: dict[str, tuple[Signature, ...]] = {}
     for one in signatures().values():
-        found[one.native] = (*found.get(one.native, ()), one)
-    return found
+        by_function[one.native] = (*by_function.get(one.native, ()), one)
+    return by_function
 
 
 def candidates(native: str) -> tuple[Signature, ...]:
@@ -78,7 +78,7 @@ def candidates(native: str) -> tuple[Signature, ...]:
     return _by_function().get(native, ())
 
 
-def _parsed(row: Mapping[str, str]) -> Signature:
+def _parse_row(row: Mapping[str, str]) -> Signature:
     required = tuple(word for word in row["parameters"].split() if "=" not in word and word != "*")
     words = [word.partition("=")[0] for word in row["parameters"].split()]
     star = words.index("*") if "*" in words else len(words)
@@ -97,7 +97,7 @@ def _parsed(row: Mapping[str, str]) -> Signature:
     )
 
 
-def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Translation:
+def translate(signature: Signature, positional: int, keywords: Sequence[str]) -> Translation:
     """Returns the arguments of the op for a call with so many positional arguments and these keywords.
 
     The receiver of a method counts as its first positional argument. The arguments keep their order, so that Python
@@ -106,17 +106,17 @@ def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Tr
     Raises:
         UntranslatableError: if the op does not take these arguments.
     """
-    native, packed = _native_parameters(found, positional)
-    unknown = [name for name in keywords if name not in found.named]
+    native, packed = _native_parameters(signature, positional)
+    unknown = [name for name in keywords if name not in signature.named]
     if unknown:
-        raise UntranslatableError(f"`{found.native}` has no parameter `{unknown[0]}`")
-    target = parameters()[found.op]
+        raise UntranslatableError(f"`{signature.native}` has no parameter `{unknown[0]}`")
+    target = parameters()[signature.op]
     result: list[str | None] = []
     given: set[str] = set()
     for at, name in enumerate([*native, *keywords]):
-        ours = found.arguments.get(name.lstrip("*"))
+        ours = signature.arguments.get(name.lstrip("*"))
         if ours is None:
-            raise UntranslatableError(f"{written(found.op)} has no argument like `{name.lstrip('*')}=`")
+            raise UntranslatableError(f"{program_name(signature.op)} has no argument like `{name.lstrip('*')}=`")
         if not ours:
             result.append(DROPPED)
             continue
@@ -129,10 +129,10 @@ def translated(found: Signature, positional: int, keywords: Sequence[str]) -> Tr
         fits = at < len(target.positional) and target.positional[at] == ours and None not in result[at:]
         ordered = all(one is None for one in result)
         result.append(None if at < positional and fits and ordered else ours)
-    missing = [name for name in target.required if name not in given and name not in found.fills]
+    missing = [name for name in target.required if name not in given and name not in signature.fills]
     if missing:
-        raise UntranslatableError(f"{written(found.op)} needs `{missing[0]}`")
-    fills = tuple((name, text) for name, text in found.fills.items() if name not in given)
+        raise UntranslatableError(f"{program_name(signature.op)} needs `{missing[0]}`")
+    fills = tuple((name, text) for name, text in signature.fills.items() if name not in given)
     return Translation(tuple(result), fills, packed)
 
 

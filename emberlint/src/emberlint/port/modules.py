@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from emberlint.fixes.spelling import ShadowedError, Spelling, package
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import PACKAGE, WAYS, replacement, written
+from emberlint.knowledge.replacements import PACKAGE, WAYS, program_name, replacement
 from emberlint.knowledge.signatures import UntranslatableError, candidates
 from emberlint.port.conditions import Terms
 from emberlint.port.step import Step
@@ -50,7 +50,7 @@ def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
         UntranslatableError: if the namespace of the settings is another one.
     """
     if file.settings.namespaces[:1] != ("emberharmony.ops",):
-        raise UntranslatableError(f"the namespace has no {written(op)}")
+        raise UntranslatableError(f"the namespace has no {program_name(op)}")
     return package(file, node, ".".join(op.split(".")[:2]), terms.freed)
 
 
@@ -69,7 +69,7 @@ def named(file: SourceFile, use: Use, terms: Terms) -> Step:
             return Step(use.node, use.origin, KIND, (change, *more), where)
         except (UntranslatableError, ShadowedError) as error:
             why = str(error)
-    return Step(use.node, use.origin, KIND, reason=why, advice=written(name) if name else "")
+    return Step(use.node, use.origin, KIND, reason=why, advice=program_name(name) if name else "")
 
 
 def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
@@ -168,7 +168,7 @@ def together(file: SourceFile, found: Sequence[Step], terms: Terms) -> list[Step
 
 def _way(step: Step) -> str:
     found = replacement(step.native)
-    return written(found.op) if found is not None else WAYS.get(step.native, step.advice)
+    return program_name(found.op) if found is not None else WAYS.get(step.native, step.advice)
 
 
 def names(file: SourceFile) -> frozenset[str]:

@@ -15,16 +15,16 @@ from emberlint.knowledge.replacements import (
     WAYS,
     difference,
     neutral_dtype,
+    program_name,
     replacement,
     tensor_type,
-    written,
 )
 from emberlint.knowledge.signatures import (
     PARTS,
     Signature,
     UntranslatableError,
     candidates,
-    translated,
+    translate,
 )
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
 from emberlint.port.modules import KIND, frees, is_blocked, is_module_use, named, names, space, together
@@ -214,7 +214,7 @@ def _first_op(call: ast.Call, found: Sequence[Signature]) -> str:
     """Returns the op of the first signature that takes the arguments of a method's call, or an empty string."""
     for one in found:
         with contextlib.suppress(UntranslatableError):
-            translated(one, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
+            translate(one, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
             return one.op
     return ""
 
@@ -273,7 +273,7 @@ def _called(
             return Step(call, origin, kind, changes, where)
         except (UntranslatableError, ShadowedError) as error:
             if one is found[0]:
-                why, name = str(error), written(one.op)
+                why, name = str(error), program_name(one.op)
                 way = "" if use is None else WAYS.get(origin, "")
                 way = way or ("see its docstring" if name in why else name)
     return Step(call, origin, kind, reason=why, advice=way)
@@ -298,7 +298,7 @@ def _translated(
     if any(one.arg is None for one in call.keywords):
         raise UntranslatableError(UNKNOWN)
     arguments = [*before, *call.args]
-    plan = translated(found, len(arguments), [one.arg or "" for one in call.keywords])
+    plan = translate(found, len(arguments), [one.arg or "" for one in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
     last = len(found.places) - 1 if parameters()[found.op].variadic else plan.packed
     several = arguments[last:] if last >= 0 else []
@@ -319,12 +319,12 @@ def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> st
     if use is None:
         return ""
     if found and replacement(use.origin) is None:
-        return written(found[0].op)
+        return program_name(found[0].op)
     found_op = replacement(use.origin)
     if use.origin in WAYS or found_op is None:
         return WAYS.get(use.origin, COMPOSE)
     # the reason names the op already
-    return f"see emberharmony.{written(found_op.op)}" if found_op.op.startswith(PACKAGE) else "see its docstring"
+    return f"see emberharmony.{program_name(found_op.op)}" if found_op.op.startswith(PACKAGE) else "see its docstring"
 
 
 def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms) -> Iterator[Step]:
@@ -389,7 +389,7 @@ def _passed(file: SourceFile, use: Use, found: Signature, given: int, reason: st
     """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
     try:
         space = spelling(file, use.node)
-        plan = translated(found, given, [])
+        plan = translate(found, given, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
         changes = (Text(file, use.node, space).replaced(use.node, f"{space.text}.{found.op}"),)

@@ -5,7 +5,7 @@ import ast
 from emberlint.findings import Fix, Safety
 from emberlint.knowledge.arguments import fits
 from emberlint.knowledge.native import Use
-from emberlint.knowledge.replacements import PACKAGE, neutral_dtype, replacement, written
+from emberlint.knowledge.replacements import PACKAGE, neutral_dtype, program_name, replacement
 from emberlint.source.source_file import SourceFile
 
 
@@ -25,7 +25,7 @@ def advice(file: SourceFile, use: Use) -> Fix:
     found = replacement(use.origin)
     if found is None:
         return Fix(Safety.GUIDED, "no op does this: compose it from ops, or move it to a backend folder")
-    name = written(found.op)
+    name = program_name(found.op)
     if found.op.startswith(PACKAGE):
         return Fix(Safety.GUIDED, f"{name} of emberharmony, see `emberlint port`", name)
     if is_plain(file, use):

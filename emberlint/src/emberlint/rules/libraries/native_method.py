@@ -10,10 +10,10 @@ from emberlint.knowledge.methods import (
     TENSORS,
     is_number,
     libraries_with,
+    library_tie,
     op_of,
     rows,
     tells_torch,
-    tied,
 )
 from emberlint.rule import Example, Rule
 from emberlint.rules.libraries.backend_conversion import METHODS as CONVERSIONS
@@ -64,7 +64,7 @@ class NativeMethod(Rule):
         for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
             positional = 1 if any(isinstance(one, ast.Starred) for one in call.args) else len(call.args)
             keywords = [one.arg for one in call.keywords if one.arg is not None]
-            what = tied(method, positional, keywords)
+            what = library_tie(method, positional, keywords)
             evidence = self._evidence(file, call, method) if what else None
             if evidence is not None:
                 named = [one for one in TENSORS if f"`{one}." in evidence.reason]
