@@ -25,7 +25,7 @@ class Moves:
         """Returns the new name of a module, or None if it did not move."""
         return self.modules.get(old)
 
-    def dotted(self, old: str) -> str | None:
+    def new_name(self, old: str) -> str | None:
         """Returns the new dotted name of a module, or of a name defined in one."""
         parts = old.split(".")
         for end in range(len(parts), 0, -1):
@@ -46,7 +46,7 @@ def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bo
     return tree.visit(_Rewriter(module, package, moves, absolute)).code
 
 
-def dotted(name: str) -> cst.Attribute | cst.Name:
+def name_expression(name: str) -> cst.Attribute | cst.Name:
     """Returns the expression for a dotted name."""
     expression = cst.parse_expression(name)
     assert isinstance(expression, cst.Attribute | cst.Name)
@@ -67,11 +67,11 @@ class _Rewriter(cst.CSTTransformer):
         return False
 
     def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.Import:
-        return updated_node.with_changes(names=[self._moved(alias) for alias in updated_node.names])
+        return updated_node.with_changes(names=[self._move_alias(alias) for alias in updated_node.names])
 
-    def _moved(self, alias: cst.ImportAlias) -> cst.ImportAlias:
+    def _move_alias(self, alias: cst.ImportAlias) -> cst.ImportAlias:
         new = self.moves.module(alias.evaluated_name)
-        return alias if new is None else alias.with_changes(name=dotted(new))
+        return alias if new is None else alias.with_changes(name=name_expression(new))
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         return False
@@ -138,7 +138,7 @@ class _Rewriter(cst.CSTTransformer):
         if split:
             names = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in names]
         return node.with_changes(
-            module=dotted(place),
+            module=name_expression(place),
             relative=[],
             names=names,
             whitespace_after_from=_SPACE,
@@ -156,30 +156,30 @@ class _Rewriter(cst.CSTTransformer):
         if base not in self.moves.exports:
             return [self._with_module(node, new)]
         names = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
-        return [cst.ImportFrom(module=dotted(new), names=names)] if names else []
+        return [cst.ImportFrom(module=name_expression(new), names=names)] if names else []
 
     def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
         changes = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
-        return node.with_changes(module=dotted(module), relative=[], **changes)
+        return node.with_changes(module=name_expression(module), relative=[], **changes)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = get_full_name_for_node(original_node)
         new = None if name is None else self.moves.module(name)
         if name is None or new is None or not any(one == name or one.startswith(f"{name}.") for one in self.plain):
             return updated_node
-        return dotted(new)
+        return name_expression(new)
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         """Returns a string literal with the new name if its whole content is the name of a moved module."""
         if updated_node.prefix:
             return updated_node
         value = updated_node.raw_value
-        new = self.moves.dotted(value) if _DOTTED.fullmatch(value) else None
+        new = self.moves.new_name(value) if _DOTTED.fullmatch(value) else None
         quote = updated_node.quote
         return updated_node if new is None else updated_node.with_changes(value=f"{quote}{new}{quote}")
 
 
-def computed(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
+def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
     """Yields the lines that import a module below the frontend by a name composed at run time.
 
     `package` is the package of the module that is read; relative names start from it.

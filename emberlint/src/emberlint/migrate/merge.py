@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, bound, listed, members, units
+from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, all_names, bound, members, units
 
 BLANK = cst.EmptyLine(indent=False)
 
@@ -38,7 +38,7 @@ class _Target:
     added: list[str] = field(default_factory=list)
 
 
-def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
+def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     """Returns the receiving file with the moved statements, and the clashes that forbid the move."""
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
@@ -51,7 +51,7 @@ def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
     split = _header_end(body)
     final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
-    spaced = _spaced(final, [unit.node for unit in target.units])
+    spaced = _space_out(final, [unit.node for unit in target.units])
     return tree.with_changes(body=spaced, has_trailing_newline=True).code, target.clashes
 
 
@@ -62,8 +62,8 @@ def _start(source: SourceModule, is_new: bool) -> list[Statement]:
 
 def _header_end(body: Sequence[Statement]) -> int:
     """Returns the index at which `from __future__` goes: after the docstring."""
-    found = units(list(body[:1]))
-    return 1 if found and found[0].kind == "docstring" else 0
+    first_units = units(list(body[:1]))
+    return 1 if first_units and first_units[0].kind == "docstring" else 0
 
 
 def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
@@ -160,7 +160,7 @@ def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
     return node.with_changes(body=node.body.with_changes(body=body))
 
 
-def _used(source: SourceModule) -> set[str]:
+def _used_names(source: SourceModule) -> set[str]:
     """Returns the global names that the moved statements read."""
     used = {name for unit in source.moved for name in unit.uses}
     for owner, parts in source.parts.items():
@@ -172,33 +172,33 @@ def _used(source: SourceModule) -> set[str]:
     if source.is_package and source.is_emptied:
         # The imports of a package are part of its public names.
         used.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
-    used.update(listed(source.units) or () if source.is_emptied else ())
+    used.update(all_names(source.units) or () if source.is_emptied else ())
     return used
 
 
 def _imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
-    source, wanted = target.source, _used(target.source)
+    source, wanted = target.source, _used_names(target.source)
     known = bound(target.units, "import", "definition")
     present = {unit.code.strip() for unit in target.units}
-    found: list[Statement] = []
+    needed_imports: list[Statement] = []
     for unit in source.units:
         if unit.kind != "import" or unit.code.strip() in present:
             continue
         tree = unit.tree
         if isinstance(tree, ast.ImportFrom) and tree.names[0].name == "*":
             if source.is_emptied and tree.module != source.target:
-                found.append(unit.node)
+                needed_imports.append(unit.node)
         elif not isinstance(tree, ast.Import | ast.ImportFrom):
             if wanted & unit.binds - set(known):
-                found.append(unit.node)
+                needed_imports.append(unit.node)
         else:
             needed = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in wanted]
             missing = [alias for alias in needed if not _is_there(target, known, tree, alias)]
             if missing:
-                found.append(_narrowed(unit.node, tree, missing))
+                needed_imports.append(_narrow_import(unit.node, tree, missing))
     future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
-    return found, future and not any(unit.kind == "future" for unit in target.units)
+    return needed_imports, future and not any(unit.kind == "future" for unit in target.units)
 
 
 def _is_there(
@@ -226,7 +226,7 @@ def _imports_same(there: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast
     return any((one.name, one.asname or one.name) == (alias.name, alias.asname or alias.name) for one in there.names)
 
 
-def _narrowed(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[ast.alias]) -> Statement:
+def _narrow_import(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[ast.alias]) -> Statement:
     """Returns an import reduced to some of its names, or the unchanged statement if it needs all of them."""
     if len(aliases) == len(tree.names):
         return node
@@ -273,7 +273,7 @@ def _is_guard(node: cst.BaseStatement) -> bool:
 
 def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
     """Returns the statements with the new names added to `__all__`."""
-    theirs, mine = listed(target.source.units), listed(target.units)
+    theirs, mine = all_names(target.source.units), all_names(target.units)
     has = any(unit.kind == "all" for unit in target.units)
     taken = set(target.added) | target.source.names
     if target.source.is_emptied:
@@ -306,7 +306,7 @@ def _all_statement(names: Iterable[str]) -> Statement:
     return cst.parse_module(line).body[0]
 
 
-def _spaced(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
+def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
     """Returns the statements with blank lines around the new ones.
 
     Two blank lines surround functions and classes, one separates imports from the code after them.
@@ -349,13 +349,13 @@ def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLi
     return [*[BLANK] * wanted, *kept]
 
 
-def unresolved(text: str) -> set[str]:
+def unresolved_names(text: str) -> set[str]:
     """Returns the names that a module reads but does not bind; empty if the module has a star import."""
-    found = units(cst.parse_module(text).body)
-    if any(isinstance(one.tree, ast.ImportFrom) and one.tree.names[0].name == "*" for one in found):
+    statements = units(cst.parse_module(text).body)
+    if any(isinstance(one.tree, ast.ImportFrom) and one.tree.names[0].name == "*" for one in statements):
         return set()
-    known = {name for one in found for name in one.binds} | BUILTINS
+    known = {name for one in statements for name in one.binds} | BUILTINS
     assigned = {
-        name for one in found for node in ast.walk(one.tree) if isinstance(node, ast.Global) for name in node.names
+        name for one in statements for node in ast.walk(one.tree) if isinstance(node, ast.Global) for name in node.names
     }
-    return {name for one in found for name in one.uses} - known - assigned
+    return {name for one in statements for name in one.uses} - known - assigned

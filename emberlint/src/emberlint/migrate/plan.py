@@ -7,12 +7,12 @@ from pathlib import Path
 
 from emberlint.config.errors import UsageError, suggestion
 from emberlint.migrate import transaction
-from emberlint.migrate.imports import Moves, computed, rewrite
-from emberlint.migrate.merge import Clash, merged, unresolved
+from emberlint.migrate.imports import Moves, computed_imports, rewrite
+from emberlint.migrate.merge import Clash, merge, unresolved_names
 from emberlint.migrate.remains import remains, shim
 from emberlint.migrate.selection import SourceModule, movable, select
 from emberlint.migrate.transaction import MigrationError
-from emberlint.migrate.units import bound, listed
+from emberlint.migrate.units import all_names, bound
 from emberlint.parity.definitions import definitions
 from emberlint.parity.layout import Layout
 from emberlint.source.discover import discover
@@ -55,28 +55,28 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
         UsageError: for an unknown operation.
     """
     result = Plan(project.settings.root)
-    found = _sources(project, layout, backend)
-    modules = {one.module: one for one in found}
+    sources = _sources(project, layout, backend)
+    modules = {one.module: one for one in sources}
     here, there = movable(modules), definitions(project, layout, layout.backend_files(project, backend))
     for name in operations:
         if name not in here and name not in there:
             raise UsageError(f"no operation {name!r} to move{suggestion(name, [*here, *there])}")
     wanted = [name for name in operations if name in here]
-    if not found or (operations and not wanted):
+    if not sources or (operations and not wanted):
         return result
     select(modules, wanted)
-    moving = [one for one in found if _moves(one, bool(operations))]
-    for one in found:
+    moving = [one for one in sources if _moves(one, bool(operations))]
+    for one in sources:
         result.before[one.path] = project.text(one.path)
     _check_elsewhere(project, layout, backend, moving)
     texts: dict[str, str | None] = {}
     for one in moving:
-        texts[one.target_path] = _received(project, one, result)
-    moves = _moves_of(project, layout, backend, found, bool(operations))
-    references = _references(project, layout) if any(one.is_emptied for one in found) else []
-    reached = _reached(project, found)
+        texts[one.target_path] = _receiving_text(project, one, result)
+    moves = _moves_of(project, layout, backend, sources, bool(operations))
+    references = _references(project, layout) if any(one.is_emptied for one in sources) else []
+    reached = _private_attributes(project, sources)
     for one in moving:
-        texts[one.path] = _left(one, found, references, reached, result)
+        texts[one.path] = _left(one, sources, references, reached, result)
     _packages(project, layout, backend, texts, result)
     _follow(project, texts, moves, result)
     for one in moving:
@@ -94,15 +94,15 @@ def _moves(one: SourceModule, partial: bool) -> bool:
 
 def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
     """Returns the misplaced files of a backend, with their relative imports made absolute."""
-    found = []
+    sources = []
     old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
     for path in layout.misplaced_files(project, backend):
         target = new + path[len(old) :]
         module = module_name(project, path)
         is_package = path.endswith("__init__.py")
         text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
-        found.append(SourceModule(path, module, target, module_name(project, target), text))
-    return found
+        sources.append(SourceModule(path, module, target, module_name(project, target), text))
+    return sources
 
 
 def module_name(project: Project, path: str) -> str:
@@ -163,13 +163,13 @@ def _stop(clashes: Sequence[Clash]) -> None:
         raise MigrationError("\n\n".join(parts))
 
 
-def _received(project: Project, one: SourceModule, result: Plan) -> str:
+def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
     """Returns the text of the receiving file; a new file receives the whole old one."""
     there = _read(project, one.target_path)
     result.before[one.target_path] = there
     if there is None and one.is_emptied:
         return one.text
-    text, clashes = merged(one, there)
+    text, clashes = merge(one, there)
     _stop(clashes)
     return text
 
@@ -194,7 +194,7 @@ def _moves_of(project: Project, layout: Layout, backend: str, found: Sequence[So
                 # the rest of the class inherits everything from the moved part
                 names_moved.get(one.module, {}).pop(name, None)
     exports = {
-        one.module: tuple(listed(one.units) or _public(one))
+        one.module: tuple(all_names(one.units) or _public(one))
         for one in found
         if one.module in modules and _read(project, one.target_path) is not None
     }
@@ -219,13 +219,13 @@ def _references(project: Project, layout: Layout) -> list[str]:
         if tree is not None:
             name = module_name(project, path)
             package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-            places += [f"{path}:{line}" for line in computed(tree, package, frontend)]
+            places += [f"{path}:{line}" for line in computed_imports(tree, package, frontend)]
     return places
 
 
-def _reached(project: Project, found: Sequence[SourceModule]) -> set[str]:
+def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> set[str]:
     """Returns the private names read as attributes of what may be a module of the folder, as in `math_ops._prepare`."""
-    stems = {one.module.rpartition(".")[2] for one in found}
+    stems = {one.module.rpartition(".")[2] for one in sources}
     names: set[str] = set()
     for path in _python_files(project):
         if any(stem in project.text(path) for stem in stems):
@@ -291,8 +291,8 @@ def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
     for one in moving:
         text = result.after.get(one.target_path)
         there = result.before.get(one.target_path)
-        known = unresolved(one.text) | (unresolved(there) if there else set())
-        lost = unresolved(text) - known if text else set()
+        known = unresolved_names(one.text) | (unresolved_names(there) if there else set())
+        lost = unresolved_names(text) - known if text else set()
         if lost:
             raise MigrationError(f"{one.target_path} would lack {', '.join(sorted(lost))}, which {one.path} has")
 
@@ -302,11 +302,11 @@ def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceMod
     frontend, backends = (module_name(project, f"{one}/__init__.py") for one in (layout.frontend, layout.backend))
     for one in moving:
         text = result.after.get(one.target_path)
-        for found in imports(ast.parse(text), one.target, one.target_path.endswith("__init__.py")) if text else ():
-            below = found.target.removeprefix(f"{frontend}.")
-            if below == found.target or below.partition(".")[0] in layout.names or found.typing_only:
+        for imported in imports(ast.parse(text), one.target, one.target_path.endswith("__init__.py")) if text else ():
+            below = imported.target.removeprefix(f"{frontend}.")
+            if below == imported.target or below.partition(".")[0] in layout.names or imported.typing_only:
                 continue
-            word = f"{one.path} imports {found.target} of the frontend; move what both need to {layout.backend}/"
+            word = f"{one.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
             if any(_imports_below(project, result, path, backends) for path in _runs(project, layout, below)):
                 raise MigrationError(f"{word} first, because the frontend imports the backends")
             result.warnings.append(word)
@@ -328,8 +328,8 @@ def _imports_below(project: Project, result: Plan, path: str, package: str) -> b
         return False
     tree = ast.parse(text)
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    found = imports(tree, module_name(project, path), path.endswith("__init__.py"))
-    return any(f"{one.target}.".startswith(f"{package}.") and not one.typing_only for one in found)
+    imported_modules = imports(tree, module_name(project, path), path.endswith("__init__.py"))
+    return any(f"{one.target}.".startswith(f"{package}.") and not one.typing_only for one in imported_modules)
 
 
 def _ends_in_crlf(project: Project, path: str) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Sequence, Set
 
 import libcst as cst
 
-from emberlint.migrate.imports import dotted
+from emberlint.migrate.imports import name_expression
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import HEAD, Statement, Unit, bound, listed, members, units
+from emberlint.migrate.units import HEAD, Statement, Unit, all_names, bound, members, units
 
 
 def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None:
@@ -28,10 +28,10 @@ def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None
     taken = {name for unit in source.moved for name in unit.uses} | {
         name for parts in source.parts.values() for part in parts for name in part.uses
     }
-    exported = set(listed(source.units) or ()) | used
-    pruned = [one for one in (_pruned(node, taken - exported) for node in kept) if one is not None]
+    exported = set(all_names(source.units) or ()) | used
+    pruned = [one for one in (_prune_import(node, taken - exported) for node in kept) if one is not None]
     top = _top(pruned)
-    line = cst.SimpleStatementLine([cst.ImportFrom(module=dotted(source.target), names=aliases)])
+    line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
     body = [*pruned[:top], *([line] if aliases else []), *pruned[top:]]
     return source.tree.with_changes(body=body).code
 
@@ -55,11 +55,11 @@ def _without(unit: Unit, source: SourceModule) -> Statement:
     )
 
 
-def _pruned(node: Statement, unused: set[str]) -> Statement | None:
+def _prune_import(node: Statement, unused: set[str]) -> Statement | None:
     """Returns an import without the names that only the moved statements used."""
-    found = units([node])[0]
-    tree = found.tree
-    if not found.binds & unused or not isinstance(tree, ast.Import | ast.ImportFrom) or found.kind != "import":
+    unit = units([node])[0]
+    tree = unit.tree
+    if not unit.binds & unused or not isinstance(tree, ast.Import | ast.ImportFrom) or unit.kind != "import":
         return node
     kept = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) not in unused]
     if not kept:

@@ -42,7 +42,7 @@ class SourceModule:
         """Whether this is an `__init__`."""
         return self.path.endswith("__init__.py")
 
-    def imported(self, name: str) -> tuple[str, str] | None:
+    def import_target(self, name: str) -> tuple[str, str] | None:
         """Returns the module and the name in it that an import binds `name` to; the latter is empty for a module."""
         for unit in bound(self.units, "import").get(name, ()):
             tree = unit.tree
@@ -65,10 +65,10 @@ class SourceModule:
     @property
     def operations(self) -> list[str]:
         """The names that move, including the members of a class that moves in part, as `Class.name`."""
-        found = [name for unit in self.moved for name in sorted(unit.binds)]
+        names = [name for unit in self.moved for name in sorted(unit.binds)]
         for owner, parts in self.parts.items():
-            found += [f"{next(iter(owner.binds))}.{name}" for part in parts for name in sorted(part.binds)]
-        return found
+            names += [f"{next(iter(owner.binds))}.{name}" for part in parts for name in sorted(part.binds)]
+        return names
 
     @property
     def rest(self) -> list[Unit]:
@@ -83,8 +83,8 @@ class SourceModule:
     @property
     def is_shim(self) -> bool:
         """Whether an earlier migration left only imports from the module's new place."""
-        found = [unit.tree for unit in self.units if unit.kind != "docstring"]
-        return bool(found) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in found)
+        trees = [unit.tree for unit in self.units if unit.kind != "docstring"]
+        return bool(trees) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in trees)
 
 
 def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
@@ -101,14 +101,14 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
 
 def movable(modules: Mapping[str, SourceModule]) -> list[str]:
     """Returns the public names that the modules and their classes define."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for one in modules.values():
         for unit in one.units:
             if isinstance(unit.node, cst.ClassDef):
-                found.update(dict.fromkeys(name for part in members(unit.node) for name in sorted(part.binds)))
+                names.update(dict.fromkeys(name for part in members(unit.node) for name in sorted(part.binds)))
             elif unit.kind == "definition":
-                found.update(dict.fromkeys(sorted(unit.binds)))
-    return [name for name in found if not name.startswith("_")]
+                names.update(dict.fromkeys(sorted(unit.binds)))
+    return [name for name in names if not name.startswith("_")]
 
 
 class _Closure:
@@ -159,7 +159,7 @@ class _Closure:
         """Selects the statements that bind a name in a module, or in a sibling from which the module imports it."""
         for unit in one.definitions.get(name, ()):
             self.unit(one, unit)
-        origin = one.imported(name)
+        origin = one.import_target(name)
         if origin is not None:
             module, attribute = origin
             whole = self.modules.get(f"{module}.{attribute}" if attribute else module)

@@ -51,7 +51,7 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             done.append(path)
-            _put(root / path, None if text is None else _encoded(text, before[path], path in windows))
+            _put(root / path, None if text is None else _encode(text, before[path], path in windows))
     except BaseException:
         for path in reversed(done):
             _put(root / path, before[path])
@@ -61,7 +61,7 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
             _prune((root / path).parent, root)
 
 
-def _encoded(text: str, before: bytes | None, is_windows: bool) -> bytes:
+def _encode(text: str, before: bytes | None, is_windows: bool) -> bytes:
     crlf = is_windows if before is None else ends_in_crlf(before)
     lines = text.replace("\r\n", "\n")
     return (lines.replace("\n", "\r\n") if crlf else lines).encode()

@@ -82,11 +82,11 @@ def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
         table = stack.pop()
         stack.extend(table.get_children())
         uses.update(one.get_name() for one in table.get_symbols() if one.is_global())
-    uses.update(_quoted(code))
+    uses.update(_quoted_names(code))
     return frozenset(binds), frozenset(uses)
 
 
-def _quoted(code: str) -> Iterator[str]:
+def _quoted_names(code: str) -> Iterator[str]:
     """Yields the names in annotations written as strings."""
     for node in ast.walk(ast.parse(code)):
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
@@ -108,17 +108,17 @@ def members(node: cst.ClassDef) -> list[Unit]:
 
 def member_needs(unit: Unit, owner: str) -> frozenset[str]:
     """Returns the attributes that a method reads from `self`, `cls` or its class by name."""
-    found = {
+    attributes = {
         one.attr
         for one in ast.walk(unit.tree)
         if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id in ("self", "cls", owner)
     }
-    return frozenset(found)
+    return frozenset(attributes)
 
 
 def member_stores(unit: Unit) -> frozenset[str]:
     """Returns the attributes of `self` that a method assigns."""
-    found = {
+    attributes = {
         one.attr
         for one in ast.walk(unit.tree)
         if isinstance(one, ast.Attribute)
@@ -126,7 +126,7 @@ def member_stores(unit: Unit) -> frozenset[str]:
         and isinstance(one.value, ast.Name)
         and one.value.id in ("self", "cls")
     }
-    return frozenset(found)
+    return frozenset(attributes)
 
 
 def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
@@ -139,9 +139,9 @@ def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
     return table
 
 
-def listed(found: Iterable[Unit]) -> list[str] | None:
+def all_names(statements: Iterable[Unit]) -> list[str] | None:
     """Returns the names in a literal `__all__`, or None if there is none or it is computed."""
-    for unit in found:
+    for unit in statements:
         if unit.kind == "all":
             value = getattr(unit.tree, "value", None)
             if not isinstance(unit.tree, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.List | ast.Tuple):
