@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from emberlint.parity.signature import Signature, difference, shown, signature
+from emberlint.parity.signature import Signature, difference, signature, signature_text
 
 
 def of(arguments: str) -> Signature:
@@ -17,13 +17,13 @@ def of(arguments: str) -> Signature:
     "arguments", ["", "x", "x, y=1", "x, /, y", "x, *, axis=None", "*xs, axis=0", "x, /", "x, **kw"]
 )
 def test_a_signature_is_shown_as_written(arguments: str) -> None:
-    assert shown(of(arguments)) == f"({arguments})"
+    assert signature_text(of(arguments)) == f"({arguments})"
 
 
 def test_a_method_is_shown_without_self() -> None:
     function = ast.parse("def f(self, x): ...").body[0]
     assert isinstance(function, ast.FunctionDef)
-    assert shown(signature(function.args, bound=True)) == "(x)"
+    assert signature_text(signature(function.args, bound=True)) == "(x)"
 
 
 @pytest.mark.parametrize(

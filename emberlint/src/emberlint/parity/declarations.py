@@ -9,12 +9,12 @@ from emberlint.parity.signature import Signature, signature
 from emberlint.parity.syntax import (
     FunctionNode,
     Place,
-    assigned,
+    assignment,
     decorators,
     flat,
     is_empty,
     last_name,
-    parsed,
+    tree_of,
 )
 from emberlint.source.project import Project
 
@@ -39,10 +39,10 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     If any function is under `@op`, only such functions are declarations. Otherwise an op is every abstract method, and
     every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
-    trees = {path: parsed(project, path) for path in layout.frontend_files(project)}
-    found = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
+    trees = {path: tree_of(project, path) for path in layout.frontend_files(project)}
+    candidates = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
     declared: dict[str, Declaration] = {}
-    for one in found:
+    for one in candidates:
         known = declared.get(one.name)
         if known is None or (known.signature is None and one.signature is not None):
             declared[one.name] = one
@@ -68,7 +68,7 @@ def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
                 if is_empty(node) or _delegates(node, node.name):
                     yield Declaration(node.name, stem(path), False, signature(node.args), Place.of(path, node))
             else:
-                pair = assigned(node)
+                pair = assignment(node)
                 if pair and _hands_on(pair[1], pair[0]):
                     yield Declaration(pair[0], stem(path), False, _lambda(pair[1]), Place.of(path, node))
 
@@ -115,7 +115,7 @@ def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> 
     """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
         for node in flat(tree.body):
-            pair = assigned(node)
+            pair = assignment(node)
             if pair is None or pair[0] in declared:
                 continue
             value = pair[1]
@@ -125,7 +125,7 @@ def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> 
                 yield pair[0], value.id
 
 
-def exported(project: Project, layout: Layout) -> frozenset[str] | None:
+def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
     """Returns the names exported by the frontend's `__init__` and its namespaces (`linalg.*`), or None.
 
     The result is None if the names are computed. A name counts if it is imported or defined there and, if there is an
@@ -137,18 +137,18 @@ def exported(project: Project, layout: Layout) -> frozenset[str] | None:
     files = layout.frontend_files(project)
     names: set[str] = set()
     listed: set[str] | None = None
-    for node in flat(parsed(project, path).body):
+    for node in flat(tree_of(project, path).body):
         if isinstance(node, FunctionNode) and node.name == "__getattr__":
             return None
         if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and "globals" in ast.dump(node)):
             return None
-        pair = assigned(node)
+        pair = assignment(node)
         if pair and pair[0] == "__all__":
             listed = _strings(pair[1])
             if listed is None:
                 return None
         else:
-            names.update(_offered(project, files, node))
+            names.update(_offered_names(project, files, node))
     return frozenset(names if listed is None else names & listed | {one for one in names if one.endswith(".*")})
 
 
@@ -159,7 +159,7 @@ def _strings(node: ast.expr) -> set[str] | None:
     return set(values) if len(values) == len(node.elts) else None
 
 
-def _offered(project: Project, files: list[str], node: ast.stmt) -> Iterator[str]:
+def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterator[str]:
     modules = {path.rpartition("/")[2].removesuffix(".py") for path in files}
     if isinstance(node, ast.ImportFrom):
         source = (node.module or "").rpartition(".")[2]
@@ -172,7 +172,7 @@ def _offered(project: Project, files: list[str], node: ast.stmt) -> Iterator[str
                     yield f"{stem(alias.name + '.py')}.*"
     elif isinstance(node, FunctionNode | ast.ClassDef):
         yield node.name
-    elif pair := assigned(node):
+    elif pair := assignment(node):
         yield pair[0]
 
 
@@ -180,8 +180,8 @@ def _public(project: Project, paths: list[str]) -> Iterator[str]:
     """Returns the names that `from module import *` imports."""
     for path in paths:
         names: set[str] = set()
-        for node in flat(parsed(project, path).body):
-            pair = assigned(node)
+        for node in flat(tree_of(project, path).body):
+            pair = assignment(node)
             if pair and pair[0] == "__all__":
                 names = _strings(pair[1]) or names
                 break

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from emberlint.parity.layout import Layout, stem
 from emberlint.parity.signature import Signature, signature
-from emberlint.parity.syntax import FunctionNode, Place, assigned, decorators, flat, last_name, parsed, refusal
+from emberlint.parity.syntax import FunctionNode, Place, assignment, decorators, flat, last_name, refusal, tree_of
 from emberlint.source.project import Project
 
 MODULES = ("ops.py", "operations.py", "_backend.py")
@@ -32,23 +32,23 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
     classes: dict[str, tuple[str, ast.ClassDef]] = {}
     shared = project.files(layout.backend) if layout.backend else ()
     for path in (*shared, *paths):
-        for node in flat(parsed(project, path).body):
+        for node in flat(tree_of(project, path).body):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = path, node
-    found: dict[str, Definition] = {}
+    by_name: dict[str, Definition] = {}
     single = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
     modules = [path for path in paths if path.endswith(MODULES) or path in single or _is_in_ops(path)] or paths
     for path in paths:
-        holders = [node for node in flat(parsed(project, path).body) if isinstance(node, ast.ClassDef)]
+        holders = [node for node in flat(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
         holders = [node for node in holders if _holds_ops(node)]
         for one in _of_classes(project, path, holders, classes):
-            found.setdefault(one.name, one)
+            by_name.setdefault(one.name, one)
         if path in modules or path.endswith("__init__.py"):
             # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
             # helper beside the class is private by its name or by `__all__`.
-            for one in _of_module(path, parsed(project, path)):
-                found.setdefault(one.name, one)
-    return found
+            for one in _of_module(path, tree_of(project, path)):
+                by_name.setdefault(one.name, one)
+    return by_name
 
 
 def has_made_class(project: Project, paths: list[str]) -> bool:
@@ -56,7 +56,7 @@ def has_made_class(project: Project, paths: list[str]) -> bool:
 
     Which ops it has is then not to be read.
     """
-    pairs = (assigned(node) for path in paths for node in flat(parsed(project, path).body))
+    pairs = (assignment(node) for path in paths for node in flat(tree_of(project, path).body))
     return any(
         pair is not None
         and pair[0].endswith(CLASSES)
@@ -76,7 +76,7 @@ def _of_classes(
 ) -> Iterator[Definition]:
     for holder in holders:
         for where, node in _with_bases(path, holder, classes, set()):
-            functions = _functions(parsed(project, where))
+            functions = _functions(tree_of(project, where))
             for statement in flat(node.body):
                 one = _definition(where, statement, functions, in_class=True)
                 if one is not None:
@@ -118,7 +118,7 @@ def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode]
             return None
         own = signature(node.args, bound=in_class and "staticmethod" not in marks)
         return Definition(node.name, category, own, place, ast.unparse(node), refusal(node))
-    pair = assigned(node)
+    pair = assignment(node)
     if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
         return None
     name, value = pair
@@ -138,12 +138,12 @@ def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bo
     if isinstance(value, ast.Name) and value.id in functions:
         return signature(functions[value.id].args, bound)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
-        made = _made(functions[value.func.id])
+        made = _returned_arguments(functions[value.func.id])
         return None if made is None else signature(made, bound)
     return None
 
 
-def _made(factory: FunctionNode) -> ast.arguments | None:
+def _returned_arguments(factory: FunctionNode) -> ast.arguments | None:
     """Returns the arguments of the single function that a factory defines and returns."""
     inner = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
     returned = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]

@@ -60,9 +60,9 @@ def find(project: Project) -> Layout | None:
         prefix = f"{base}/" if base else ""
         for frontend in FRONTENDS:
             for backend in BACKENDS:
-                found = _layout(project, prefix + frontend, prefix + backend)
-                if found is not None:
-                    return found
+                layout = _layout(project, prefix + frontend, prefix + backend)
+                if layout is not None:
+                    return layout
     return None
 
 
@@ -89,15 +89,15 @@ def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
     """Returns the folders named after a library, in the order of the settings, then others with `*_ops.py`."""
     known = project.settings.backends
-    found: set[str] = set()
+    names: set[str] = set()
     for folder in (backend, frontend):
         for path in project.files(folder):
             parts = path[len(folder) + 1 :].split("/")
             name = parts[0].removesuffix(".py").removesuffix("_backend")
             is_backend = folder == backend and len(parts) == 2 and parts[1].endswith("_ops.py")
             if (name in known and (len(parts) > 1 or folder == backend)) or is_backend:
-                found.add(name)
-    return (*(name for name in known if name in found), *sorted(found.difference(known)))
+                names.add(name)
+    return (*(name for name in known if name in names), *sorted(names.difference(known)))
 
 
 def relevant(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:

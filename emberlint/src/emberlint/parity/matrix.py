@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from emberlint.parity.declarations import Declaration, declarations, exported
+from emberlint.parity.declarations import Declaration, declarations, exported_names
 from emberlint.parity.definitions import Definition, definitions, has_made_class
 from emberlint.parity.layout import Layout, relevant
-from emberlint.parity.signature import difference, shown
+from emberlint.parity.signature import difference, signature_text
 from emberlint.source.project import Project
 
 
@@ -98,12 +98,12 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
     misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
     made = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
-    known = {name for found in (*defined.values(), *misplaced.values()) for name in found}
+    known = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
     declared = {name: one for name, one in declared.items() if one.signature is not None or name in known}
     if not declared:
-        return Matrix(layout, names, tuple(_undeclared(names, defined, misplaced)))
-    offered = exported(project, layout)
+        return Matrix(layout, names, tuple(_rows_without_declarations(names, defined, misplaced)))
+    offered = exported_names(project, layout)
     rows = []
     for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cells = {
@@ -121,7 +121,7 @@ def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
 
 def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False) -> Cell:
     """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
-    wanted = "" if op.signature is None else shown(op.signature)
+    wanted = "" if op.signature is None else signature_text(op.signature)
     if defined is None:
         if is_made and not op.composite:
             return Cell(Status.OK, "in a class that a call makes", wanted)
@@ -130,7 +130,7 @@ def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | N
         return Cell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
     if defined.unsupported is not None:
         return Cell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
-    given = "" if defined.signature is None else shown(defined.signature)
+    given = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
         how = difference(op.signature, defined.signature)
         if how is not None:
@@ -138,7 +138,7 @@ def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | N
     return Cell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, given, defined)
 
 
-def _undeclared(
+def _rows_without_declarations(
     names: Sequence[str],
     defined: Mapping[str, Mapping[str, Definition]],
     misplaced: Mapping[str, Mapping[str, Definition]],
@@ -148,8 +148,8 @@ def _undeclared(
     Every op that any backend defines is expected of all, with the signature of the first definition.
     """
     wanted: dict[str, Definition] = {}
-    for found in (*defined.values(), *misplaced.values()):
-        for name, one in found.items():
+    for backend_ops in (*defined.values(), *misplaced.values()):
+        for name, one in backend_ops.items():
             known = wanted.get(name)
             if known is None or known.unsupported is not None or known.signature is None:
                 wanted[name] = one

@@ -21,7 +21,7 @@ def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
     """Returns the signature of a function; `bound` omits the first parameter (self, cls)."""
     plain = [*arguments.posonlyargs, *arguments.args]
     missing = len(plain) - len(arguments.defaults)
-    found = [
+    parameters = [
         Parameter(
             argument.arg,
             POSITIONAL_ONLY if index < len(arguments.posonlyargs) else EITHER,
@@ -30,21 +30,21 @@ def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
         for index, argument in enumerate(plain)
     ]
     if bound:
-        found = found[1:]
+        parameters = parameters[1:]
     if arguments.vararg:
-        found.append(Parameter(arguments.vararg.arg, VARIADIC))
+        parameters.append(Parameter(arguments.vararg.arg, VARIADIC))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        found.append(Parameter(argument.arg, KEYWORD_ONLY, _source(default)))
+        parameters.append(Parameter(argument.arg, KEYWORD_ONLY, _source(default)))
     if arguments.kwarg:
-        found.append(Parameter(arguments.kwarg.arg, KEYWORDS))
-    return tuple(found)
+        parameters.append(Parameter(arguments.kwarg.arg, KEYWORDS))
+    return tuple(parameters)
 
 
 def _source(node: ast.expr | None) -> str | None:
     return None if node is None else ast.unparse(node)
 
 
-def shown(parameters: Signature) -> str:
+def signature_text(parameters: Signature) -> str:
     """Returns a signature as Python writes it, without annotations."""
     parts: list[str] = []
     for index, one in enumerate(parameters):
@@ -80,7 +80,7 @@ def _names(declared: Signature, defined: Signature) -> str | None:
     missing = [
         one.name
         for index, one in enumerate(declared)
-        if one.name not in every and one.kind not in (VARIADIC, KEYWORDS) and not _taken(one, index, own, kinds)
+        if one.name not in every and one.kind not in (VARIADIC, KEYWORDS) and not _is_taken(one, index, own, kinds)
     ]
     extra = [one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS) and one.name not in known]
     if missing and extra and len(missing) == len(extra):
@@ -95,7 +95,7 @@ def _names(declared: Signature, defined: Signature) -> str | None:
     return None
 
 
-def _taken(one: Parameter, index: int, own: list[str], kinds: set[str]) -> bool:
+def _is_taken(one: Parameter, index: int, own: list[str], kinds: set[str]) -> bool:
     """Returns whether a parameter that the definition does not name is accepted by its `*args` or `**kwargs`."""
     if one.kind == KEYWORD_ONLY:
         return KEYWORDS in kinds

@@ -29,7 +29,7 @@ class Place(NamedTuple):
         )
 
 
-def parsed(project: Project, path: str) -> ast.Module:
+def tree_of(project: Project, path: str) -> ast.Module:
     """Returns a file's tree, or an empty tree if it does not parse; EMB000 reports such a file."""
     return project.tree(path) or ast.Module(body=[], type_ignores=[])
 
@@ -88,7 +88,7 @@ def is_empty(node: FunctionNode) -> bool:
     )
 
 
-def assigned(node: ast.stmt) -> tuple[str, ast.expr] | None:
+def assignment(node: ast.stmt) -> tuple[str, ast.expr] | None:
     """Returns the name and value of `name = value`, annotated or not."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value
