@@ -63,7 +63,7 @@ def test_a_check_writes_nothing_and_reports_as_json_and_html(project: Path) -> N
 def test_a_command_without_tests_parts_by_its_exit_status(project: Path) -> None:
     script = "import pathlib, sys; sys.exit('ops' in pathlib.Path('library.py').read_text())"
     found = trial(f'{sys.executable} -c "{script}"', project, (), {"library.py": "import ops\n"}, ["numpy"])
-    assert [(one.test, one.before, one.after) for one in found.parted] == [
+    assert [(one.test, one.before, one.after) for one in found.changed_outcomes] == [
         ("the command", "exit status 0", "exit status 1")
     ]
     assert "import numpy" in (project / "library.py").read_text()
@@ -74,7 +74,7 @@ def test_a_backend_that_is_not_installed_is_told(project: Path, monkeypatch: pyt
     found = trial(f"{sys.executable} -c pass", project, (), {}, ["numpy", "mlx"])
     assert list(found.after) == ["numpy"]
     assert found.absent == ("mlx",)
-    assert found.parted == ()
+    assert found.changed_outcomes == ()
 
 
 @pytest.mark.parametrize("command", ["no-such-command-here", "", "'"])

@@ -125,5 +125,5 @@ def port(
             replace_text(file, repaired.after)
     written = {"json": report.as_json, "html": report.as_html}.get(form)
     click.echo("\n".join(report.text(results, tried)) if written is None else written(results, tried), err=diff)
-    if (check and changed) or (tried is not None and tried.parted):
+    if (check and changed) or (tried is not None and tried.changed_outcomes):
         ctx.exit(1)

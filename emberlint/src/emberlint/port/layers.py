@@ -47,7 +47,7 @@ def _flat(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> st
 def _dataset(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
     """Returns why the rows of a dataset may not be those of tensors."""
     node = call.args[0] if call.args else None
-    made = _made(file, node) if node is not None else None
+    made = _dataset_call(file, node) if node is not None else None
     if made is None:
         return "its dataset is no TensorDataset of several tensors that nothing else uses"
     return None
@@ -79,7 +79,7 @@ CONDITIONS: Mapping[str, Condition] = {
 }
 
 
-def _made(file: SourceFile, node: ast.expr) -> ast.Call | None:
+def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
     """Returns the call of TensorDataset that an expression is, or is bound to, if it can be a tuple."""
     if isinstance(node, ast.Name):
         bound = file.names.bindings(node)
@@ -94,11 +94,11 @@ def _uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
     target = above.targets[0] if isinstance(above, ast.Assign) and len(above.targets) == 1 else None
     if not isinstance(target, ast.Name) or len(file.names.bindings(target)) != 1:
         return []
-    found = file.names.lookup(target)
+    scope_bindings = file.names.lookup(target)
     return [
         one
         for one in file.index.nodes(ast.Name)
-        if one.id == target.id and isinstance(one.ctx, ast.Load) and found == file.names.lookup(one)
+        if one.id == target.id and isinstance(one.ctx, ast.Load) and scope_bindings == file.names.lookup(one)
     ]
 
 

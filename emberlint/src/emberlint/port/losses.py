@@ -54,7 +54,7 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     last = assigning[-1]
     first = _first(file, body, last)
     loss = Loss(body, first, last, at)
-    return loss._replace(kept=_kept(file, loss, receiver.id))
+    return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
 def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
@@ -63,12 +63,12 @@ def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
     Raises:
         UntranslatableError: if a name is computed with one before the block, in the same pass of its loop.
     """
-    needed, first = _loaded(body[last]), last
+    needed, first = _loaded_names(body[last]), last
     for at in range(last, -1, -1):
         one = body[at]
         if not needed & _bound(one):
             continue
-        needed |= _loaded(one)
+        needed |= _loaded_names(one)
         if at == last or _may_call_model(file, one):
             first = at
     above: ast.AST | None = file.parent(body[0])
@@ -93,7 +93,7 @@ def _is_of_library(file: SourceFile, call: ast.Call) -> bool:
     return file.native(function) is not None or getattr(function, "id", "") in _BUILTINS
 
 
-def _kept(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...]:
+def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...]:
     """Returns the names that the statements of a loss bind and that are read after it, if they can be moved.
 
     Raises:
@@ -108,12 +108,12 @@ def _kept(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...]:
     for one in region:
         if not _is_movable(file, one):
             raise UntranslatableError("a statement between the model and the loss is no assignment")
-        first = (_loaded(one) & bound) - known
+        first = (_loaded_names(one) & bound) - known
         if first:
             raise UntranslatableError(f"`{min(first)}` is assigned from itself")
         known |= _bound(one)
     for one in loss.body[loss.last + 1 : loss.backward]:
-        if _loaded(one) & bound or not isinstance(one, ast.Expr):
+        if _loaded_names(one) & bound or not isinstance(one, ast.Expr):
             raise UntranslatableError("the loss is used before the gradients are computed")
     kept: dict[str, None] = {}
     for node in file.index.nodes(ast.Name):
@@ -161,7 +161,7 @@ def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
             earlier = body[: body.index(child)]
             if any(node.id in _bound(one) and not _is_loss_region(file, one) for one in earlier):
                 return True
-        if isinstance(above, ast.For | ast.AsyncFor) and node.id in _stored(above.target):
+        if isinstance(above, ast.For | ast.AsyncFor) and node.id in _stored_names(above.target):
             return True
         child = above
     return False
@@ -188,21 +188,21 @@ def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
             yield one
 
 
-def _stored(node: ast.AST) -> frozenset[str]:
+def _stored_names(node: ast.AST) -> frozenset[str]:
     return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
 
 
 def _bound(statement: ast.stmt) -> frozenset[str]:
     """Returns the names that a statement binds."""
-    return _stored(statement)
+    return _stored_names(statement)
 
 
-def _loaded(statement: ast.stmt) -> frozenset[str]:
+def _loaded_names(statement: ast.stmt) -> frozenset[str]:
     """Returns the names that a statement reads; `x += 1` reads x."""
-    found = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    names = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        found.add(statement.target.id)
-    return frozenset(found)
+        names.add(statement.target.id)
+    return frozenset(names)
 
 
 def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] | None:

@@ -54,17 +54,17 @@ def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
     return package(file, node, ".".join(op.split(".")[:2]), terms.freed)
 
 
-def named(file: SourceFile, use: Use, terms: Terms) -> Step:
+def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     """Returns the step of a class that is not called: a base, an annotation, an argument."""
-    found, above = replacement(use.origin), file.parent(use.node)
-    name = found.op if found is not None and found.op.startswith(PACKAGE) else ""
+    substitute, above = replacement(use.origin), file.parent(use.node)
+    name = substitute.op if substitute is not None and substitute.op.startswith(PACKAGE) else ""
     is_class = name.rpartition(".")[2][:1].isupper()
     is_base = isinstance(above, ast.ClassDef) and use.node in above.bases
     why = "no layer or optimizer is known to equal it here"
     if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
         try:
             where = space(file, use.node, name, terms)
-            change = Text(file, use.node, where).replaced(use.node, f"{where.text}.{name.split('.', 2)[2]}")
+            change = Text(file, use.node, where).replace_node(use.node, f"{where.text}.{name.split('.', 2)[2]}")
             more = tuple(_forward(file, above)) if isinstance(above, ast.ClassDef) and is_base else ()
             return Step(use.node, use.origin, KIND, (change, *more), where)
         except (UntranslatableError, ShadowedError) as error:
@@ -78,10 +78,10 @@ def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     Raises:
         UntranslatableError: if a class has `__call__` too.
     """
-    found = [first]
-    for one in found:  # which grows meanwhile
-        found += [other for other in derived(file, one) if other not in found]
-    for kind in found:
+    classes = [first]
+    for one in classes:  # which grows meanwhile
+        classes += [other for other in subclasses(file, one) if other not in classes]
+    for kind in classes:
         methods = {one.name: one for one in kind.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
         forward = methods.get("forward")
         if forward is not None and "__call__" in methods:
@@ -110,7 +110,7 @@ def _called_forward(file: SourceFile, call: ast.Call) -> Iterator[Change]:
     yield Change(line, start, end, 0, "__call__") if is_super else Change(line, start - 1, end, 0, "")
 
 
-def derived(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
+def subclasses(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
     """Yields the classes of the file that name a class as their base."""
     for other in file.index.nodes(ast.ClassDef):
         for base in other.bases:
@@ -167,8 +167,8 @@ def together(file: SourceFile, found: Sequence[Step], terms: Terms) -> list[Step
 
 
 def _way(step: Step) -> str:
-    found = replacement(step.native)
-    return program_name(found.op) if found is not None else WAYS.get(step.native, step.advice)
+    substitute = replacement(step.native)
+    return program_name(substitute.op) if substitute is not None else WAYS.get(step.native, step.advice)
 
 
 def names(file: SourceFile) -> frozenset[str]:

@@ -17,7 +17,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
     A file that cannot be read or parsed counts for nothing.
     """
     mentioned = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
-    found: dict[str, tuple[ast.FunctionDef, ...]] = {}
+    methods: dict[str, tuple[ast.FunctionDef, ...]] = {}
     for path in _with_packages(files):
         try:
             text = read_text(path.read_bytes())
@@ -27,17 +27,17 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
         for kind in ast.walk(tree) if tree is not None else ():
             for one in kind.body if isinstance(kind, ast.ClassDef) else ():
                 if isinstance(one, ast.FunctionDef) and one.name in names:
-                    found[one.name] = (*found.get(one.name, ()), one)
-    return found
+                    methods[one.name] = (*methods.get(one.name, ()), one)
+    return methods
 
 
 def _with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns the files, and all others of their packages."""
-    found = {path.resolve(): None for path in files if path.suffix == ".py"}
-    tops = {_top(path): None for path in found}
+    paths = {path.resolve(): None for path in files if path.suffix == ".py"}
+    tops = {_top(path): None for path in paths}
     for top in tops:
-        found.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
-    return [*found]
+        paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
+    return [*paths]
 
 
 def _top(path: Path) -> Path | None:

@@ -48,9 +48,9 @@ def _promises_number(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunc
         said = file.segment(function.returns)
     else:
         text = ast.get_docstring(function, clean=False) or ""
-        found = _NUMPY.search(text) or _GOOGLE.search(text) or _SPHINX.search(text)
-        if found is None:
+        section = _NUMPY.search(text) or _GOOGLE.search(text) or _SPHINX.search(text)
+        if section is None:
             return False
-        head, colon, rest = found[1].partition(":")
+        head, colon, rest = section[1].partition(":")
         said = rest if colon else head
     return bool(_NUMBER.search(said)) and not _ARRAY.search(said)

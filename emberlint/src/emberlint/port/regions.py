@@ -38,17 +38,21 @@ class Region(NamedTuple):
 
 def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
     """Returns the functions and classes of a file that stay native; `ported` are the nodes that change."""
-    found = [one for one in (*_decorated(file), *_called(file), *_derived(file)) if one.mark not in ported]
-    found += _rules(file, found)
-    known = {one.node for one in found}
-    for one in found:  # which grows meanwhile
+    native_regions = [
+        one
+        for one in (*_decorated_regions(file), *_regions_of_calls(file), *_gradient_regions(file))
+        if one.mark not in ported
+    ]
+    native_regions += _rules(file, native_regions)
+    known = {one.node for one in native_regions}
+    for one in native_regions:  # which grows meanwhile
         if one.reason == SOURCE:
             for name in (node for node in ast.walk(one.node) if isinstance(node, ast.Name)):
                 for node in _definitions(file, name):
                     if node not in known and isinstance(node, ast.FunctionDef):
                         known.add(node)
-                        found.append(Region(node, None, one.native, SOURCE, COMPILED))
-    return found
+                        native_regions.append(Region(node, None, one.native, SOURCE, COMPILED))
+    return native_regions
 
 
 def is_inside(file: SourceFile, node: ast.AST, region: ast.AST) -> bool:
@@ -62,21 +66,21 @@ def is_inside(file: SourceFile, node: ast.AST, region: ast.AST) -> bool:
     return False
 
 
-def _decorated(file: SourceFile) -> Iterator[Region]:
+def _decorated_regions(file: SourceFile) -> Iterator[Region]:
     """Yields the functions with a decorator that compiles them."""
     for function in file.index.nodes(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
         for decorator in function.decorator_list:
-            yield from _compiled(file, decorator, [function])
+            yield from _regions_compiled_by(file, decorator, [function])
 
 
-def _called(file: SourceFile) -> Iterator[Region]:
+def _regions_of_calls(file: SourceFile) -> Iterator[Region]:
     """Yields the functions that are given to a compiler: `torch.jit.script(f)`."""
     for call in file.index.nodes(ast.Call):
         if call.args and not isinstance(file.parent(call), ast.FunctionDef | ast.ClassDef):
-            yield from _compiled(file, call, [*_definitions(file, call.args[0])])
+            yield from _regions_compiled_by(file, call, [*_definitions(file, call.args[0])])
 
 
-def _compiled(file: SourceFile, node: ast.expr, given: list[Definition]) -> Iterator[Region]:
+def _regions_compiled_by(file: SourceFile, node: ast.expr, given: list[Definition]) -> Iterator[Region]:
     """Yields the functions that a decorator or a call compiles, if it does."""
     function = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Call) and file.names.origin(function) == "functools.partial" and node.args:
@@ -126,7 +130,7 @@ def _mark(node: ast.expr, function: ast.expr) -> ast.expr:
     return node if isinstance(node, ast.Call) and node.func is function else function
 
 
-def _derived(file: SourceFile) -> Iterator[Region]:
+def _gradient_regions(file: SourceFile) -> Iterator[Region]:
     """Yields the subclasses of `torch.autograd.Function`."""
     for kind in file.index.nodes(ast.ClassDef):
         for base in kind.bases:

@@ -21,16 +21,20 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
     """Yields the lines of the report for people."""
     for path, one in files.items():
         yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _places(one.remaining))
-        cells = _counted({path: one}, lambda use: use.cell)
+        cells = _count_uses({path: one}, lambda use: use.cell)
         yield from (f"{path}:cell {cell}: {done} ported, {left} remain" for cell, done, left in cells if cell)
-    yield from (f"{kind}: {done} ported, {left} remain" for kind, done, left in _counted(files, lambda use: use.kind))
+    yield from (
+        f"{kind}: {done} ported, {left} remain" for kind, done, left in _count_uses(files, lambda use: use.kind)
+    )
     yield _summary(files)
     if tried is not None:
         yield f"before: {_counts(tried.before)}"
         yield from (f"after, on {backend}: {_counts(run)}" for backend, run in tried.after.items())
         yield from (f"{backend}: not installed, so nothing ran on it" for backend in tried.absent)
-        yield from (f"{one.backend}: {one.test}: {one.before} before, {one.after} after" for one in tried.parted)
-        if not tried.parted:
+        yield from (
+            f"{one.backend}: {one.test}: {one.before} before, {one.after} after" for one in tried.changed_outcomes
+        )
+        if not tried.changed_outcomes:
             yield "the port changed no outcome"
 
 
@@ -54,7 +58,7 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
             "before": tried.before._asdict(),
             "after": {backend: run._asdict() for backend, run in tried.after.items()},
             "absent": tried.absent,
-            "parted": [one._asdict() for one in tried.parted],
+            "parted": [one._asdict() for one in tried.changed_outcomes],
         }
     return json.dumps(document, indent=2)
 
@@ -62,15 +66,18 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
     remaining = [(path, *row) for path, one in files.items() for row in _places(one.remaining)]
-    kinds = [(kind, str(done), str(left)) for kind, done, left in _counted(files, lambda use: use.kind)]
+    kinds = [(kind, str(done), str(left)) for kind, done, left in _count_uses(files, lambda use: use.kind)]
     parts = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kinds)]
     if tried is not None:
         rows = [("before", "", _counts(tried.before))]
         rows += [("after", backend, _counts(run)) for backend, run in tried.after.items()]
         rows += [("after", backend, "not installed") for backend in tried.absent]
         parts += [f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>", _table(("", "backend", "tests"), rows)]
-        if tried.parted:
-            parts += ["<h2>Tests that part</h2>", _table(("backend", "test", "before", "after"), tried.parted)]
+        if tried.changed_outcomes:
+            parts += [
+                "<h2>Tests that part</h2>",
+                _table(("backend", "test", "before", "after"), tried.changed_outcomes),
+            ]
     parts += ["<h2>What remains</h2>", _table(("file", "line", "use", "reason"), remaining)]
     head = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
     body = "\n".join(["<h1>emberlint port</h1>", *parts])
@@ -85,11 +92,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _places(uses: Iterable[Use]) -> Iterator[tuple[str, str, str]]:
     """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
-    found: dict[tuple[object, ...], list[Use]] = {}
+    groups: dict[tuple[object, ...], list[Use]] = {}
     for at, use in enumerate(uses):
         alike = use.native, use.reason, use.cell
-        found.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
-    for some in found.values():
+        groups.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
+    for some in groups.values():
         use, count = some[0], len(some)
         lines = ", ".join(str(one) for one in sorted({one.line for one in some}))
         more = f", in {count} annotations: lines {lines}" if count > 1 else ""
@@ -114,13 +121,13 @@ def _fields(use: Use, *names: str) -> dict[str, str | int]:
     return {name: getattr(use, name) for name in (*names, *(["cell"] if use.cell else []))}
 
 
-def _counted(files: Mapping[str, Ported], key: Callable[[Use], Key]) -> list[tuple[Key, int, int]]:
+def _count_uses(files: Mapping[str, Ported], key: Callable[[Use], Key]) -> list[tuple[Key, int, int]]:
     """Returns how many uses were ported and how many remain, by a key."""
     uses = [
         (key(use), at) for one in files.values() for at, some in enumerate((one.ported, one.remaining)) for use in some
     ]
-    found = Counter(uses)
-    return [(one, found[one, 0], found[one, 1]) for one in sorted({one for one, _ in uses})]
+    counts = Counter(uses)
+    return [(one, counts[one, 0], counts[one, 1]) for one in sorted({one for one, _ in uses})]
 
 
 def _summary(files: Mapping[str, Ported]) -> str:

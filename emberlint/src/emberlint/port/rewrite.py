@@ -90,16 +90,16 @@ def port(
     text, done = file.text, list[Use]()
     terms = _terms(file, default_float, own)._replace(modules=modules)
     kept = notebook.words() if notebook is not None else frozenset()
-    current = parsed(_unmarked(text))
+    current = parsed(_without_marks(text))
     for _ in range(ROUNDS):
-        found = [step for step in steps(current, terms) if step.changes]
-        after = _applied(current, found, kept)
+        changing = [step for step in steps(current, terms) if step.changes]
+        after = _apply_steps(current, changing, kept)
         if after == current.text or not _is_sound(current.text, after):
             break
-        done += _uses(found, current.text, notebook)
+        done += _uses(changing, current.text, notebook)
         current = parsed(after)
     left = [step for step in steps(current, terms) if not step.changes]
-    marked, lines = _marked(current, left) if mark or MARK in text else (current.text, lambda line: line)
+    marked, lines = _add_marks(current, left) if mark or MARK in text else (current.text, lambda line: line)
     return Ported(text, marked, tuple(done), tuple(_uses(left, marked, notebook, lines)))
 
 
@@ -125,16 +125,16 @@ def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
     return Terms(default_float, is_host, frozenset(origins), own)
 
 
-def _applied(file: SourceFile, found: list[Step], kept: frozenset[str]) -> str:
+def _apply_steps(file: SourceFile, changing: list[Step], kept: frozenset[str]) -> str:
     """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
-    if not found:
+    if not changing:
         return file.text
     pieces = LINE_END.split(file.text)
     lines, ends = pieces[::2], [*pieces[1::2], ""]
-    apply_changes(lines, [change for step in found for change in step.changes])
+    apply_changes(lines, [change for step in changing for change in step.changes])
     after = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
-    namespaces = {step.space.namespace for step in found if step.space is not None and step.space.added}
-    names = {_first(file, step.node) for step in found}
+    namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
+    names = {_first(file, step.node) for step in changing}
     try:
         return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept - {""}).code
     except (cst.ParserSyntaxError, SyntaxError):
@@ -156,7 +156,7 @@ def _is_sound(before: str, after: str) -> bool:
     return comments(before) == comments(after)
 
 
-def _unmarked(text: str) -> str:
+def _without_marks(text: str) -> str:
     """Returns the text without the marks of an earlier port."""
     if MARK not in text:
         return text
@@ -170,7 +170,7 @@ def _unmarked(text: str) -> str:
     return "".join(line for number, line in enumerate(lines, 1) if number not in marks)
 
 
-def _marked(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
+def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
     marks: dict[int, list[str]] = {}
     annotated: set[tuple[str, str]] = set()

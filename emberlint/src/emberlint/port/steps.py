@@ -27,12 +27,12 @@ from emberlint.knowledge.signatures import (
     translate,
 )
 from emberlint.port.conditions import OWN, Terms, reason_against, reason_for_function
-from emberlint.port.modules import KIND, frees, is_blocked, is_module_use, named, names, space, together
+from emberlint.port.modules import KIND, class_step, frees, is_blocked, is_module_use, names, space, together
 from emberlint.port.own_methods import is_own, takes
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.text import Text, by_parameter, receivers
-from emberlint.port.training import is_of_parameters, training, ungraded
+from emberlint.port.training import is_of_parameters, no_grad_step, training
 from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import is_plain
@@ -51,20 +51,20 @@ _ORIGIN = re.compile(r"`(numpy|torch|jax|emberharmony)\.[\w.]+`(?: returns|, a t
 def steps(file: SourceFile, terms: Terms) -> list[Step]:
     """Returns a step for each native use and for each method of a tensor whose library is known."""
     freed = names(file)
-    found = _found(file, terms._replace(freed=freed))
-    if freed and (is_blocked(found, terms) or not frees(file, found, freed)):
+    all_steps = _native_steps(file, terms._replace(freed=freed))
+    if freed and (is_blocked(all_steps, terms) or not frees(file, all_steps, freed)):
         freed = frozenset()
-        found = _found(file, terms)
-    found = together(file, found, terms._replace(freed=freed))
-    native = regions(file, {one.node for one in found if one.changes})
+        all_steps = _native_steps(file, terms)
+    all_steps = together(file, all_steps, terms._replace(freed=freed))
+    native = regions(file, {one.node for one in all_steps if one.changes})
     if not native:
-        return found
-    if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in found for one in native):
+        return all_steps
+    if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in all_steps for one in native):
         terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
-    return [*_outside(file, together(file, _found(file, terms, is_left=True), terms), native)]
+    return [*_outside(file, together(file, _native_steps(file, terms, is_left=True), terms), native)]
 
 
-def _found(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
+def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
     """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
     done = [*_calls(file, terms), *training(file, terms)]
     is_left = is_left or any(not step.changes for step in done)
@@ -108,8 +108,8 @@ def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            other = _compared(file, call, use) or ungraded(file, call, use.origin)
-            yield other or _called(file, call, use.origin, candidates(use.origin), use, terms)
+            other = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
+            yield other or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method(file, call, call.func, terms)
@@ -118,14 +118,14 @@ def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
 def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of a method, if its receiver is known as a tensor of a library or as the result of an op."""
     if len(receivers(call)) == 2:
-        yield from _written(file, call, function, terms)
+        yield from _indexed_write_step(file, call, function, terms)
         return
     known = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
     if not any(known.values()):
         return
     unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
     if function.attr == "numel" and unknown:
-        yield from _measured(file, call, function, terms)
+        yield from _size_step(file, call, function, terms)
         return
     evidence = file.inference.evidence(function.value)
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
@@ -138,8 +138,12 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
             return
         library = "torch"
     written_for = next(iter(ours)) if len(ours := terms.libraries & ARRAYS) == 1 else ""
-    found = known.get(written_for if library == "emberharmony" else library)
-    step = _called(file, call, found[0].native, found, None, terms) if found else None
+    library_signatures = known.get(written_for if library == "emberharmony" else library)
+    step = (
+        _call_step(file, call, library_signatures[0].native, library_signatures, None, terms)
+        if library_signatures
+        else None
+    )
     if step is not None and (step.changes or library in CLASSES):
         yield step
     elif library and library not in CLASSES:
@@ -155,7 +159,7 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
             yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
 
 
-def _measured(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
+def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of `x.numel()`, which shapes of PyTorch have too, if x is not known as a tensor."""
     native, reason, way = "torch.Size.numel", "", "math.prod"
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
@@ -172,12 +176,12 @@ def _measured(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: 
         yield Step(call, native, "method", reason=reason, advice=way)
 
 
-def _written(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
+def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of `x.at[i].set(y)`, which arrays of JAX and MLX have."""
     if "pandas" in terms.libraries or terms.libraries.isdisjoint({"jax", "mlx", "emberharmony"}):
         return
     native = f".at[].{function.attr}"
-    step = _called(file, call, native, candidates(f"jax.Array.at.{function.attr}"), None, terms)
+    step = _call_step(file, call, native, candidates(f"jax.Array.at.{function.attr}"), None, terms)
     if step.changes and not ("jax" in terms.libraries and "mlx" not in terms.libraries):
         why = "if it is an array of MLX, its integers take floats, which ops refuse"
         step = Step(call, native, "method", reason=why, advice="ops.set_item")
@@ -242,7 +246,7 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
-def _compared(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
+def _comparison_step(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
     """Returns the step of a `torch.Size` that is only compared, where a tuple does the same, or None."""
     is_compared = isinstance(file.parent(call), ast.Compare) and len(call.args) == 1 and not call.keywords
     if use.origin != "torch.Size" or not is_compared or "tuple" in file.names.root.bindings:
@@ -252,27 +256,27 @@ def _compared(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
     return Step(call, use.origin, "call", (Change(call.lineno, start, end, 0, "tuple"),))
 
 
-def _called(
-    file: SourceFile, call: ast.Call, origin: str, found: Sequence[Signature], use: Use | None, terms: Terms
+def _call_step(
+    file: SourceFile, call: ast.Call, origin: str, signatures: Sequence[Signature], use: Use | None, terms: Terms
 ) -> Step:
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     kind = KIND if is_module_use(origin) else kind
-    why, way = difference(origin), _advice(file, use, found)
+    why, way = difference(origin), _advice(file, use, signatures)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
     part = _part(file, call)
-    for one in sorted(found, key=lambda one: one.part is None):
+    for one in sorted(signatures, key=lambda one: one.part is None):
         if one.part not in (None, part):
             continue
         try:
             where = space(file, call, one.op, terms) if one.op.startswith(PACKAGE) else spelling(file, call)
-            changes = _translated(file, call, one, where, [] if use is not None else receivers(call), terms)
+            changes = _call_changes(file, call, one, where, [] if use is not None else receivers(call), terms)
             if one.part is not None:
                 changes = (*changes, Text(file, call, where).without_part())
             return Step(call, origin, kind, changes, where)
         except (UntranslatableError, ShadowedError) as error:
-            if one is found[0]:
+            if one is signatures[0]:
                 why, name = str(error), program_name(one.op)
                 way = "" if use is None else WAYS.get(origin, "")
                 way = way or ("see its docstring" if name in why else name)
@@ -287,8 +291,8 @@ def _part(file: SourceFile, call: ast.Call) -> int | None:
     return PARTS.get(above.attr) if isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load) else None
 
 
-def _translated(
-    file: SourceFile, call: ast.Call, found: Signature, space: Spelling, before: list[ast.expr], terms: Terms
+def _call_changes(
+    file: SourceFile, call: ast.Call, signature: Signature, space: Spelling, before: list[ast.expr], terms: Terms
 ) -> tuple[Change, ...]:
     """Returns the changes that make a call one of the op.
 
@@ -298,9 +302,9 @@ def _translated(
     if any(one.arg is None for one in call.keywords):
         raise UntranslatableError(UNKNOWN)
     arguments = [*before, *call.args]
-    plan = translate(found, len(arguments), [one.arg or "" for one in call.keywords])
+    plan = translate(signature, len(arguments), [one.arg or "" for one in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
-    last = len(found.places) - 1 if parameters()[found.op].variadic else plan.packed
+    last = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
     several = arguments[last:] if last >= 0 else []
     starred = any(isinstance(one, ast.Starred) and one not in several for one in arguments)
     if starred:
@@ -308,10 +312,10 @@ def _translated(
     if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
     values = [*arguments, *(one.value for one in call.keywords)]
-    reason = reason_against(file, found, call, by_parameter(found, plan, values), terms)
+    reason = reason_against(file, signature, call, by_parameter(signature, plan, values), terms)
     if reason is not None:
         raise UntranslatableError(reason)
-    return tuple(Text(file, call, space).changes(found, plan, before))
+    return tuple(Text(file, call, space).changes(signature, plan, before))
 
 
 def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> str:
@@ -338,24 +342,24 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
         if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
             continue
         if is_module_use(use.origin):
-            yield named(file, use, terms)
+            yield class_step(file, use, terms)
             continue
         known = candidates(use.origin)
         if known and isinstance(above, ast.FunctionDef) and use.node in above.decorator_list:
-            yield _passed(file, use, known[0], 1, reason_for_function(file, known[0], above))
+            yield _function_step(file, use, known[0], 1, reason_for_function(file, known[0], above))
             continue
         if known and id(above) in ported and _is_transformed(file, use.node, above):
-            yield _passed(file, use, known[0], len(known[0].places))
+            yield _function_step(file, use, known[0], len(known[0].places))
             continue
         if use.origin in TYPES and _is_annotation(file, use.node):
-            yield _annotated(file, use)
+            yield _annotation_step(file, use)
             continue
         call = file.parent(above) if isinstance(above, ast.keyword) else above
         is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported
-        neutral, found = neutral_dtype(use.origin), replacement(use.origin)
+        neutral, substitute = neutral_dtype(use.origin), replacement(use.origin)
         neutral = neutral or (tensor_type(use.origin) if is_argument else None)
         kind = "constant" if use.kind == "use" else use.kind
-        name = neutral or (found.op if found is not None else "")
+        name = neutral or (substitute.op if substitute is not None else "")
         takes = name in parameters()
         if not name and _is_annotation(file, use.node):
             way = WAYS.get(use.origin, "")
@@ -372,7 +376,7 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
             continue
         try:
             space = spelling(file, use.node)
-            changes = (Text(file, use.node, space).replaced(use.node, f"{space.text}.{name}"),)
+            changes = (Text(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
         except (UntranslatableError, ShadowedError) as error:
             yield Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
             continue
@@ -381,21 +385,23 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
 
 def _is_transformed(file: SourceFile, node: ast.expr, above: ast.AST | None) -> bool:
     """Returns whether an expression is the function that a transform is given."""
-    found = candidates(file.native(above.func) or "") if isinstance(above, ast.Call) and node in above.args[:1] else ()
-    return any("fn" in one.arguments.values() for one in found)
+    signatures = (
+        candidates(file.native(above.func) or "") if isinstance(above, ast.Call) and node in above.args[:1] else ()
+    )
+    return any("fn" in one.arguments.values() for one in signatures)
 
 
-def _passed(file: SourceFile, use: Use, found: Signature, given: int, reason: str | None = None) -> Step:
+def _function_step(file: SourceFile, use: Use, signature: Signature, given: int, reason: str | None = None) -> Step:
     """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
     try:
         space = spelling(file, use.node)
-        plan = translate(found, given, [])
+        plan = translate(signature, given, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
-        changes = (Text(file, use.node, space).replaced(use.node, f"{space.text}.{found.op}"),)
+        changes = (Text(file, use.node, space).replace_node(use.node, f"{space.text}.{signature.op}"),)
         return Step(use.node, use.origin, "call", changes, space)
     except (UntranslatableError, ShadowedError) as error:
-        return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{found.op}")
+        return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")
 
 
 def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
@@ -408,7 +414,7 @@ def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
     return False
 
 
-def _annotated(file: SourceFile, use: Use) -> Step:
+def _annotation_step(file: SourceFile, use: Use) -> Step:
     """Returns the step of an annotation: the type of the tensors of every backend."""
     space = Spelling("Tensor", "emberharmony.Tensor", added=True)
     bound = any(one.origin != space.namespace for one in file.names.root.bindings.get(space.text, ()))
@@ -416,7 +422,7 @@ def _annotated(file: SourceFile, use: Use) -> Step:
         why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
         return Step(use.node, use.origin, ANNOTATION, reason=why, advice=space.namespace)
     try:
-        changes = (Text(file, use.node, space).replaced(use.node, space.text),)
+        changes = (Text(file, use.node, space).replace_node(use.node, space.text),)
     except UntranslatableError as error:
         return Step(use.node, use.origin, ANNOTATION, reason=str(error), advice=space.namespace)
     return Step(use.node, use.origin, ANNOTATION, changes, space)

@@ -55,40 +55,40 @@ class Text:
             yield from self._subscript(call)
             return
         if found.when == "tensors":
-            yield self.replaced(call.func, "")  # a tuple
+            yield self.replace_node(call.func, "")  # a tuple
             return
         if count == 2:
-            yield from self._indexed(call, op, before[1])
+            yield from self._index_changes(call, op, before[1])
         elif before:
             yield from self._receiver(call, op, plan.keywords[0])
         else:
-            yield self.replaced(call.func, op)
+            yield self.replace_node(call.func, op)
         for node, opening, closing in additions(found.when, call):
-            yield self._inserted(node, opening)
+            yield self._insert(node, opening)
             if closing:
-                yield self._inserted(node, closing, after=True)
+                yield self._insert(node, closing, after=True)
         for key, node in zip(plan.keywords[count:], call.args, strict=False):
             if key == DROPPED:
-                yield self._dropped(call, node)
+                yield self._drop(call, node)
             elif key is not None and plan.packed < 0:
-                yield self._inserted(node, f"{key}=")
+                yield self._insert(node, f"{key}=")
         if plan.packed >= 0:
-            yield from self._packed(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
+            yield from self._pack(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
         keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
         for key, keyword in zip(keys, call.keywords, strict=True):
             if key == DROPPED:
-                yield self._dropped(call, keyword)
+                yield self._drop(call, keyword)
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
         names = by_parameter(found, plan, [*before, *call.args, *_values(call)])
         dtype = names.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
-            yield self.replaced(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
+            yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
         if plan.fills:
-            yield self._filled(call, plan, bool(call.args or call.keywords or before))
+            yield self._fill(call, plan, bool(call.args or call.keywords or before))
 
-    def replaced(self, node: ast.expr, text: str) -> Change:
+    def replace_node(self, node: ast.expr, text: str) -> Change:
         """Returns the change of a node's text."""
         if node.end_lineno != node.lineno:
             raise UntranslatableError("its name spans several lines")
@@ -96,7 +96,7 @@ class Text:
         start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
         return Change(node.lineno, start, end, 0, text)
 
-    def _dropped(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
+    def _drop(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
         """Returns the change that leaves out an argument, and its line if it stands alone there."""
         line, text = node.lineno, self.file.lines[node.lineno - 1]
         if node.end_lineno != line:
@@ -112,7 +112,7 @@ class Text:
             return Change(line, start, len(text) - len(after) + following, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
-    def _inserted(self, node: ast.expr, text: str, after: bool = False) -> Change:
+    def _insert(self, node: ast.expr, text: str, after: bool = False) -> Change:
         line, offset = (node.end_lineno or 0, node.end_col_offset or 0) if after else (node.lineno, node.col_offset)
         column = self.file.column(line, offset) - 1
         text_line = self.file.lines[line - 1]
@@ -141,7 +141,7 @@ class Text:
         ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, whole)]
         return Change(line, ends[0], ends[1], 0, "")
 
-    def _indexed(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
+    def _index_changes(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
         """Yields the changes of `x.at[i].set(` to `op(x, i, `."""
         function = call.func
         assert isinstance(function, ast.Attribute)
@@ -162,14 +162,14 @@ class Text:
         yield Change(line, len(text[:dot].rstrip()), inside, 0, ", ")
         for one in key.elts if isinstance(key, ast.Tuple) else [key]:
             if isinstance(one, ast.Slice):
-                yield from self._sliced(one)
+                yield from self._slice_changes(one)
         if isinstance(key, ast.Tuple):
-            yield self._inserted(key, "(")
-            yield self._inserted(key, ")", after=True)
+            yield self._insert(key, "(")
+            yield self._insert(key, ")", after=True)
         end = len(text[:closing].rstrip())
         yield Change(line, end, paren + 1, 0, ", " if call.args or call.keywords else "")
 
-    def _sliced(self, node: ast.Slice) -> Iterator[Change]:
+    def _slice_changes(self, node: ast.Slice) -> Iterator[Change]:
         """Yields the changes of `a:b:c` to `slice(a, b, c)`."""
         line = node.lineno
         if node.end_lineno != line:
@@ -223,21 +223,21 @@ class Text:
         yield Change(line, name, end + 1, 0, "shape[")
         yield Change(last, closing - 1, closing, 0, "]")
 
-    def _packed(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
+    def _pack(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
         opening = f"{key}=" if key else ""
         if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
             if opening:
-                yield self._inserted(nodes[0], opening)
+                yield self._insert(nodes[0], opening)
             return
         is_single = len(nodes) == 1
         if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
             if opening:
-                yield self._inserted(nodes[0], opening)
+                yield self._insert(nodes[0], opening)
             return  # a number or a tuple, which both the native call and the op take
-        yield self._inserted(nodes[0], f"{opening}(")
-        yield self._inserted(nodes[-1], ",)" if is_single else ")", after=True)
+        yield self._insert(nodes[0], f"{opening}(")
+        yield self._insert(nodes[-1], ",)" if is_single else ")", after=True)
 
-    def _filled(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
+    def _fill(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
         line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
         before = self.file.lines[line - 1][:end].rstrip()
         if has_arguments and not before:

@@ -38,12 +38,12 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
         elif modules and name == "register_buffer":
             yield _step(file, call, "self.name = nn.Buffer(tensor)", _buffer, terms)
         elif modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
-            yield _step(file, call, "step(clear=False)", _stepped)
+            yield _step(file, call, "step(clear=False)", _step_without_clearing)
         elif modules and name in HOOKS and not file.inference.is_other(receiver):
             why = f"modules and parameters of emberharmony have no {name}()"
             yield Step(call, f".{name}", KIND, reason=why, advice="see the page on layers")
         elif modules and name in ("to", *MOVES) and is_module(file, receiver):
-            yield _step(file, call, "module.to(device=..., dtype=...)", _moved)
+            yield _step(file, call, "module.to(device=..., dtype=...)", _module_method)
     for store in file.index.nodes(ast.Attribute) if modules else ():
         if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
             yield _trainable(file, store)
@@ -60,9 +60,9 @@ def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *more: Te
     assert isinstance(call.func, ast.Attribute)
     assert callable(changes)
     try:
-        found = spelling(file, call)
-        done = tuple(changes(file, call, found, *more))
-        where = space(file, call, "emberharmony.nn.Buffer", *more) if more else found
+        ops_spelling = spelling(file, call)
+        done = tuple(changes(file, call, ops_spelling, *more))
+        where = space(file, call, "emberharmony.nn.Buffer", *more) if more else ops_spelling
         return Step(call, f".{call.func.attr}", KIND, done, where)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, f".{call.func.attr}", KIND, reason=str(error), advice=way)
@@ -100,7 +100,7 @@ def _is_super(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _stepped(file: SourceFile, call: ast.Call, _: object) -> Iterator[Change]:
+def _step_without_clearing(file: SourceFile, call: ast.Call, _: object) -> Iterator[Change]:
     """Yields the change of `optimizer.step()`, whose namesake also clears the gradients unless it must not."""
     line, end = call.end_lineno or 0, file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
     yield Change(line, end, end, 0, "clear=False")
@@ -121,7 +121,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     return reads or not cleared
 
 
-def _moved(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
+def _module_method(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
     """Yields the changes of `module.to(device)`, or of `module.zero_grad()`.
 
     Raises:
@@ -223,27 +223,27 @@ def _parameters(file: SourceFile, call: ast.Call) -> str:
         UntranslatableError: if the function has no optimizer, or several.
     """
     here = function_of(file, call)
-    found: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
+    owners_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped = set()
     for one in calls(file):
         if function_of(file, one) is not here:
             continue
-        if isinstance(one.func, ast.Attribute) and one.func.attr in found and not one.args:
-            found[one.func.attr].add(file.segment(one.func.value))
+        if isinstance(one.func, ast.Attribute) and one.func.attr in owners_by_method and not one.args:
+            owners_by_method[one.func.attr].add(file.segment(one.func.value))
         if (file.native(one.func) or "").startswith("torch.nn.utils.clip_grad") and one.args:
             clipped.add(file.segment(one.args[0]))
-    optimizers = found["step"]
+    optimizers = owners_by_method["step"]
     given = {
         file.segment(use.args[0])
         for use in calls(file)
         if (file.native(use.func) or "").startswith("torch.optim.") and use.args and function_of(file, use) is here
     }
-    if len(optimizers) > 1 or len(found["zero_grad"] - optimizers) > 1:
+    if len(optimizers) > 1 or len(owners_by_method["zero_grad"] - optimizers) > 1:
         raise UntranslatableError("it computes gradients for several optimizers")
-    if not optimizers and not found["zero_grad"]:
+    if not optimizers and not owners_by_method["zero_grad"]:
         raise UntranslatableError("no optimizer in the same function tells whose gradients it computes")
     if not optimizers:
-        return min(found["zero_grad"])
+        return min(owners_by_method["zero_grad"])
     _require_cleared(file, call, min(optimizers))
     own = f"{min(optimizers)}.parameters()"
     if not clipped or clipped == given:
@@ -270,14 +270,14 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
         raise UntranslatableError(f"{optimizer}.zero_grad() does not come before it, and the file has other optimizers")
 
 
-def ungraded(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
+def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
     """Returns the step of `with torch.no_grad():`, which means nothing for modules of emberharmony, or None."""
     is_item = isinstance(file.parent(call), ast.withitem) and not (call.args or call.keywords)
     if origin not in ("torch.no_grad", "torch.inference_mode") or not is_item or not has_modules(file):
         return None
     try:
         where = module(file, call, "contextlib")
-        changes = (Text(file, call, where).replaced(call.func, "contextlib.nullcontext"),)
+        changes = (Text(file, call, where).replace_node(call.func, "contextlib.nullcontext"),)
         return Step(call, origin, KIND, changes, where)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, origin, KIND, reason=str(error), advice=WAYS[origin])

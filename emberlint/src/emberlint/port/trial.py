@@ -48,9 +48,9 @@ class Trial(NamedTuple):
     absent: tuple[str, ...]
 
     @property
-    def parted(self) -> tuple[Parted, ...]:
+    def changed_outcomes(self) -> tuple[Parted, ...]:
         """The tests whose outcome the port changed; the whole command, if no test tells."""
-        return tuple(one for backend, run in self.after.items() for one in _parted(backend, self.before, run))
+        return tuple(one for backend, run in self.after.items() for one in _compare_outcomes(backend, self.before, run))
 
 
 def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, str], backends: Sequence[str]) -> Trial:
@@ -125,19 +125,19 @@ def _outcomes(results: Path) -> dict[str, str]:
     """Returns the outcome of each test in a file of pytest; none if pytest did not run to its end."""
     if not results.exists():
         return {}
-    found = {}
+    outcomes = {}
     for case in ElementTree.parse(results).iter("testcase"):
         name = "::".join(one for one in (case.get("classname", ""), case.get("name", "")) if one)
         marks = {one.tag for one in case}
-        found[name] = next((one for one in ("error", "failure", "skipped") if one in marks), "passed")
-    return found
+        outcomes[name] = next((one for one in ("error", "failure", "skipped") if one in marks), "passed")
+    return outcomes
 
 
-def _parted(backend: str, before: Run, after: Run) -> Iterator[Parted]:
+def _compare_outcomes(backend: str, before: Run, after: Run) -> Iterator[Parted]:
     """Yields the tests whose outcomes differ, or else the command if its exit status does."""
     names = [*before.outcomes, *(one for one in after.outcomes if one not in before.outcomes)]
-    found = [(one, before.outcomes.get(one, MISSING), after.outcomes.get(one, MISSING)) for one in names]
-    differing = [Parted(backend, *one) for one in found if one[1] != one[2]]
+    outcome_pairs = [(one, before.outcomes.get(one, MISSING), after.outcomes.get(one, MISSING)) for one in names]
+    differing = [Parted(backend, *one) for one in outcome_pairs if one[1] != one[2]]
     yield from differing
     if not differing and before.status != after.status:
         yield Parted(backend, "the command", f"exit status {before.status}", f"exit status {after.status}")

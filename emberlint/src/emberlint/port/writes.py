@@ -40,15 +40,15 @@ class Write(NamedTuple):
 
 def writes(file: SourceFile) -> Iterator[Write]:
     """Yields the in-place writes of a file that the libraries show in different ways."""
-    found = [(node, _key(file, _root(node))) for node in _stores(file)]
-    keys = {key for _, key in found} - {None}
+    stores = [(node, _key(file, _root(node))) for node in _stores(file)]
+    keys = {key for _, key in stores} - {None}
     reads: dict[Key | None, list[ast.Subscript]] = {}
     for read in file.index.nodes(ast.Subscript):
         if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
             key = _key(file, _root(read))
             if key in keys:
                 reads.setdefault(key, []).append(read)
-    for node, key in found:
+    for node, key in stores:
         whole = _whole(file, node)
         shown = next((one for one in reads.get(key, ()) if _is_shown(file, one, one, node)), None)
         if whole is not None:
@@ -115,8 +115,8 @@ def _root(node: ast.expr) -> ast.expr:
 def _key(file: SourceFile, node: ast.expr) -> Key | None:
     """Returns what tells a name or an attribute of an instance from all others."""
     if isinstance(node, ast.Name):
-        found = file.names.lookup(node)
-        return None if found is None else (found[0], node.id)
+        scope_bindings = file.names.lookup(node)
+        return None if scope_bindings is None else (scope_bindings[0], node.id)
     owner = file.names.owner(node) if isinstance(node, ast.Attribute) else None
     return None if owner is None else (owner, node.attr)  # type: ignore[attr-defined]
 
@@ -140,8 +140,8 @@ def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
     target = node.value if isinstance(node, ast.Subscript) else node
     if isinstance(target, ast.Subscript):
         return target.value if _is_tensor(file, target.value) and _is_view(file, target) else None
-    found = file.names.lookup(target) if isinstance(target, ast.Name) else None
-    for one in found[1] if found is not None else ():
+    scope_bindings = file.names.lookup(target) if isinstance(target, ast.Name) else None
+    for one in scope_bindings[1] if scope_bindings is not None else ():
         above = file.parent(one.node)
         if isinstance(above, ast.For) and above.target is one.node and _is_tensor(file, above.iter):
             return above.iter
@@ -167,7 +167,7 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
     above = file.parent(node)
     is_held = False
     while isinstance(above, _HOLDING) and node is not getattr(above, "test", None):
-        target = _paired(file, above, node)
+        target = _paired_target(file, above, node)
         if target is not None:
             return _is_assigned(file, target, read, first, write, depth)
         is_held |= not isinstance(above, ast.IfExp)
@@ -186,7 +186,7 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
     return False
 
 
-def _paired(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr | None:
+def _paired_target(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr | None:
     """Returns the target of a part of the right side of `a, b = x, y`, or None."""
     above = file.parent(node)
     if not isinstance(node, ast.Tuple | ast.List) or not isinstance(above, ast.Assign) or len(above.targets) != 1:
@@ -236,12 +236,12 @@ def _function(file: SourceFile, node: ast.AST) -> ast.AST | None:
 
 def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
     """Returns the loops around an expression, in its function."""
-    found: list[ast.AST] = []
+    loops: list[ast.AST] = []
     for one in file.ancestors(node):
         if isinstance(one, _FUNCTIONS):
             break
-        found += [one] if isinstance(one, _LOOPS) else []
-    return found
+        loops += [one] if isinstance(one, _LOOPS) else []
+    return loops
 
 
 def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
@@ -264,8 +264,8 @@ def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.exp
 def _outlives(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a tensor is an attribute or a name of the module, which later calls may write to."""
     root = _root(node)
-    found = file.names.lookup(root) if isinstance(root, ast.Name) else None
-    return isinstance(root, ast.Attribute) or (found is not None and found[0] is file.names.root)
+    scope_bindings = file.names.lookup(root) if isinstance(root, ast.Name) else None
+    return isinstance(root, ast.Attribute) or (scope_bindings is not None and scope_bindings[0] is file.names.root)
 
 
 def _is_making(file: SourceFile, node: ast.expr) -> bool:
