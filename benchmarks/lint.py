@@ -26,7 +26,7 @@ from emberlint.run.check import check_text
 from emberlint.run.engine import check
 from emberlint.run.file_cache import FOLDER
 from emberlint.run.pool import default_jobs
-from emberlint.run.registry import all_rules, chosen
+from emberlint.run.registry import all_rules, chosen_codes
 from emberlint.server.session import Session
 from emberlint.source.discover import discover
 from emberlint.source.reading import read_text
@@ -89,7 +89,7 @@ def parse(text: str) -> ast.Module:
 def measure_rules(tree: Path, lines: int) -> None:
     """Prints the lines per CPU second in this process: for parsing alone, then for all rules."""
     settings = load(tree)
-    codes = chosen((), ())
+    codes = chosen_codes((), ())
     files = discover([tree], settings)
     texts = {path: read_text(file.read_bytes()) for path, file in files.items()}
     parsing, checking, together, found = [], [], [], 0
@@ -118,7 +118,7 @@ def measure_editor(tree: Path) -> None:
     """
     settings = load(tree)
     files = discover([tree], settings)
-    check(files, settings, chosen((), ()))
+    check(files, settings, chosen_codes((), ()))
     texts = {file: read_text(file.read_bytes()) for file in files.values()}
     some = {file: text for file, text in texts.items() if 900 <= text.count("\n") <= 1100}
     session = Session()

@@ -12,7 +12,7 @@ from emberlint.config.errors import UsageError
 from emberlint.config.presets import PRESETS
 from emberlint.config.settings import Role, Settings
 from emberlint.run.engine import check_texts
-from emberlint.run.registry import chosen
+from emberlint.run.registry import chosen_codes
 
 ROOT = Path("/nowhere")
 LOSS = """
@@ -47,7 +47,7 @@ def h(x):
 
 def found(text: str, preset: str, path: str = "library/m.py") -> list[str]:
     settings = from_table({}, ROOT, preset or None)
-    report = check_texts({path: text}, settings, chosen(settings.select, settings.ignore))
+    report = check_texts({path: text}, settings, chosen_codes(settings.select, settings.ignore))
     return [f"{one.line}:{one.code}" for one in report.findings]
 
 
@@ -91,7 +91,7 @@ def test_every_preset_is_a_valid_table(name: str) -> None:
     settings = from_table({}, ROOT, name)
     assert settings.preset == name
     assert settings != Settings(root=ROOT, preset=name)
-    assert chosen(settings.select, settings.ignore)
+    assert chosen_codes(settings.select, settings.ignore)
 
 
 def test_an_unknown_preset_is_a_usage_error() -> None:

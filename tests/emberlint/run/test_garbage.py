@@ -5,7 +5,7 @@ import gc
 from emberlint.config.settings import Settings
 from emberlint.run.check import check_text
 from emberlint.run.garbage import no_collection
-from emberlint.run.registry import chosen
+from emberlint.run.registry import chosen_codes
 
 SOURCE = """
 from functools import partial
@@ -39,7 +39,7 @@ def f(x: torch.Tensor, mask=None):
 def test_a_checked_file_leaves_no_circles():
     with no_collection():
         gc.collect()
-        result = check_text("library/a.py", SOURCE, Settings(), chosen((), ()))
+        result = check_text("library/a.py", SOURCE, Settings(), chosen_codes((), ()))
         assert len(result.findings) > 5
         del result
         assert gc.collect() == 0

@@ -7,7 +7,7 @@ import pytest
 import emberlint
 from emberlint.config.settings import Settings
 from emberlint.run.check import check_text
-from emberlint.run.registry import chosen
+from emberlint.run.registry import chosen_codes
 from emberlint.source.names import Names
 from emberlint.source.source_file import SourceFile
 
@@ -22,7 +22,7 @@ class _Everything(set[str]):
 
 def _findings() -> list[tuple[object, ...]]:
     results = (
-        check_text(f"library/{one.stem}.py", one.read_text(encoding="utf-8"), Settings(), chosen((), ()))
+        check_text(f"library/{one.stem}.py", one.read_text(encoding="utf-8"), Settings(), chosen_codes((), ()))
         for one in FILES
     )
     return [one.findings for one in results]

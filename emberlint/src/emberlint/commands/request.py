@@ -62,9 +62,9 @@ class Choice(NamedTuple):
         Raises:
             UsageError: if a word names no rule.
         """
-        from emberlint.run.registry import chosen  # not at the top: it imports every rule
+        from emberlint.run.registry import chosen_codes  # not at the top: it imports every rule
 
-        return chosen(self.select, self.ignore)
+        return chosen_codes(self.select, self.ignore)
 
 
 def choice(

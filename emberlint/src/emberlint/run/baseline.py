@@ -51,7 +51,7 @@ def write(file: Path, entries: Counter[Entry]) -> None:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
 
-def counted(findings: Iterable[Finding]) -> Counter[Entry]:
+def count_entries(findings: Iterable[Finding]) -> Counter[Entry]:
     """Returns the entries that accept these findings."""
     return Counter(entry_of(one) for one in findings if one.fingerprint)
 
@@ -79,13 +79,13 @@ def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[st
     from emberlint.run.registry import all_rules  # not at the top: it imports every rule
 
     lines = file.read_text(encoding="utf-8").splitlines()
-    found: list[Finding] = []
+    stale_findings: list[Finding] = []
     for entry in sorted(entries):
         if entry.path in checked:
             line = next((at for at, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
             place = (line, 1, line, len(lines[line - 1]) + 1)
-            found.append(all_rules()["EMB905"].at(shown, place, what=entry.code, where=entry.path))
-    return found
+            stale_findings.append(all_rules()["EMB905"].at(shown, place, what=entry.code, where=entry.path))
+    return stale_findings
 
 
 def _is_of(line: str, entry: Entry) -> bool:
@@ -94,7 +94,7 @@ def _is_of(line: str, entry: Entry) -> bool:
 
 def shrink(file: Path, findings: Sequence[Finding], checked: frozenset[str]) -> None:
     """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
-    now = counted(findings)
+    now = count_entries(findings)
     if file.exists():
         before = read(file)
         kept = Counter({entry: count for entry, count in before.items() if entry.path not in checked})

@@ -21,7 +21,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
         raise UsageError(f"--diff-base: {ref!r} is not a commit")
     verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     _git(root, *verify, what=f"{ref!r} is not a commit")
-    found: dict[str, list[range]] = {}
+    ranges: dict[str, list[range]] = {}
     path = ""
     options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
     for line in _git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
@@ -30,11 +30,11 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
         elif match := _HUNK.match(line):
             first, count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
-            found.setdefault(path, []).append(range(first, first + count))
+            ranges.setdefault(path, []).append(range(first, first + count))
     for path in _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
-            found[path] = [EVERY_LINE]
-    return found
+            ranges[path] = [EVERY_LINE]
+    return ranges
 
 
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:

@@ -45,11 +45,11 @@ def check_text(
     except (SyntaxError, ValueError, RecursionError) as error:
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     try:
-        found = _found(file, codes) if codes else ()
+        findings = _findings_of(file, codes) if codes else ()
         known = None if shelf is None else summary(file)
         told = directives(text, file.tree) if codes else ()
         near, used = ((), {}) if shelf is None else (shelf.near, shelf.used)
-        return FileResult(found, told, file.imports, known, used, near)
+        return FileResult(findings, told, file.imports, known, used, near)
     except RecursionError as error:
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     finally:
@@ -73,7 +73,7 @@ def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = 
     return SourceFile(path, text, settings, parse(text, settings.target_version), infer, shelf)
 
 
-def _found(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
+def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
     try:
         return tuple(_findings(file, codes))
     except RecursionError:  # a chain of thousands of operators

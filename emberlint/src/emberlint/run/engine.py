@@ -54,8 +54,10 @@ def check(
     results = {path: contents.broken.get(path) or checked[path] for path in files}
     beyond = check_project(_project(settings, results), codes, cache)
     cache.save()
-    found = (located(one, contents.notebooks.get(one.path)) for one in _merge(results, beyond, settings, codes))
-    return Report([*found], tuple(files), run.beyond, run.absent)
+    reported = (
+        with_cell_place(one, contents.notebooks.get(one.path)) for one in _merge(results, beyond, settings, codes)
+    )
+    return Report([*reported], tuple(files), run.beyond, run.absent)
 
 
 def check_texts(
@@ -94,7 +96,7 @@ def check_content(path: str, content: bytes, settings: Settings, codes: frozense
     except (SyntaxError, UnicodeDecodeError) as error:
         return Report([*unreadable(path, error).findings], (path,))
     report = check_texts({path: text}, settings, codes, cached)
-    return report._replace(findings=[located(one, notebook) for one in report.findings])
+    return report._replace(findings=[with_cell_place(one, notebook) for one in report.findings])
 
 
 def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
@@ -114,7 +116,7 @@ def shelf_for(path: str, text: str, settings: Settings, library: Library) -> She
     return Files({path: text}, settings, frozenset(), cache, library).shelf(path)
 
 
-def located(finding: Finding, notebook: Joined | None) -> Finding:
+def with_cell_place(finding: Finding, notebook: Joined | None) -> Finding:
     """Returns a finding with its place in a cell, if its file is a notebook."""
     if notebook is None or not notebook.cells:
         return finding
@@ -145,5 +147,5 @@ def _merge(
     for path, result in results.items():
         kept = active(path, settings, codes)
         reported = [one for one in by_path.get(path, ()) if is_reported(one, settings, kept)]
-        found = apply(path, [*result.findings, *reported], result.directives, kept)
-        yield from sorted(found, key=lambda one: (one.line, one.column, one.code))
+        unsilenced = apply(path, [*result.findings, *reported], result.directives, kept)
+        yield from sorted(unsilenced, key=lambda one: (one.line, one.column, one.code))

@@ -22,14 +22,14 @@ def explanation(rule: AnyRule) -> Iterator[str]:
     yield ""
     yield f"Lowest tier: {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
     yield ""
-    yield from _shown("Found", rule.INVALID)
+    yield from _example_lines("Found", rule.INVALID)
     repaired = [one for one in rule.INVALID if one.fixed is not None]
     if repaired:
-        yield from _shown("Repaired", [Example(one.fixed or "") for one in repaired[:1]])
-    yield from _shown("Clean", rule.VALID)
+        yield from _example_lines("Repaired", [Example(one.fixed or "") for one in repaired[:1]])
+    yield from _example_lines("Clean", rule.VALID)
 
 
-def _shown(title: str, examples: object, limit: int = 3) -> Iterator[str]:
+def _example_lines(title: str, examples: object, limit: int = 3) -> Iterator[str]:
     chosen = [one for one in examples if one.source.strip()][:limit] if isinstance(examples, list | tuple) else []
     if not chosen:
         return

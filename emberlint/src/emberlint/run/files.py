@@ -93,7 +93,7 @@ class Files:
 
     def _groups(self, paths: Iterable[str]) -> list[list[str]]:
         """Returns files and those that they import in the order of their checks, and notes what each may not see."""
-        groups = in_order(paths, self._imported, self._imported_at_once)
+        groups = in_order(paths, self._imported_files, self._imported_at_once)
         self.library.link(self.near)
         for group in groups:
             if len(group) > 1:
@@ -144,12 +144,12 @@ class Files:
             self._recall(path)
         return True
 
-    def _imported(self, path: str) -> tuple[str, ...]:
+    def _imported_files(self, path: str) -> tuple[str, ...]:
         """Returns the files of the project that a file imports and that can be read."""
         if path not in self.near:
             self.near[path] = tuple(self.library.modules.imported(path, self._text(path)))
-        found = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
-        return tuple(found)
+        readable = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
+        return tuple(readable)
 
     def _imported_at_once(self, path: str) -> list[str]:
         """Returns the files of the project that a file imports when it is loaded."""
@@ -190,10 +190,10 @@ class Files:
     def _result_before(self, path: str) -> FileResult | None:
         """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
         before = self._before
-        found = None if before is None or path in self.checked else before.results.get(path)
-        if before is None or found is None or before.hidden.get(path) != self.hidden.get(path):
+        earlier = None if before is None or path in self.checked else before.results.get(path)
+        if before is None or earlier is None or before.hidden.get(path) != self.hidden.get(path):
             return None
-        return found if self._is_same or self._is_current(path, found) else None
+        return earlier if self._is_same or self._is_current(path, earlier) else None
 
     def _is_current(self, path: str, result: FileResult) -> bool:
         return is_current(result.used, path, self.library, self._shelf(path))
@@ -217,16 +217,16 @@ class Contents(NamedTuple):
 
 def read(files: Mapping[str, Path]) -> Contents:
     """Returns the contents of files, and the results of those that cannot be read."""
-    found = Contents({}, {}, {})
+    contents = Contents({}, {}, {})
     for path, file in files.items():
         try:
             content = file.read_bytes()
             notebook = read_notebook(path, content)
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
-            found.broken[path] = unreadable(path, error)
+            contents.broken[path] = unreadable(path, error)
             continue
-        found.sources[path] = content
+        contents.sources[path] = content
         if notebook is not None:
-            found.sources[path] = notebook.text
-            found.notebooks[path] = notebook
-    return found
+            contents.sources[path] = notebook.text
+            contents.notebooks[path] = notebook
+    return contents

@@ -46,7 +46,7 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
     done = {}
     for path, some in by_path.items():
         file = settings.root / path
-        change = _silenced(path, file, some)
+        change = _silence(path, file, some)
         if change.before != change.after:
             before, after = change.before.splitlines(), change.after.splitlines()
             done[path] = Silenced(change, sum(old != new for old, new in zip(before, after, strict=False)))
@@ -55,30 +55,30 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
     return done
 
 
-def _silenced(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
+def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
     content = file.read_bytes()
     notebook = read_notebook(path, content)
     if notebook is None:
         text = read_text(content, newline="")
-        return Repaired(text, _checked(text, with_comments(text, _codes(findings))))
+        return Repaired(text, _if_same_tree(text, with_comments(text, _codes(findings))))
     lines = [one._replace(line=notebook.line(one.cell, one.line)) for one in findings]
     try:
-        after = _checked(notebook.text, with_comments(notebook.text, _codes(lines)))
+        after = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
         return Repaired(notebook.content, notebook.replaced(after))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
 
 
-def _checked(before: str, after: str) -> str:
+def _if_same_tree(before: str, after: str) -> str:
     """Returns a text with comments if its syntax tree is that of the text without them, else that text."""
     return after if ast.dump(parse(after)) == ast.dump(parse(before)) else before
 
 
 def _codes(findings: Iterable[Finding]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    codes_by_line: dict[int, set[str]] = {}
     for one in findings:
-        found.setdefault(one.line, set()).add(one.code)
-    return found
+        codes_by_line.setdefault(one.line, set()).add(one.code)
+    return codes_by_line
 
 
 def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
@@ -103,11 +103,11 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         while at in closed or (at not in comments and at < len(lines) and lines[at - 1].rstrip("\r\n").endswith("\\")):
             at += 1
         wanted.setdefault(min(at, len(lines)), set()).update(some)
-    for line, found in wanted.items():
+    for line, line_codes in wanted.items():
         old = lines[line - 1]
         if not (line == 1 and old.startswith("#!")):  # the comment would be an argument of the interpreter
             body = old.rstrip("\r\n")
-            lines[line - 1] = _commented(body, comments.get(line), sorted(found)) + old[len(body) :]
+            lines[line - 1] = _add_comment(body, comments.get(line), sorted(line_codes)) + old[len(body) :]
     return "".join(lines)
 
 
@@ -126,7 +126,7 @@ def _layout(text: str) -> tuple[dict[int, int], set[int]]:
     return comments, closed
 
 
-def _commented(line: str, start: int | None, codes: Sequence[str]) -> str:
+def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:
     match = None if start is None else NOQA.search(line, start)
     if match is None:
         separator = "  " if line.strip() else ""

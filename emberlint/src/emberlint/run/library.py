@@ -35,7 +35,7 @@ class Library:
         """Records the files that each file imports."""
         self._near.update(near)
 
-    def imported(self, path: str) -> Sequence[str]:
+    def imports_of(self, path: str) -> Sequence[str]:
         """Returns the files that a file imports."""
         if not self._near and self.spool is not None:
             self._near = json.loads((self.spool / IMPORTS).read_text(encoding="utf-8"))
@@ -72,10 +72,10 @@ class Library:
         """Returns the digest of the summary of a file."""
         if path in self._digests:
             return self._digests[path]
-        found = _digest(_text(self.get(path)))
+        summary_digest = _digest(_text(self.get(path)))
         if path in self._encoded:
-            self._digests[path] = found
-        return found
+            self._digests[path] = summary_digest
+        return summary_digest
 
     def forget(self, path: str) -> None:
         """Drops the summary of a file."""
@@ -117,17 +117,17 @@ class Shelf:
     def is_seen(self, place: str) -> bool:
         """Returns whether imports lead from the file to a place that it may see."""
         if place not in self._seen:
-            self._seen[place] = place not in self._hidden and place in self._reached()
+            self._seen[place] = place not in self._hidden and place in self._reachable_files()
         return self._seen[place]
 
-    def _reached(self) -> Iterator[str]:
+    def _reachable_files(self) -> Iterator[str]:
         """Yields the files to which imports lead, near ones first, without those behind hidden ones."""
         pending = [*self.near]
         known = {self._path, *self._hidden, *pending}
         for path in pending:
             yield path
             if path not in self._hidden:
-                following = [one for one in self.library.imported(path) if one not in known]
+                following = [one for one in self.library.imports_of(path) if one not in known]
                 known.update(following)
                 pending += following
 
@@ -148,15 +148,15 @@ class Shelf:
 
     def any_telling(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
-        found = {f"={place}": self._digest(place) for place in self.near}
-        self.used.update(found)
-        return not {*found.values()} <= {NO_SUMMARY, UNSEEN}
+        digests = {f"={place}": self._digest(place) for place in self.near}
+        self.used.update(digests)
+        return not {*digests.values()} <= {NO_SUMMARY, UNSEEN}
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
-        found = self.library.modules.exists(path)
-        self.used[f"?{path}"] = str(int(found))
-        return found
+        is_there = self.library.modules.exists(path)
+        self.used[f"?{path}"] = str(int(is_there))
+        return is_there
 
 
 def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:

@@ -67,7 +67,7 @@ def check_groups(work: Work, library: Library, settings: Settings, jobs: int) ->
         for group in work.groups:
             for path in group:
                 for task in work.prepare([path]):
-                    work.finish(path, _checked(task, settings, library))
+                    work.finish(path, _check_task(task, settings, library))
 
 
 def default_jobs() -> int:
@@ -75,7 +75,7 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _checked(task: Task, settings: Settings, library: Library) -> FileResult:
+def _check_task(task: Task, settings: Settings, library: Library) -> FileResult:
     shelf = Shelf(library, task.path, task.near, task.hidden)
     return check_bytes(task.path, task.content, settings, task.codes, shelf)
 
@@ -86,7 +86,7 @@ def _check_batch(batch: list[Task], settings: Settings, folder: str) -> Done:
     results = []
     with no_collection():
         for task in batch:
-            result = _checked(task, settings, library)
+            result = _check_task(task, settings, library)
             library.put(task.path, result.summary)
             results.append((task.path, encode(result)))
     return results
@@ -114,7 +114,7 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
                 for one in done:
                     for path, result in one.result():
                         work.finish(path, decode(result))
-                    schedule.finished(running.pop(one))
+                    schedule.finish(running.pop(one))
                 _submit(pool, schedule, running, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
@@ -162,15 +162,15 @@ class _Schedule:
         tasks: list[Task] = []
         while self.ready and len(tasks) < BATCH:
             number = self.ready.pop(0)
-            found = self.work.prepare(self.work.groups[number])
-            if found:
+            group_tasks = self.work.prepare(self.work.groups[number])
+            if group_tasks:
                 numbers.append(number)
-                tasks += found
+                tasks += group_tasks
             else:
-                self.finished([number])
+                self.finish([number])
         return numbers, tasks
 
-    def finished(self, numbers: Sequence[int]) -> None:
+    def finish(self, numbers: Sequence[int]) -> None:
         """Records that groups are done, so that those that import from them may begin."""
         for number in numbers:
             for reader in self.readers[number]:

@@ -27,11 +27,13 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     entry = cache.get(KEY, key)
     if entry is not None:
         return [decode_finding(one) for one in entry]
-    known = {path: found for path, one in digests.items() if (found := _imports(path, one, cache)) is not None}
+    known = {
+        path: file_imports for path, one in digests.items() if (file_imports := _imports(path, one, cache)) is not None
+    }
     project = replace(project, known={**known, **project.known})
     findings = [*_findings(rules, project)]
-    for path, found in project.parsed.items():
-        cache.put(IMPORTS + path, digests[path], [*found])
+    for path, file_imports in project.parsed.items():
+        cache.put(IMPORTS + path, digests[path], [*file_imports])
     cache.put(KEY, key, [encode_finding(one) for one in findings])
     return findings
 

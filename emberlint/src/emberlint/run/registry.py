@@ -16,14 +16,14 @@ ALWAYS = frozenset({"EMB000"})  # always selected: a file that cannot be read mu
 @cache
 def all_rules() -> Mapping[str, AnyRule]:
     """Returns every rule by its code, in the order of the codes."""
-    found: dict[str, AnyRule] = {}
+    by_code: dict[str, AnyRule] = {}
     for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         module = import_module(info.name)
         for value in vars(module).values():
             is_class = isinstance(value, type) and issubclass(value, AnyRule)
             if is_class and value.__module__ == module.__name__ and value not in (Rule, ProjectRule, EngineRule):
-                found[value.code] = value()
-    return dict(sorted(found.items()))
+                by_code[value.code] = value()
+    return dict(sorted(by_code.items()))
 
 
 @cache
@@ -51,7 +51,7 @@ def resolve(word: str) -> tuple[str, ...]:
     return codes
 
 
-def chosen(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
+def chosen_codes(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
     """Returns the codes to report: the selected ones, or all, without the ignored ones."""
     wanted = {code for word in select for code in resolve(word)} or set(all_rules())
     return frozenset(wanted - {code for word in ignore for code in resolve(word)}) | ALWAYS

@@ -15,7 +15,7 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts, located
+from emberlint.run.engine import check_texts, with_cell_place
 from emberlint.run.file_cache import FileCache
 from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
@@ -129,12 +129,12 @@ def _repair(
     if notebook is None:
         return repair_text(path, read_text(content, newline=""), settings, codes, unsafe, session)
     result = repair_text(path, notebook.text, settings, codes, unsafe, session)
-    refused = tuple((located(finding, notebook), reason) for finding, reason in result.refused)
+    refused = tuple((with_cell_place(finding, notebook), reason) for finding, reason in result.refused)
     try:
         return Repaired(notebook.content, notebook.replaced(result.after), refused)
     except NotebookError as error:
-        found = check_texts({path: notebook.text}, settings, codes).findings
-        unrepaired = tuple((located(one, notebook), str(error)) for one in found if one.fix is not None)
+        findings = check_texts({path: notebook.text}, settings, codes).findings
+        unrepaired = tuple((with_cell_place(one, notebook), str(error)) for one in findings if one.fix is not None)
         return Repaired(notebook.content, notebook.content, unrepaired)
 
 

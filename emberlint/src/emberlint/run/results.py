@@ -30,17 +30,17 @@ class FileResult(NamedTuple):
 
 def encode(result: FileResult) -> Encoded:
     """Returns a result as lists and scalars."""
-    findings, directives, found, summary, used, near = result
-    return [[encode_finding(one) for one in findings], [*directives], [*found], summary, {**used}, [*near]]
+    findings, directives, imports, summary, used, near = result
+    return [[encode_finding(one) for one in findings], [*directives], [*imports], summary, {**used}, [*near]]
 
 
 def decode(data: Encoded) -> FileResult:
     """Returns the result that `encode` encoded."""
-    findings, directives, found, summary, used, near = data
+    findings, directives, imports, summary, used, near = data
     return FileResult(
         tuple(decode_finding(one) for one in findings),
         tuple(Directive(verb, tuple(codes), tuple(unknown), *rest) for verb, codes, unknown, *rest in directives),
-        tuple(Import(*one) for one in found),
+        tuple(Import(*one) for one in imports),
         summary,
         used,
         tuple(near),

@@ -38,8 +38,8 @@ class RunCache:
 
     def recall(self) -> list[Finding] | None:
         """Returns the findings of that run, or None if it is not cached or a file beyond the checked ones differs."""
-        found = self._line(2)
-        return None if found is None else [decode_finding(one) for one in found]
+        encoded = self._line(2)
+        return None if encoded is None else [decode_finding(one) for one in encoded]
 
     def entries(self) -> Entries | None:
         """Returns the lines of the report on what `recall` finds, in a small part of its time."""
@@ -78,20 +78,20 @@ class RunCache:
     def _lacking(self, absent: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
         is_folder = cache(lambda folder: os.path.isdir(self._root / folder))
-        found: dict[str, dict[str, None]] = {}
+        names_by_folder: dict[str, dict[str, None]] = {}
         for path in absent:
             folder, _, name = path.rpartition("/")
             while folder and not is_folder(folder):
                 folder, _, name = folder.rpartition("/")
-            found.setdefault(folder, {})[name] = None
-        return {folder: [*names] for folder, names in found.items()}
+            names_by_folder.setdefault(folder, {})[name] = None
+        return {folder: [*names] for folder, names in names_by_folder.items()}
 
 
 def _entries(findings: Iterable[Finding]) -> Entries:
-    found: Entries = {}
+    by_path: Entries = {}
     for one in findings:
-        found.setdefault(one.path, []).append(one.entry)
-    return found
+        by_path.setdefault(one.path, []).append(one.entry)
+    return by_path
 
 
 def times(stat: stat_result) -> Times:

@@ -47,17 +47,17 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
     # Most files have none, and splitting a file into tokens takes longer than parsing it.
     if "emberlint:" not in text and not _MARKED.search(text.lower()):
         return ()
-    found: list[Directive] = []
+    comments: list[Directive] = []
     for token in _comments(text):
         match = _COMMENT.search(token.string)
         if match and match["verb"] != MARK:
             line, offset = token.start
             place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
-            found.append(_parse(match["verb"], match["codes"] or "", place))
-        found += _noqa(token)
-    if tree is None or all(one.verb != "ignore" for one in found):
-        return tuple(_with_ranges(found, {}))
-    return tuple(_with_ranges(found, _statements(text, tree)))
+            comments.append(_parse(match["verb"], match["codes"] or "", place))
+        comments += _noqa(token)
+    if tree is None or all(one.verb != "ignore" for one in comments):
+        return tuple(_with_ranges(comments, {}))
+    return tuple(_with_ranges(comments, _statements(text, tree)))
 
 
 def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
@@ -181,11 +181,11 @@ def _rot(
                 yield rules["EMB902"].at(path, one.place, what=repr(word), hint=hint)
         if "EMB903" in rules and known and not one.codes and not one.unknown:
             yield rules["EMB903"].at(path, one.place, what=one.verb)
-        if "EMB904" in rules and _unmatched(one, found):
+        if "EMB904" in rules and _is_unmatched(one, found):
             yield rules["EMB904"].at(path, one.place, what=one.verb, other="on" if one.verb == "off" else "off")
 
 
-def _unmatched(one: Directive, found: Sequence[Directive]) -> bool:
+def _is_unmatched(one: Directive, comments: Sequence[Directive]) -> bool:
     if one.verb == "off":
         return one.last == END
-    return one.verb == "on" and not any(off.verb == "off" and closes(one, off) for off in found)
+    return one.verb == "on" and not any(off.verb == "off" and closes(one, off) for off in comments)

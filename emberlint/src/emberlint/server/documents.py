@@ -10,7 +10,7 @@ from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
 from emberlint.findings import Finding
-from emberlint.run.engine import located
+from emberlint.run.engine import with_cell_place
 from emberlint.source.notebooks.cells import Cell
 from emberlint.source.notebooks.joined import Joined
 
@@ -71,7 +71,7 @@ class NotebookDocument(Document):
 
     def place(self, finding: Finding) -> tuple[str, Finding]:
         """Returns the address of the cell that a finding is in, and the finding with the lines of this cell."""
-        found = located(finding, self._joined)
+        found = with_cell_place(finding, self._joined)
         return self._uris[found.cell], found
 
     def texts(self, after: str) -> dict[str, str]:

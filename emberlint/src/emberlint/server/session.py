@@ -23,7 +23,7 @@ from emberlint.run.file_cache import FileCache
 from emberlint.run.garbage import no_collection
 from emberlint.run.ignore import with_comments
 from emberlint.run.library import Library, Shelf
-from emberlint.run.registry import all_rules, chosen
+from emberlint.run.registry import all_rules, chosen_codes
 from emberlint.run.repair import repair_text
 from emberlint.run.selection import check_ignores
 from emberlint.server.surroundings import Surroundings
@@ -150,7 +150,7 @@ class Session:
             settings = load(root)
             check_ignores(settings)
             selected = (*settings.select, *settings.extend_select) if settings.select else ()
-            codes = chosen(selected, settings.ignore)
+            codes = chosen_codes(selected, settings.ignore)
             known = Project(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
             self._projects[root] = known
         return known
