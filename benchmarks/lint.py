@@ -146,7 +146,7 @@ def timed_request(session: Session, file: Path, text: str) -> tuple[float, float
     found = [one for one in checked.findings if one.fix is not None and one.fix.safety is not Safety.GUIDED]
     if not found:
         return middle - start, 0.0
-    checked.repaired(found[len(found) // 2])
+    checked.repair(found[len(found) // 2])
     return middle - start, time.process_time() - middle
 
 

@@ -61,18 +61,18 @@ class NotebookDocument(Document):
         self._uris = {number: uri for uri, number in self._numbers.items()}
 
     @cached_property
-    def _joined(self) -> Joined:
+    def _joined_cells(self) -> Joined:
         return Joined(Cell(self._numbers[uri], one.source) for uri, one in self.parts.items())
 
     @cached_property
     def text(self) -> str:
         """The cells as one text."""
-        return self._joined.text
+        return self._joined_cells.text
 
     def place(self, finding: Finding) -> tuple[str, Finding]:
         """Returns the address of the cell that a finding is in, and the finding with the lines of this cell."""
-        found = with_cell_place(finding, self._joined)
-        return self._uris[found.cell], found
+        placed = with_cell_place(finding, self._joined_cells)
+        return self._uris[placed.cell], placed
 
     def texts(self, after: str) -> dict[str, str]:
         """Returns the text of each cell of Python when the joined text has become `after`.
@@ -80,8 +80,8 @@ class NotebookDocument(Document):
         Raises:
             NotebookError: if `after` does not show its cells.
         """
-        sources = self._joined.sources(after)
-        return {self._uris[one.number]: source for one, source in zip(self._joined.cells, sources, strict=True)}
+        sources = self._joined_cells.sources(after)
+        return {self._uris[one.number]: source for one, source in zip(self._joined_cells.cells, sources, strict=True)}
 
 
 def document(workspace: Workspace, uri: str) -> Document:
@@ -91,5 +91,5 @@ def document(workspace: Workspace, uri: str) -> Document:
         text = workspace.get_text_document(uri)
         return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
     cells = (one.document for one in notebook.cells if one.kind == lsp.NotebookCellKind.Code)
-    found = ((one, workspace.get_text_document(one)) for one in cells)
-    return NotebookDocument(notebook, {one: text for one, text in found if text.language_id == LANGUAGE})
+    documents = ((one, workspace.get_text_document(one)) for one in cells)
+    return NotebookDocument(notebook, {one: text for one, text in documents if text.language_id == LANGUAGE})

@@ -83,8 +83,8 @@ class Server(LanguageServer):
         checked = self.check(shown)
         for part, content in shown.parts.items():
             text = self.text(content.source)
-            found = [] if checked is None else shown.within(checked.findings, part)
-            diagnostics = [_diagnostic(one, text) for one in found]
+            findings = [] if checked is None else shown.within(checked.findings, part)
+            diagnostics = [_diagnostic(one, text) for one in findings]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
@@ -98,9 +98,9 @@ class Server(LanguageServer):
         async with self._lock:
             if self._is_current(uri, version):
                 file = checked.project.settings.root / checked.path
-                found = await asyncio.to_thread(self.session.check, file, checked.text)
+                rechecked = await asyncio.to_thread(self.session.check, file, checked.text)
                 if self._is_current(uri, version):
-                    self._checked[uri] = version, found
+                    self._checked[uri] = version, rechecked
                     self.publish(uri)
 
     def _is_current(self, uri: str, version: int | None) -> bool:
@@ -111,14 +111,14 @@ class Server(LanguageServer):
         """Whether the editor asks for the edit of an action when the user chooses it."""
         return "edit" in (get_capability(self.client_capabilities, RESOLVED) or ())
 
-    def resolved(self, action: lsp.CodeAction) -> lsp.CodeAction:
+    def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Returns an action with its edit; without one if the document has changed or the repair is refused."""
         data: Any = action.data
         shown = self.document(data["uri"])
         known = self._checked.get(shown.uri)
         if known is not None and known[0] == data["version"] == shown.version:
-            found = {uri: [*map(_edit, edits)] for uri, edits in self._edits(shown, known[1], data) if edits}
-            action.edit = lsp.WorkspaceEdit(changes=found) if found else None
+            changes = {uri: [*map(_edit, edits)] for uri, edits in self._edits(shown, known[1], data) if edits}
+            action.edit = lsp.WorkspaceEdit(changes=changes) if changes else None
         return action
 
     def _edits(self, shown: Document, checked: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
@@ -166,20 +166,20 @@ def create() -> Server:
     server = Server()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    async def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+    async def on_open(params: lsp.DidOpenTextDocumentParams) -> None:
         await server.publish_all(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(params: lsp.DidChangeTextDocumentParams) -> None:
+    def on_change(params: lsp.DidChangeTextDocumentParams) -> None:
         server.publish_soon(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
-    async def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+    async def on_save(params: lsp.DidSaveTextDocumentParams) -> None:
         server.publish_others(params.text_document.uri)
         await server.publish_all(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
+    def on_close(params: lsp.DidCloseTextDocumentParams) -> None:
         server.close(params.text_document.uri)
         server.clear([params.text_document])
 
@@ -215,12 +215,12 @@ def create() -> Server:
             return []
         state = {"uri": uri, "version": shown.version}
         text, fix_all = server.text(shown.parts[uri].source), FIX_ALL if uri == shown.uri else FIX_NOTEBOOK
-        found = [*_actions(shown.within(checked.findings, uri), text, params, state, fix_all)]
-        return found if server.resolves else [one for one in map(server.resolved, found) if one.edit is not None]
+        actions = [*_actions(shown.within(checked.findings, uri), text, params, state, fix_all)]
+        return actions if server.resolves else [one for one in map(server.resolve, actions) if one.edit is not None]
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
     def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
-        return server.resolved(action)
+        return server.resolve(action)
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
@@ -230,10 +230,12 @@ def create() -> Server:
         if checked is None or uri not in shown.parts:
             return None
         text = server.text(shown.parts[uri].source)
-        found = [one for one in shown.within(checked.findings, uri) if _overlaps(_range(one, text), lsp.Range(at, at))]
-        pages = [*_pages(found), *_codes_at(text, at)]
+        findings = [
+            one for one in shown.within(checked.findings, uri) if _overlaps(_range(one, text), lsp.Range(at, at))
+        ]
+        pages = [*_pages(findings), *_codes_at(text, at)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
-        return lsp.Hover(content, _range(found[0], text) if found else None) if pages else None
+        return lsp.Hover(content, _range(findings[0], text) if findings else None) if pages else None
 
     return server
 
@@ -298,9 +300,9 @@ def _after(shown: Document, checked: Checked, data: Any) -> str:
     if data["do"] == "all":
         return checked.repaired_safely()
     for one in checked.findings:
-        uri, found = shown.place(one)
-        if (uri, _key(found)) == (data["uri"], data["at"]):
-            return checked.repaired(one) if data["do"] == "repair" else checked.ignored(one)
+        uri, placed = shown.place(one)
+        if (uri, _key(placed)) == (data["uri"], data["at"]):
+            return checked.repair(one) if data["do"] == "repair" else checked.ignore(one)
     return checked.text
 
 

@@ -75,7 +75,7 @@ class Checked:
         except (SyntaxError, ValueError, RecursionError):
             return None
 
-    def repaired(self, finding: Finding) -> str:
+    def repair(self, finding: Finding) -> str:
         """Returns the text with one finding repaired, which may change a dtype or a device."""
         with no_collection():
             return self.text if self.file is None else fix(self.file, [finding], unsafe=True).text
@@ -84,7 +84,7 @@ class Checked:
         """Returns the text with all safe repairs."""
         return repair_text(self.path, self.text, self.project.settings, self.project.quick, unsafe=False).after
 
-    def ignored(self, finding: Finding) -> str:
+    def ignore(self, finding: Finding) -> str:
         """Returns the text with a comment that silences a finding."""
         return with_comments(self.text, {finding.line: [finding.code]})
 
@@ -119,14 +119,14 @@ class Session:
         lines = LINE.findall(text)
         if whole:
             library = Library(Modules(settings, [path]))
-            found = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
-            self._found[file] = lines, [one for one in found if one.code not in project.quick]
+            findings = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
+            self._found[file] = lines, [one for one in findings if one.code not in project.quick]
         else:
             with no_collection():
-                found = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
+                findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
             before, beyond = self._found.get(file, ([], []))
-            found += [one for old in beyond if (one := _moved(old, before, lines)) is not None]
-        return Checked(path, text, project, self._accepted(found, settings))
+            findings += [one for old in beyond if (one := _follow_line(old, before, lines)) is not None]
+        return Checked(path, text, project, self._without_accepted(findings, settings))
 
     def forget(self, file: Path) -> None:
         """Drops what is known of a document that was closed."""
@@ -155,16 +155,16 @@ class Session:
             self._projects[root] = known
         return known
 
-    def _accepted(self, found: list[Finding], settings: Settings) -> list[Finding]:
+    def _without_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
         """Returns the findings that the baseline of the project does not accept."""
         file = settings.root / settings.baseline
         stamp = _stamp(file) if settings.baseline else None
         if stamp is None:
-            return found
+            return findings
         known = self._baselines.get(file)
         if known is None or known[0] != stamp:
             known = self._baselines[file] = stamp, baseline.read(file)
-        return baseline.apply(found, Counter(known[1]))[0]
+        return baseline.apply(findings, Counter(known[1]))[0]
 
 
 def _stamp(file: Path) -> Stamp:
@@ -175,7 +175,7 @@ def _stamp(file: Path) -> Stamp:
     return stat.st_mtime_ns, stat.st_size
 
 
-def _moved(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
+def _follow_line(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
     text = before[finding.line - 1] if finding.line <= len(before) else ""
     same = [number for number, line in enumerate(after, 1) if line == text]

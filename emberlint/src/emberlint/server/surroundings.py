@@ -37,7 +37,7 @@ class Surroundings:
         self._path = path
         library = Library(Modules(settings, [path])) if before is None else before._run.library
         self._modules: Modules = library.modules
-        self._imports = self._imported(text)
+        self._imports = self._imports_of(text)
         self._run: Files = Files({path: text}, settings, frozenset(), cache, library)
         if before is not None:
             self._run.follow(before._run)
@@ -45,13 +45,13 @@ class Surroundings:
         own = settings.root / path  # may change at any time, because the document stands for it
         known = {} if before is None else {file: one for file, one in before._known.items() if file != own}
         read = (settings.root / one for one in (*self._run.beyond, *self._modules.folders))
-        found = _all_times(one for one in read if one not in known)
-        self._known: dict[Path, Times] = {**known, **(found or {})}
-        self._is_settled = found is not None and all(is_settled(one, start) for one in found.values())
+        file_times = _all_times(one for one in read if one not in known)
+        self._known: dict[Path, Times] = {**known, **(file_times or {})}
+        self._is_settled = file_times is not None and all(is_settled(one, start) for one in file_times.values())
 
     def hold(self, text: str) -> bool:
         """Returns whether the check of another text of the document may see the same."""
-        return self._is_settled and self._imported(text) == self._imports and self._are_unchanged()
+        return self._is_settled and self._imports_of(text) == self._imports and self._are_unchanged()
 
     def _are_unchanged(self) -> bool:
         return _all_times(self._known) == self._known
@@ -61,7 +61,7 @@ class Surroundings:
         is_known = path == self._path or self._modules.exists(path)
         return is_known and self._is_settled and self._are_unchanged()
 
-    def _imported(self, text: str) -> tuple[list[str], list[str]]:
+    def _imports_of(self, text: str) -> tuple[list[str], list[str]]:
         find = self._modules.imported
         return find(self._path, text), find(self._path, text, at_once=True)
 
