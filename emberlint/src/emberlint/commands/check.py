@@ -309,7 +309,7 @@ def _explain(place: str) -> None:
         if notebook is not None:
             number = notebook.line(cell, number)
         file = file_among_others(relative(path, settings.root), text, settings)
-        known = [one if notebook is None else notebook.worded(one) for one in file.inference.explain(number)]
+        known = [one if notebook is None else notebook.reword_lines(one) for one in file.inference.explain(number)]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
     click.echo("\n".join(known) if known else f"no expression other than a constant begins on line {number}")

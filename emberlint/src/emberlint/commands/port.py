@@ -97,7 +97,7 @@ def port(
             result = ported(first, again, default_float, notebook, own, modules, mark)
             repaired = Repaired(result.before, result.after)
             if notebook is not None:
-                repaired = Repaired(notebook.content, notebook.replaced(result.after))
+                repaired = Repaired(notebook.content, notebook.with_text(result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown}: skipped: {error}", err=True)
             return

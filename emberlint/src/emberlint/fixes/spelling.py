@@ -97,7 +97,7 @@ def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
 
 def _imports(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
     """Returns the imports of a scope, which are collected once because many repairs ask."""
-    known = file.derived(_no_imports)
+    known = file.compute_once(_no_imports)
     if scope not in known:
         bindings = ((name, binding) for name, some in scope.bindings.items() for binding in some)
         known[scope] = [(scope, name, binding) for name, binding in bindings if binding.origin]

@@ -107,7 +107,7 @@ def _uses(
     found: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
 ) -> Iterator[Use]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
-    now = notebook and Notebook(notebook.replaced(text))
+    now = notebook and Notebook(notebook.with_text(text))
     for one in found:
         line = line_of(one.node.lineno)
         place = now.place(line) if now is not None else Place(0, line, line)

@@ -126,7 +126,7 @@ def with_cell_place(finding: Finding, notebook: Joined | None) -> Finding:
     return finding._replace(
         line=start.line,
         end_line=end.line,
-        reason=notebook.worded(finding.reason),
+        reason=notebook.reword_lines(finding.reason),
         cell=start.cell,
         file_line=start.file_line,
     )

@@ -147,14 +147,14 @@ class Files:
     def _imported_files(self, path: str) -> tuple[str, ...]:
         """Returns the files of the project that a file imports and that can be read."""
         if path not in self.near:
-            self.near[path] = tuple(self.library.modules.imported(path, self._text(path)))
+            self.near[path] = tuple(self.library.modules.imported_files(path, self._text(path)))
         readable = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
         return tuple(readable)
 
     def _imported_at_once(self, path: str) -> list[str]:
         """Returns the files of the project that a file imports when it is loaded."""
         if path not in self.at_once:
-            self.at_once[path] = self.library.modules.imported(path, self._text(path), at_once=True)
+            self.at_once[path] = self.library.modules.imported_files(path, self._text(path), at_once=True)
         return self.at_once[path]
 
     def _text(self, path: str) -> str:

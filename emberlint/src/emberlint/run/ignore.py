@@ -64,7 +64,7 @@ def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
     lines = [one._replace(line=notebook.line(one.cell, one.line)) for one in findings]
     try:
         after = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
-        return Repaired(notebook.content, notebook.replaced(after))
+        return Repaired(notebook.content, notebook.with_text(after))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
 

@@ -131,7 +131,7 @@ def _repair(
     result = repair_text(path, notebook.text, settings, codes, unsafe, session)
     refused = tuple((with_cell_place(finding, notebook), reason) for finding, reason in result.refused)
     try:
-        return Repaired(notebook.content, notebook.replaced(result.after), refused)
+        return Repaired(notebook.content, notebook.with_text(result.after), refused)
     except NotebookError as error:
         findings = check_texts({path: notebook.text}, settings, codes).findings
         unrepaired = tuple((with_cell_place(one, notebook), str(error)) for one in findings if one.fix is not None)

@@ -62,7 +62,7 @@ class Surroundings:
         return is_known and self._is_settled and self._are_unchanged()
 
     def _imports_of(self, text: str) -> tuple[list[str], list[str]]:
-        find = self._modules.imported
+        find = self._modules.imported_files
         return find(self._path, text), find(self._path, text, at_once=True)
 
 

@@ -34,7 +34,7 @@ class BackendNames:
 
     def _holds(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
-            return self._called(node)
+            return self._call_holds(node)
         if isinstance(node, ast.Name):
             return any(one.value is not None and self.holds(one.value) for one in self.names.bindings(node))
         if isinstance(node, ast.Attribute):
@@ -51,7 +51,7 @@ class BackendNames:
             )
         return False
 
-    def _called(self, call: ast.Call) -> bool:
+    def _call_holds(self, call: ast.Call) -> bool:
         function = call.func
         if self._is_getter(function):
             return True

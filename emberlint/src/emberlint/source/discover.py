@@ -17,15 +17,15 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
     Raises:
         UsageError: if a path does not exist or a folder cannot be read.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in paths:
         if path.is_dir():
-            found.update(_below(path, settings))
+            files.update(_below(path, settings))
         elif path.exists():
-            found[relative(path, settings.root)] = path
+            files[relative(path, settings.root)] = path
         else:
             raise UsageError(f"no such file or folder: {path}")
-    return dict(sorted(found.items()))
+    return dict(sorted(files.items()))
 
 
 def relative(path: Path, root: Path) -> str:

@@ -64,13 +64,13 @@ def imported_names(
 ) -> tuple[Import, ...]:
     """Returns the names that import statements import."""
     package = module if is_package else module.rpartition(".")[0]
-    found: list[Import] = []
+    names: list[Import] = []
     for node, typing_only in statements:
         base = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         place = (node.lineno, node.col_offset + 1, end_line, end + 1)
-        found.extend(Import(f"{base}{alias.name}", *place, typing_only) for alias in node.names)
-    return tuple(found)
+        names.extend(Import(f"{base}{alias.name}", *place, typing_only) for alias in node.names)
+    return tuple(names)
 
 
 def _is_typing_flag(test: ast.expr) -> bool:

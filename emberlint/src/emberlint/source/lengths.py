@@ -17,20 +17,20 @@ class Length(NamedTuple):
     axis: int | None
 
 
-def measured(file: SourceFile, values: ast.expr) -> Iterator[Length]:
+def loop_lengths(file: SourceFile, values: ast.expr) -> Iterator[Length]:
     """Yields the lengths in `range(len(t))`, `reversed(range(1, t.shape[1] - 1))` or `np.ndindex(t.shape)`."""
     if not isinstance(values, ast.Call):
         return
     name = values.func.attr if isinstance(values.func, ast.Attribute) else getattr(values.func, "id", "")
     if name == "ndindex" and len(values.args) == 1:
         argument = values.args[0]
-        tensor = _shaped(argument.value if isinstance(argument, ast.Starred) else argument)
+        tensor = _tensor_of_shape(argument.value if isinstance(argument, ast.Starred) else argument)
         if tensor is not None:
             yield Length(tensor, None)
     elif not isinstance(values.func, ast.Name) or not is_builtin(file, values.func):
         return
     elif name == "reversed" and values.args:
-        yield from measured(file, values.args[0])
+        yield from loop_lengths(file, values.args[0])
     elif name == "range":
         for limit in values.args:
             yield from lengths(file, limit)
@@ -48,7 +48,7 @@ def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Lengt
             elif isinstance(binding.node, ast.Name):
                 yield from _part(file, binding.node)
     elif isinstance(limit, ast.Subscript) and isinstance(limit.slice, ast.Constant):
-        tensor = _shaped(limit.value)
+        tensor = _tensor_of_shape(limit.value)
         if tensor is not None and isinstance(limit.slice.value, int):
             yield Length(tensor, limit.slice.value)
     elif isinstance(limit, ast.Call) and limit.args and not limit.keywords:
@@ -66,12 +66,12 @@ def _part(file: SourceFile, name: ast.Name) -> Iterator[Length]:
     target = file.parent(name)
     assignment = None if target is None else file.parent(target)
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(assignment, ast.Assign):
-        tensor = _shaped(assignment.value)
+        tensor = _tensor_of_shape(assignment.value)
         if tensor is not None and not any(isinstance(one, ast.Starred) for one in target.elts):
             yield Length(tensor, target.elts.index(name))
 
 
-def _shaped(node: ast.expr) -> ast.expr | None:
+def _tensor_of_shape(node: ast.expr) -> ast.expr | None:
     """Returns the `t` of `t.shape` or `ops.shape(t)`, or None."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "shape":
         return node.args[0] if node.args else None

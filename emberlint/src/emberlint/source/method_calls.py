@@ -20,7 +20,7 @@ def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[Me
     """
     if not file.calls_method(methods):
         return
-    calls = file.derived(_by_name)
+    calls = file.compute_once(_by_name)
     for method in sorted(methods & calls.keys()):
         yield from ((call, method) for call in calls[method] if _may_be_tensor(file, call.func))
 

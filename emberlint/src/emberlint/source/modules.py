@@ -37,14 +37,14 @@ class Modules:
 
     def _entries(self, folder: str) -> dict[str, bool]:
         """Returns the entries of a folder, and whether each is a file; a folder that its parent lacks is not read."""
-        found = self._folders.get(folder)
-        if found is None:
+        entries = self._folders.get(folder)
+        if entries is None:
             above, _, name = folder.rpartition("/")
             is_there = name in ("", ".", "..") or self._entries(above).get(name) is False
-            found = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_there else {}
+            entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_there else {}
             if is_there:
                 self.folders.append(folder)
-        return found
+        return entries
 
     def find(self, module: str, importer: str) -> str | None:
         """Returns the path of a module of the project as a file imports it, or None if the project has no such file."""
@@ -64,19 +64,19 @@ class Modules:
             return known
         folders = importer.split("/")[:-1]
         own = "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
-        found = self._prefixed[importer, top] = tuple(dict.fromkeys((own, "", *self.settings.src)))
-        return found
+        prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own, "", *self.settings.src)))
+        return prefixes
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
         places = _places(module, prefixes)
-        found = (path for path in places if self.exists(path) and (path in self._texts or not self._excluded(path)))
-        return next(found, None)
+        existing = (path for path in places if self.exists(path) and (path in self._texts or not self._excluded(path)))
+        return next(existing, None)
 
     def places(self, module: str, importer: str) -> Iterator[str]:
         """Yields the paths at which a module could be, as a file imports it."""
         return _places(module, self._prefixes(importer, module.partition(".")[0]))
 
-    def imported(self, path: str, text: str, at_once: bool = False) -> list[str]:
+    def imported_files(self, path: str, text: str, at_once: bool = False) -> list[str]:
         """Returns the project's files that a text imports from, in the order of the text.
 
         Args:
@@ -87,18 +87,18 @@ class Modules:
         The text is read by lines, because there is no syntax tree yet. The package does not count
         in `from package import module`: nothing is taken from its file, which may import everything.
         """
-        found: dict[str | None, None] = {}
-        for base, names in _mentioned(text, self._package(path), at_once):
+        files: dict[str | None, None] = {}
+        for base, names in _mentioned_modules(text, self._package(path), at_once):
             place = self.find(base, path)
             if place is not None and not place.endswith("/__init__.py"):
-                found[place] = None  # a module, whose names are no modules
+                files[place] = None  # a module, whose names are no modules
                 continue
             modules = [self.find(f"{base}.{name}" if base else name, path) for name in names]
             if not modules or None in modules:
-                found[place] = None
-            found.update(dict.fromkeys(modules))
-        found.pop(path, None)
-        return [one for one in found if one is not None]
+                files[place] = None
+            files.update(dict.fromkeys(modules))
+        files.pop(path, None)
+        return [one for one in files if one is not None]
 
     def _package(self, path: str) -> str:
         module = self.settings.module(path)
@@ -133,7 +133,7 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
         at = text.find("import", at + 1)
 
 
-def _mentioned(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
+def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
     """Yields the modules in the import statements of a text, and the names that are imported from each."""
     for match in _statements(text):
         if at_once and match[0][0] in " \t":
@@ -149,5 +149,5 @@ def _mentioned(text: str, package: str, at_once: bool) -> Iterator[tuple[str, li
             kept = parts[: len(parts) - (level - 1)]
             base = ".".join([*kept, base[level:]] if base[level:] else kept)
         listed = (block if block is not None else names).split(",")
-        found = (one.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for one in listed)
-        yield base, [one for one in found if one.isidentifier()]
+        words = (one.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for one in listed)
+        yield base, [one for one in words if one.isidentifier()]

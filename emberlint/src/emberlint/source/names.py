@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from emberlint.source.imports import origin_base
-from emberlint.source.scopes import COMPREHENSIONS, SCOPE_NODES, Binding, Scope, is_inside, unpacked
+from emberlint.source.scopes import COMPREHENSIONS, SCOPE_NODES, Binding, Scope, is_inside, unpacked_value
 from emberlint.source.tree import Tree
 
 BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a block consists of
@@ -100,7 +100,7 @@ class Names:
             yield self._scope_at(owner), argument.arg, Binding("parameter", argument)
         for name in tree.nodes(ast.Name):
             if type(name.ctx) is not ast.Load:
-                yield self._target_scope(name), name.id, self._stored(name)
+                yield self._target_scope(name), name.id, self._stored_binding(name)
             elif name.id == "__import__":
                 self._tops.add("importlib")
         for handler in tree.nodes(ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
@@ -117,12 +117,12 @@ class Names:
                 scope = scope.parent
         return scope
 
-    def _stored(self, name: ast.Name) -> Binding:
+    def _stored_binding(self, name: ast.Name) -> Binding:
         parent = self.tree.parents[name]
         if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
             return Binding("value", name, parent.value)
         if isinstance(parent, (ast.Tuple, ast.List)):
-            return Binding("element", name, unpacked(name, parent, self.tree.parents.get(parent)))
+            return Binding("element", name, unpacked_value(name, parent, self.tree.parents.get(parent)))
         if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
             return Binding("element", name)
         return Binding("other", name)
@@ -141,10 +141,10 @@ class Names:
         return self.root
 
     def _scope_at(self, node: ast.AST) -> Scope:
-        found = self._scopes.get(node)
-        if found is None:
-            found = self._scopes[node] = Scope(node, self.scope(node))
-        return found
+        scope = self._scopes.get(node)
+        if scope is None:
+            scope = self._scopes[node] = Scope(node, self.scope(node))
+        return scope
 
     def lookup(self, name: ast.Name) -> tuple[Scope, list[Binding]] | None:
         """Returns the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
@@ -169,10 +169,10 @@ class Names:
             if len(outer) < 2:
                 return outer
         here = self.scope(name)
-        found = self._lookup(identifier, here)
-        if found is None:
+        scope_bindings = self._lookup(identifier, here)
+        if scope_bindings is None:
             return []
-        scope, bindings = found
+        scope, bindings = scope_bindings
         if len(bindings) == 1 or here is not scope:
             return bindings
         return self._reaching(scope, name)
@@ -244,12 +244,12 @@ class Names:
         Args:
             tops: The top-level modules of the origins in question; None means any.
         """
-        found = self._naming.get(tops)
-        if found is None:
-            found = self._naming[tops] = self._spread(
+        leading_names = self._naming.get(tops)
+        if leading_names is None:
+            leading_names = self._naming[tops] = self._spread(
                 {name for name, some in self._sources.items() if tops is None or not tops.isdisjoint(some)}
             )
-        return found
+        return leading_names
 
     def _spread(self, found: set[str]) -> set[str]:
         """Adds the names that are bound to expressions of the given names."""
@@ -305,7 +305,7 @@ class Names:
             imported = self._imported_attribute(node)
             return _distinct((*imported, *(origin for value in stored for origin in self.origins(value))))
         if isinstance(node, ast.Call):
-            return self._called(node)
+            return self._call_origins(node)
         if isinstance(node, (ast.NamedExpr, ast.Await)):
             return self.origins(node.value)
         if isinstance(node, ast.IfExp):
@@ -319,13 +319,13 @@ class Names:
             return (binding.origin,)
         return self.origins(binding.value) if binding.value is not None and type(binding.value) in _NAMING else ()
 
-    def _called(self, node: ast.Call) -> tuple[str, ...]:
+    def _call_origins(self, node: ast.Call) -> tuple[str, ...]:
         """Returns the origins of a call that imports, gets an attribute by name, or returns a module."""
         function = node.func
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
             attribute = self.constant(node.args[1])
             return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
-        imported = self.imported(node)
+        imported = self.imported_module(node)
         if imported is not None:
             # __import__("a.b") returns a, import_module("a.b") returns a.b.
             top = isinstance(function, ast.Name) and function.id == "__import__"
@@ -333,10 +333,10 @@ class Names:
         if isinstance(function, ast.Name):
             for binding in self.bindings(function):
                 if isinstance(binding.node, ast.FunctionDef):
-                    return self._returned(binding.node)
+                    return self._returned_modules(binding.node)
         return ()
 
-    def _returned(self, function: ast.FunctionDef) -> tuple[str, ...]:
+    def _returned_modules(self, function: ast.FunctionDef) -> tuple[str, ...]:
         """Returns the modules that a function returns; lazy imports are usually written this way."""
         results: list[str] = []
         for statement in function.body:
@@ -347,7 +347,7 @@ class Names:
                 )
         return _distinct(results)
 
-    def imported(self, node: ast.Call) -> str | None:
+    def imported_module(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
         function = node.func
         if not (isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.leading(_IMPORTING))):
@@ -388,12 +388,12 @@ class Names:
 
     def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
         """Returns a class and its bases in this file, the nearest first."""
-        found = [kind]
-        for one in found:
+        classes = [kind]
+        for one in classes:
             names = [base.id for base in one.bases if isinstance(base, ast.Name)]
             bound = [binding.node for name in names for binding in self.root.bindings.get(name, ())]
-            found.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in found)
-        return found
+            classes.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in classes)
+        return classes
 
     def is_imported(self, node: ast.Attribute) -> bool:
         """Returns whether `self.x` is bound by an import in the body of the class."""
@@ -407,7 +407,7 @@ class Names:
 
     def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         if self._attributes is None:
-            found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+            attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
             for assignment in self.tree.nodes(ast.Assign, ast.AnnAssign):
                 targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
                 for target in targets:
@@ -416,8 +416,8 @@ class Names:
                         continue
                     owner = next((up for up in self.tree.ancestors(assignment) if isinstance(up, ast.ClassDef)), None)
                     if owner is not None:
-                        found.setdefault((owner, name), []).append(assignment.value)
-            self._attributes = found
+                        attributes.setdefault((owner, name), []).append(assignment.value)
+            self._attributes = attributes
         return self._attributes
 
     # Constants and context

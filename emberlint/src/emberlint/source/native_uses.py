@@ -9,7 +9,7 @@ from emberlint.source.source_file import SourceFile
 
 def native_uses(file: SourceFile) -> tuple[Use, ...]:
     """Returns each use of a foreign native name in a file, with its kind."""
-    return file.derived(_uses)
+    return file.compute_once(_uses)
 
 
 def _uses(file: SourceFile) -> tuple[Use, ...]:
@@ -60,7 +60,7 @@ def _is_typing(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name was imported for type checkers only, so that it never runs."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    if not isinstance(node, ast.Name) or node.id not in file.derived(_typing_names):
+    if not isinstance(node, ast.Name) or node.id not in file.compute_once(_typing_names):
         return False
     bindings = file.names.bindings(node)
     return bool(bindings) and all(file.names.typing_only(one.node) for one in bindings)

@@ -78,7 +78,7 @@ def safety(file: SourceFile, evidence: Evidence) -> Safety:
     return Safety.UNSAFE if native or evidence.tier is Tier.C else Safety.SAFE
 
 
-def shown(file: SourceFile, op: str, operands: list[ast.expr]) -> str:
+def call_text(file: SourceFile, op: str, operands: list[ast.expr]) -> str:
     """Returns the call of an op as text, or an empty string if it is too long to show."""
     text = f"ops.{op}({', '.join(file.segment(one) for one in operands)})"
     return text if len(text) <= _SHOWN and "\n" not in text else ""

@@ -27,11 +27,11 @@ class Project:
     def files(self, under: str = "") -> Iterator[str]:
         """Yields the paths of the Python files in a folder, sorted and relative to the root."""
         prefix = under.rstrip("/") + "/" if under else ""
-        found = {path for path in self.texts if path.startswith(prefix)}
+        paths = {path for path in self.texts if path.startswith(prefix)}
         base = self.settings.root / under
         if base.is_dir():
-            found.update(path for path in discover([base], self.settings) if path.endswith(".py"))
-        yield from sorted(found)
+            paths.update(path for path in discover([base], self.settings) if path.endswith(".py"))
+        yield from sorted(paths)
 
     def text(self, path: str) -> str:
         """Returns the content of a file."""

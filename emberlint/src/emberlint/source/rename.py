@@ -13,20 +13,20 @@ def is_plain(file: SourceFile, use: Use) -> bool:
     """Returns whether replacing the native name by the name of the op is enough, with nothing else to change."""
     if neutral_dtype(use.origin) is not None:
         return _is_understood(file, use.node)
-    found = replacement(use.origin)
+    substitute = replacement(use.origin)
     above = file.parent(use.node)
-    if found is None or not found.is_rename:
+    if substitute is None or not substitute.is_rename:
         return False
-    return not (isinstance(above, ast.Call) and above.func is use.node) or fits(above, found.op, use.origin)
+    return not (isinstance(above, ast.Call) and above.func is use.node) or fits(above, substitute.op, use.origin)
 
 
 def advice(file: SourceFile, use: Use) -> Fix:
     """Returns the suggested replacement of a native function."""
-    found = replacement(use.origin)
-    if found is None:
+    substitute = replacement(use.origin)
+    if substitute is None:
         return Fix(Safety.GUIDED, "no op does this: compose it from ops, or move it to a backend folder")
-    name = program_name(found.op)
-    if found.op.startswith(PACKAGE):
+    name = program_name(substitute.op)
+    if substitute.op.startswith(PACKAGE):
         return Fix(Safety.GUIDED, f"{name} of emberharmony, see `emberlint port`", name)
     if is_plain(file, use):
         return Fix(Safety.UNSAFE, f"{name}, with the same arguments", name)
@@ -52,6 +52,6 @@ def _is_understood(file: SourceFile, node: ast.expr) -> bool:
         return True
     origin = file.names.origin(call.func) or ""
     if file.native(call.func) is not None:
-        found = replacement(origin)
-        return found is not None and found.is_rename and fits(call, found.op, origin)
+        substitute = replacement(origin)
+        return substitute is not None and substitute.is_rename and fits(call, substitute.op, origin)
     return not isinstance(call.func, ast.Attribute) or origin.startswith(file.settings.namespaces)

@@ -33,7 +33,7 @@ class Scope:
         return type(self.node) is ast.ClassDef
 
 
-def unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
+def unpacked_value(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
     """Returns the expression that `a, b = x, y` assigns to `name`, or None."""
     if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
         return None

@@ -202,12 +202,12 @@ class SourceFile:
         """Whether the text, or the file's own package, names a foreign library; if not, most rules can stop."""
         return self.module.partition(".")[0] in self.foreign or any(self.mentions(name) for name in self.foreign)
 
-    def derived(self, function: Callable[["SourceFile"], T]) -> T:
+    def compute_once(self, function: Callable[["SourceFile"], T]) -> T:
         """Returns `function(self)`, computed once, because several rules ask for the same facts."""
         if function not in self._derived:
             self._derived[function] = function(self)
-        found: T = self._derived[function]
-        return found
+        fact: T = self._derived[function]
+        return fact
 
     def native(self, node: ast.expr) -> str | None:
         """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""

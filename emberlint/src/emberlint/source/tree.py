@@ -19,13 +19,13 @@ _CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # their `value` is no no
 
 def _fields() -> dict[type[ast.AST], tuple[str, ...]]:
     """Returns the fields of each type of node that hold nodes, the last one first."""
-    found = {}
+    fields = {}
     for kind in vars(ast).values():
         if isinstance(kind, type) and issubclass(kind, ast.AST):
             names = () if kind.__name__ in _CONSTANTS else reversed(kind._fields)
             kept = (one for one in names if one not in _PLAIN and kind.__name__ in _NOT_PLAIN.get(one, {kind.__name__}))
-            found[kind] = tuple(kept)
-    return found
+            fields[kind] = tuple(kept)
+    return fields
 
 
 _FIELDS = _fields()

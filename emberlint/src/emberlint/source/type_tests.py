@@ -16,7 +16,7 @@ TYPE_NAMES = frozenset({"ndarray", "Tensor", "EagerTensor", "ArrayImpl", "Device
 
 def type_tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
     """Returns the node of each test and the type it tests for."""
-    return file.derived(_tests)
+    return file.compute_once(_tests)
 
 
 def _tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
@@ -27,18 +27,18 @@ def _tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
 
 def _each_test(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
     for call in file.index.nodes(ast.Call):
-        yield from _called(file, call)
+        yield from _call_tests(file, call)
     for comparison in file.index.nodes(ast.Compare):
-        yield from _compared(file, comparison)
+        yield from _comparison_tests(file, comparison)
     for pattern in file.index.nodes(ast.MatchClass):
         origin = file.native(pattern.cls)
         if origin is not None:
             yield pattern, origin
     for function in file.index.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
-        yield from _registered(file, function)
+        yield from _registration_tests(file, function)
 
 
-def _called(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
+def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
     function = call.func
     if isinstance(function, ast.Name):
         if function.id not in TESTS or len(call.args) != 2 or file.names.lookup(function) is not None:
@@ -56,7 +56,7 @@ def _called(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
             yield from ((call, repr(word)) for word in _first(_type_words(file, call.args[0])))
 
 
-def _compared(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
+def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
     sides = (comparison.left, *comparison.comparators)
     if any(_is_type(side) for side in sides):
         yield from ((comparison, origin) for origin in _first(one for side in sides for one in _natives(file, side)))
@@ -65,7 +65,9 @@ def _compared(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.A
         yield from ((comparison, repr(word)) for word in _first(words))
 
 
-def _registered(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[ast.AST, str]]:
+def _registration_tests(
+    file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[tuple[ast.AST, str]]:
     """Yields the tests made by `@f.register`, which dispatches on the annotation of the first parameter."""
     if not any(isinstance(one, ast.Attribute) and one.attr == "register" for one in function.decorator_list):
         return
@@ -126,12 +128,12 @@ def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
             yield word
 
 
-def tested(file: SourceFile) -> frozenset[ast.AST]:
+def tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside a test of a native type. EMB104 reports the test, so other rules skip these nodes."""
-    return file.derived(_tested)
+    return file.compute_once(_find_tested_nodes)
 
 
-def _tested(file: SourceFile) -> frozenset[ast.AST]:
+def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside a test of a native type, computed anew."""
     if not native_uses(file):
         return frozenset()

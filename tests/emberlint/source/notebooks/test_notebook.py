@@ -61,14 +61,14 @@ def test_a_replaced_source_changes_only_its_strings(options: dict[str, object], 
     cells = [{**one, "source": "".join(one["source"])} for one in CELLS] if as_string else CELLS  # type: ignore[arg-type]
     content = text_of(cells, **options)
     found = Notebook(content)
-    assert found.replaced(found.text) == content
-    assert found.replaced(changed(found.text)) == changed(content)
+    assert found.with_text(found.text) == content
+    assert found.with_text(changed(found.text)) == changed(content)
 
 
 def test_lines_may_be_added_and_removed() -> None:
     found = Notebook(text_of(indent=1))
     after = found.text.replace("import numpy\n", "").replace("x = 2\n", "x = 2\nimport a\nimport b\n")
-    again = json.loads(found.replaced(after))
+    again = json.loads(found.with_text(after))
     assert again["cells"][1]["source"] == ["%matplotlib inline\n"]
     assert again["cells"][3]["source"] == [
         "%%time\n",
@@ -78,13 +78,13 @@ def test_lines_may_be_added_and_removed() -> None:
         "import a\n",
         "import b",
     ]
-    (_, _, _, last) = found.replaced(after).split('"source"')[1:]
+    (_, _, _, last) = found.with_text(after).split('"source"')[1:]
     assert last.split("]")[0].count("\n    ") == 6  # each in a line of its own, indented as before
 
 
 def test_an_empty_cell_may_be_filled() -> None:
     found = Notebook(text_of([cell([])]))
-    again = json.loads(found.replaced(found.text + "x = 1\ny = 2\n"))
+    again = json.loads(found.with_text(found.text + "x = 1\ny = 2\n"))
     assert again["cells"][0]["source"] == ["x = 1\n", "y = 2"]
 
 
@@ -101,13 +101,13 @@ def test_a_source_whose_cells_are_lost_is_refused(change: tuple[str, str]) -> No
     found = Notebook(text_of())
     assert change[0] in found.text
     with pytest.raises(NotebookError):
-        found.replaced(found.text.replace(*change))
+        found.with_text(found.text.replace(*change))
 
 
 def test_a_mark_in_the_code_is_no_mark() -> None:
     found = Notebook(text_of([cell(["x = '''\n", "# emberlint-notebook cell 7\n", "'''\n"]), cell(["y = 1\n"])]))
     assert [found.place(number).cell for number in range(1, 7)] == [1, 1, 1, 1, 2, 2]
-    assert found.replaced(found.text) == found.content
+    assert found.with_text(found.text) == found.content
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested
+from emberlint.source.type_tests import tested_nodes
 
 METHODS = frozenset({"numpy", "__array__", "__dlpack__", "__cuda_array_interface__"})
 ADVICE = {
@@ -57,7 +57,7 @@ class BackendConversion(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each conversion function and method."""
         for use in native_uses(file):
-            if use.kind == "conversion" and use.node not in tested(file):
+            if use.kind == "conversion" and use.node not in tested_nodes(file):
                 away = use.origin.endswith((".asnumpy", "to_dlpack"))
                 yield self.finding(file, use.node, what=use.origin, fix=ADVICE[away])
         if file.role.kind == "frontend":

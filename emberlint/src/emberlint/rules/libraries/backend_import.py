@@ -65,6 +65,6 @@ class BackendImport(Rule):
             if not source.level:
                 yield (source.module or "").partition(".")[0], source
         for call in file.index.nodes(ast.Call) if file.names.can_import else ():
-            module = file.names.imported(call)
+            module = file.names.imported_module(call)
             if module is not None:
                 yield module.partition(".")[0], call

@@ -6,7 +6,7 @@ from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
 from emberlint.source.native_uses import native_uses
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested, type_tests
+from emberlint.source.type_tests import tested_nodes, type_tests
 
 GUIDE = Fix(Safety.GUIDED, "`ops.is_tensor(x)` is true for the tensors of every backend", "ops.is_tensor")
 
@@ -59,7 +59,7 @@ class BackendIsinstance(Rule):
             for node, what in type_tests(file):
                 yield self._at(file, node, what)
         for use in native_uses(file):
-            if use.kind == "type" and use.node not in tested(file):
+            if use.kind == "type" and use.node not in tested_nodes(file):
                 yield self._at(file, use.node, use.origin)
 
     def _at(self, file: SourceFile, node: object, what: str) -> Finding:

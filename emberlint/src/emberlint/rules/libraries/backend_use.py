@@ -7,7 +7,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested
+from emberlint.source.type_tests import tested_nodes
 
 OPS = "from emberharmony import ops\n\n"
 
@@ -93,6 +93,6 @@ class BackendUse(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each use that no more specific rule reports."""
         for use in native_uses(file):
-            if use.kind == "use" and use.node not in tested(file):
+            if use.kind == "use" and use.node not in tested_nodes(file):
                 library = use.origin.partition(".")[0]
                 yield self.finding(file, use.node, origin=use.origin, library=library, fix=advice(file, use))

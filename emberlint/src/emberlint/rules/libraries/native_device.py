@@ -9,7 +9,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested
+from emberlint.source.type_tests import tested_nodes
 
 DEVICE = re.compile(r"(cpu|cuda|mps|xpu|gpu|hpu|tpu|meta)(:\d+)?")
 MOVES = frozenset({"to", "cuda", "cpu"})
@@ -47,7 +47,7 @@ class NativeDevice(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each device, and each move to one."""
         for use in native_uses(file):
-            if use.kind == "device" and use.node not in tested(file):
+            if use.kind == "device" and use.node not in tested_nodes(file):
                 yield self.finding(file, use.node, what=use.origin, fix=GUIDE)
         if file.role.kind == "frontend":
             for call, method in method_calls(file, MOVES):

@@ -8,7 +8,7 @@ from emberlint.source.method_calls import method_calls
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import dtype_advice
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested
+from emberlint.source.type_tests import tested_nodes
 
 CASTS = frozenset({"half", "bfloat16"})
 COMMON = frozenset({"double", "float", "long", "int", "short", "bool", "byte"})  # other things have these names too
@@ -50,7 +50,7 @@ class NativeDtype(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each dtype and each cast to one."""
         for use in native_uses(file):
-            if use.kind == "dtype" and use.node not in tested(file):
+            if use.kind == "dtype" and use.node not in tested_nodes(file):
                 yield self.finding(file, use.node, what=use.origin, fix=dtype_advice(file, use))
         if file.role.kind != "frontend":
             return

@@ -89,7 +89,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     """Returns whether the name of a method and its arguments tell that its receiver is a tensor of PyTorch."""
     if method in UNMISTAKABLE:
         return True
-    roots = file.derived(_roots)
+    roots = file.compute_once(_roots)
     if "torch" not in roots:
         return False
     given, alone = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})

@@ -7,7 +7,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.native_uses import native_uses
 from emberlint.source.rename import advice
 from emberlint.source.source_file import SourceFile
-from emberlint.source.type_tests import tested
+from emberlint.source.type_tests import tested_nodes
 
 OPS = "from emberharmony import ops\n\n"
 
@@ -42,5 +42,5 @@ class NativeRandom(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each use of a native source of random numbers."""
         for use in native_uses(file):
-            if use.kind == "random" and use.node not in tested(file):
+            if use.kind == "random" and use.node not in tested_nodes(file):
                 yield self.finding(file, use.node, what=use.origin, fix=advice(file, use))

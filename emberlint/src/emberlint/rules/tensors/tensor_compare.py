@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
-from emberlint.source.operators import COMPARISONS, OPERATORS, safety, shown
+from emberlint.source.operators import COMPARISONS, OPERATORS, call_text, safety
 from emberlint.source.source_file import NoInference, SourceFile
 
 USE = "from emberharmony import ops\n\n"
@@ -56,7 +56,7 @@ class TensorCompare(Rule):
                 chained = len(node.ops) > 1
                 names = ", ".join(f"`ops.{one.op}`" for one in found)
                 title = f"combine {names} with `ops.logical_and`" if chained else f"call {names}"
-                call = "" if chained else shown(file, found[0].op, [node.left, *node.comparators])
+                call = "" if chained else call_text(file, found[0].op, [node.left, *node.comparators])
                 fix = Fix(Safety.GUIDED if chained else safety(file, evidence), title, call)
                 symbol = " ".join(one.symbol for one in found)
                 yield self.finding(
@@ -71,7 +71,7 @@ class TensorCompare(Rule):
             op = COMPARISONS.get(origin.removeprefix("operator.")) if origin.startswith("operator.") else None
             evidence = file.inference.evidence(call) if op else None
             if evidence is not None and op is not None:
-                fix = Fix(safety(file, evidence), f"call `ops.{op}`", shown(file, op, call.args))
+                fix = Fix(safety(file, evidence), f"call `ops.{op}`", call_text(file, op, call.args))
                 yield self.finding(
                     file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=origin, ops=f"`ops.{op}`"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
-from emberlint.source.lengths import is_read, lengths, measured
+from emberlint.source.lengths import is_read, lengths, loop_lengths
 from emberlint.source.operators import is_builtin
 from emberlint.source.source_file import Evidence, NoInference, SourceFile
 
@@ -111,7 +111,7 @@ class TensorLoop(Rule):
             yield from self._found(file, values, file.inference.evidence(values), how)
         if not isinstance(target, ast.Name):
             return
-        for one in measured(file, values):
+        for one in loop_lengths(file, values):
             evidence = file.inference.evidence(one.tensor)
             if evidence is not None and is_read(one, target.id, body):
                 yield from self._found(file, values, evidence, "range(len())")

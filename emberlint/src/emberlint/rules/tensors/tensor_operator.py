@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from emberlint.config.tiers import Tier
 from emberlint.findings import Finding, Fix, Safety
 from emberlint.rule import Example, Rule
-from emberlint.source.operators import ARITHMETIC, OPERATORS, is_builtin, safety, shown
+from emberlint.source.operators import ARITHMETIC, OPERATORS, call_text, is_builtin, safety
 from emberlint.source.source_file import NoInference, SourceFile
 
 BUILTINS = {"abs": "absolute", "pow": "power", "round": "round", "divmod": "floor_divide"}
@@ -124,7 +124,7 @@ class TensorOperator(Rule):
             fix = Fix(
                 Safety.UNSAFE if augmented else safety(file, evidence),
                 f"call `ops.{op}`",
-                "" if augmented else shown(file, op, operands),
+                "" if augmented else call_text(file, op, operands),
             )
             symbol += "=" if augmented else ""
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, op=op)
@@ -145,6 +145,6 @@ class TensorOperator(Rule):
             fix = Fix(
                 Safety.GUIDED if name == "divmod" else safety(file, evidence),
                 f"call `ops.{op}`",
-                shown(file, op, call.args),
+                call_text(file, op, call.args),
             )
             yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=name, op=op)

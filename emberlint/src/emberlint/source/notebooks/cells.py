@@ -55,8 +55,8 @@ class _Reader:
 
     def _next(self) -> str:
         """Moves to the next character that is not white space, and returns it; an empty string at the end."""
-        found = _SPACE.match(self.content, self.at)
-        self.at = found.end() if found else self.at
+        space = _SPACE.match(self.content, self.at)
+        self.at = space.end() if space else self.at
         return self.content[self.at : self.at + 1]
 
     def _take(self, wanted: str) -> str:
@@ -70,8 +70,8 @@ class _Reader:
     def value(self) -> Any:
         """Returns the value here, and moves past it."""
         self._next()
-        found, self.at = _DECODER.raw_decode(self.content, self.at)
-        return found
+        decoded, self.at = _DECODER.raw_decode(self.content, self.at)
+        return decoded
 
     def members(self) -> Iterator[str]:
         """Yields the keys of the object here; the caller reads each value."""
@@ -105,19 +105,19 @@ class _Reader:
         """Returns the cell here if it is of code, and moves past it."""
         kind: Any = None
         metadata: Any = None
-        found: Cell | None = None
+        code_cell: Cell | None = None
         for key in self.members():
             if key == "source":
-                found = self._source(number)
+                code_cell = self._source(number)
             else:
                 value = self.value()
                 kind = value if key == "cell_type" else kind
                 metadata = value if key == "metadata" else metadata
         if kind not in ("code", "markdown", "raw"):
             raise ValueError(f"cell {number} has the type {kind!r}; expected 'code', 'markdown' or 'raw'")
-        if found is None:
+        if code_cell is None:
             raise ValueError(f"cell {number} has no source")
-        return found if kind == "code" and _editor_language(metadata) == "python" else None
+        return code_cell if kind == "code" and _editor_language(metadata) == "python" else None
 
     def _source(self, number: int) -> Cell:
         is_string = self._next() == '"'
@@ -141,5 +141,5 @@ class _Reader:
 def _editor_language(metadata: Any) -> str:
     """Returns the language that an editor chose for one cell; Python if it chose none."""
     table = metadata.get("vscode") if isinstance(metadata, dict) else None
-    found = table.get("languageId") if isinstance(table, dict) else None
-    return found.lower() if isinstance(found, str) else "python"
+    language = table.get("languageId") if isinstance(table, dict) else None
+    return language.lower() if isinstance(language, str) else "python"

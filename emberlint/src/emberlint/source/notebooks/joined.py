@@ -79,7 +79,7 @@ class Joined:
             raise ValueError(f"cell {cell} has no Python code; the cells {numbers} have")
         return self._starts[numbers.index(cell)] + line
 
-    def worded(self, text: str) -> str:
+    def reword_lines(self, text: str) -> str:
         """Returns a text with its `(line 7)`, a line of the joined text, as `(cell 2, line 3)`."""
         places = ((match[0], self.place(int(match[1]))) for match in _LINE.finditer(text))
         for word, place in places:
@@ -93,7 +93,7 @@ class Joined:
             NotebookError: if the text does not have the cells and the magics of this notebook.
         """
         sources: list[list[str]] = []
-        found: list[int] = []
+        seen_magics: list[int] = []
         seen: list[int] = []
         mark = re.compile(rf".*{re.escape(self._mark)} (cell|line) (\d+)[\r\n]*\Z")
         for line in LINE.findall(text):
@@ -104,14 +104,14 @@ class Joined:
             elif not sources:
                 sources.append([line])  # a line before the first cell; it is refused below
             elif match:
-                found.append(int(match[2]))
+                seen_magics.append(int(match[2]))
                 original = self._magics[int(match[2])]
                 if original.startswith("%%") and "".join(sources[-1]).strip():
                     raise NotebookError(f"`{original}` would no longer be the first line of its cell")
                 sources[-1].append(original + line[len(line.rstrip("\r\n")) :])
             else:
                 sources[-1].append(line)
-        if seen != [one.number for one in self.cells] or found != [*range(len(self._magics))]:
+        if seen != [one.number for one in self.cells] or seen_magics != [*range(len(self._magics))]:
             raise NotebookError("the marks of the cells are lost")
         if len(sources) != len(seen):
             raise NotebookError("a line would stand before the first cell")

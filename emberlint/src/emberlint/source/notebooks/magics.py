@@ -26,10 +26,10 @@ def magics(source: str) -> dict[int, str]:
     """
     if not _MAYBE.search(source):
         return {}
-    return {number: text for number, text in enumerate(_replaced(LINE.findall(source))) if text is not None}
+    return {number: text for number, text in enumerate(_stand_ins(LINE.findall(source))) if text is not None}
 
 
-def _replaced(lines: list[str]) -> Iterator[str | None]:
+def _stand_ins(lines: list[str]) -> Iterator[str | None]:
     """Yields for each line the Python text that stands for it, or None if it is Python."""
     state = _State()
     indent: str | None = None  # of a magic that the next line continues
@@ -37,20 +37,20 @@ def _replaced(lines: list[str]) -> Iterator[str | None]:
     for line in lines:
         text = line.rstrip("\r\n")
         bare = text.strip(" \t")
-        found = None
+        stand_in = None
         if indent is not None:
-            found = f"{indent}pass"
+            stand_in = f"{indent}pass"
         elif state.is_start:
-            found = "" if is_first and bare.startswith("%%") else _of_line(text)
-            indent = text[: len(text) - len(text.lstrip())] if found is not None else None
+            stand_in = "" if is_first and bare.startswith("%%") else _of_line(text)
+            indent = text[: len(text) - len(text.lstrip())] if stand_in is not None else None
         is_first = is_first and not bare
-        if found is None:
+        if stand_in is None:
             state.read(text)
             if state.is_start and not state.is_comment and bare.endswith("?"):
-                found = f"{text[: len(text) - len(text.lstrip())]}pass"  # `ops.sin?`
+                stand_in = f"{text[: len(text) - len(text.lstrip())]}pass"  # `ops.sin?`
         elif not text.endswith("\\"):
             indent = None
-        yield found
+        yield stand_in
 
 
 def _of_line(text: str) -> str | None:
@@ -81,15 +81,15 @@ class _State:
         self.is_continued = self.is_comment = False
         while at < len(text):
             if self.quote:
-                found = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, at)
-                if found is None:
+                token = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, at)
+                if token is None:
                     return
                 self.quote = ""
             else:
-                found = _PART.search(text, at)
-                if found is None:
+                token = _PART.search(text, at)
+                if token is None:
                     return
-                part = found[0]
+                part = token[0]
                 if part == "#":
                     self.is_comment = True
                     return
@@ -101,4 +101,4 @@ class _State:
                     self.depth -= 1
                 elif part == "\\" or (part[0] in "\"'" and part.endswith("\\")):
                     self.is_continued = True
-            at = found.end()
+            at = token.end()

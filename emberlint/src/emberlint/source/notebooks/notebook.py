@@ -26,7 +26,7 @@ class Notebook(Joined):
     def __init__(self, content: str) -> None:
         self.content = content
         try:
-            notebook, found = read(content)
+            notebook, cells = read(content)
         except (ValueError, IndexError, RecursionError) as error:
             raise NotebookError(f"not a notebook: {error}") from error
         version = notebook.get("nbformat")
@@ -38,7 +38,7 @@ class Notebook(Joined):
             )
         if "cells" not in notebook:
             raise NotebookError("not a notebook: its JSON has no list `cells`")
-        super().__init__(found if _language(notebook.get("metadata")) == "python" else ())
+        super().__init__(cells if _language(notebook.get("metadata")) == "python" else ())
 
     def words(self) -> frozenset[str]:
         """Returns the words of the lines that are not Python, such as `%timeit f(x)`; names may be among them."""
@@ -61,7 +61,7 @@ class Notebook(Joined):
     def _file_line(self, at: int) -> int:
         return 1 + bisect_right(self._file_lines, at - 1)
 
-    def replaced(self, text: str) -> str:
+    def with_text(self, text: str) -> str:
         """Returns the JSON text of the notebook with the joined text replaced; unchanged cells keep their bytes.
 
         Raises:
@@ -71,10 +71,10 @@ class Notebook(Joined):
         sources = self.sources(text)
         for cell, source in reversed([*zip(self.cells, sources, strict=True)]):
             if source != cell.source:
-                content = content[: cell.start] + self._encoded(cell, source) + content[cell.end :]
+                content = content[: cell.start] + self._encode_source(cell, source) + content[cell.end :]
         return content
 
-    def _encoded(self, cell: Cell, source: str) -> str:
+    def _encode_source(self, cell: Cell, source: str) -> str:
         """Returns the source of a cell as JSON in the style of the file."""
         ascii_only = self.content.isascii()
         if self.content[cell.start] == '"':
