@@ -17,7 +17,7 @@ IN_ANNOTATION = " (annotation)"  # ends the name of a native type that annotates
 TENSORS = {"numpy": "numpy.ndarray", "torch": "torch.Tensor"}  # the types of the methods in the table of signatures
 
 
-class Row(NamedTuple):
+class NativeRow(NamedTuple):
     """A native name: its uses, the op that replaces it, the uses where only the name changes, and the first place."""
 
     native: str
@@ -59,10 +59,10 @@ class Inventory:
         self.plain[native] += plain
         self.first.setdefault(native, f"{file.path}:{node.lineno}")
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[NativeRow]:
         """Returns a row for each native name, the most frequent first."""
         return [
-            Row(name, count, _op_for(name), self.plain[name], self.first[name])
+            NativeRow(name, count, _op_for(name), self.plain[name], self.first[name])
             for name, count in self.counts.most_common()
         ]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from emberlint.commands import options
-from emberlint.commands.request import Choice
+from emberlint.commands.request import RuleChoice
 from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings, one_of
 from emberlint.findings import Finding, Report
@@ -123,7 +123,7 @@ class Part(NamedTuple):
     """The files of one project, its settings, and the rules that these choose; of standard input its name."""
 
     settings: Settings
-    choice: Choice
+    choice: RuleChoice
     files: Mapping[str, Path]
     stdin: str = ""
 
@@ -148,7 +148,7 @@ def _parts(asked: Options, places: Sequence[Path]) -> list[Part]:
     return parts
 
 
-def _choice(asked: Options, settings: Settings) -> Choice:
+def _choice(asked: Options, settings: Settings) -> RuleChoice:
     return options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
 
 
@@ -226,7 +226,7 @@ def _check(asked: Options, part: Part) -> Report:
     return report
 
 
-def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) -> Report:
+def _check_stdin(asked: Options, path: str, settings: Settings, choice: RuleChoice) -> Report:
     from emberlint.run.engine import check_content
 
     return check_content(path, options.read_stdin(), settings, choice.codes, cached=not asked.no_cache)
@@ -234,7 +234,7 @@ def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) 
 
 def _repair(asked: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
-    from emberlint.run.repair import Session, repair_content, repair_file
+    from emberlint.run.repair import RepairSession, repair_content, repair_file
 
     settings, choice, files, known = part
     if known:
@@ -242,7 +242,7 @@ def _repair(asked: Options, part: Part) -> bool:
         if not asked.diff:
             click.echo(results[known].after, nl=False)
     else:
-        session = Session(settings, choice.codes, not asked.no_cache)
+        session = RepairSession(settings, choice.codes, not asked.no_cache)
         results = {
             path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, session)
             for path, file in files.items()
@@ -260,7 +260,7 @@ def _baseline(asked: Options, settings: Settings) -> Path | None:
     return asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
 
 
-def _accept(report: Report, settings: Settings, choice: Choice, asked: Options) -> list[Finding]:
+def _accept(report: Report, settings: Settings, choice: RuleChoice, asked: Options) -> list[Finding]:
     file = _baseline(asked, settings)
     if file is None:
         if asked.baseline_update:

@@ -8,7 +8,7 @@ import click
 
 from emberlint.commands import options
 from emberlint.config.settings import Settings
-from emberlint.inventory import Inventory, Row, take
+from emberlint.inventory import Inventory, NativeRow, take
 from emberlint.run.check import source_file
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.reading import read_source
@@ -58,7 +58,7 @@ def _text(result: Inventory) -> Iterator[str]:
     yield f"{total} native uses of {len(result.counts)} names in {result.files} files: {parts}; imports: {imports}"
 
 
-def _how(row: Row) -> str:
+def _how(row: NativeRow) -> str:
     if row.op is None:
         return ""
     if row.renames in (0, row.uses):

@@ -44,7 +44,7 @@ def settings_at(
     return settings.with_(exclude=(*settings.exclude, *words(exclude)))
 
 
-class Choice(NamedTuple):
+class RuleChoice(NamedTuple):
     """The words that select and ignore rules."""
 
     select: tuple[str, ...]
@@ -73,11 +73,11 @@ def choice(
     ignore: Iterable[str],
     groups: Iterable[str],
     extend_select: Iterable[str] = (),
-) -> Choice:
+) -> RuleChoice:
     """Returns the rules that options and configuration choose; options take precedence."""
     wanted = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
     more = [*settings.extend_select, *words(extend_select)] if wanted else []
-    return Choice((*wanted, *more), (*settings.ignore, *words(ignore)))
+    return RuleChoice((*wanted, *more), (*settings.ignore, *words(ignore)))
 
 
 def codes_for(

@@ -38,7 +38,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
             refused.append((one, reason))
     if not wanted:
         return FixResult(file.text, (), tuple(refused))
-    work = _Work(file, wanted)
+    work = _FileRepair(file, wanted)
     try:
         text = work.text()
     except cst.ParserSyntaxError as error:
@@ -51,7 +51,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
     return FixResult(text, tuple(work.fixed), tuple(refused))
 
 
-class _Work:
+class _FileRepair:
     """The repair of one file: most operators by splicing its lines, the statements with other findings by LibCST."""
 
     def __init__(self, file: SourceFile, wanted: dict[Place, Finding]) -> None:

@@ -8,7 +8,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.calls import FORWARD
 from emberlint.inference.flow import Flow
-from emberlint.inference.summary import Reader, Summaries
+from emberlint.inference.summary import Summaries, SummaryReader
 from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
 from emberlint.source.imports import origin_base
@@ -31,7 +31,7 @@ class Analysis(Flow):
         self.package = package
         self.libraries = settings.backends
         self.host = frozenset(settings.host) if is_backend else frozenset[str]()
-        self.reader = None if summaries is None else Reader(summaries)
+        self.reader = None if summaries is None else SummaryReader(summaries)
         self.classes: dict[ast.ClassDef, v.ClassUnit] = {}
         self.module = v.Env(None, None)
 
@@ -57,14 +57,14 @@ class Analysis(Flow):
         while self.pending:
             waiting, self.pending = self.pending, []
             for unit in sorted(waiting, key=lambda one: one.name not in _FIRST):
-                if unit.state is v.State.NEW:
+                if unit.state is v.Progress.NEW:
                     self.analyse(unit)
 
     def analyse(self, unit: v.FunctionUnit) -> None:
         """Analyses the body of a function."""
-        if unit.state is v.State.RUNNING or unit.is_fixed:
+        if unit.state is v.Progress.RUNNING or unit.is_fixed:
             return
-        unit.state = v.State.RUNNING
+        unit.state = v.Progress.RUNNING
         kept = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
         before = unit.declared or (self._join_returns(unit) if unit.returns or unit.yields else None)
@@ -77,7 +77,7 @@ class Analysis(Flow):
         else:
             self.block(node.body, env)
         self.unit, self.depth, self.loops = kept
-        unit.state = v.State.DONE
+        unit.state = v.Progress.DONE
         if unit.readers and unit.declared is None and _differ(before, self._join_returns(unit)):
             self.dirty.update(dict.fromkeys(unit.readers))
 

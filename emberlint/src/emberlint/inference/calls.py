@@ -117,7 +117,7 @@ class Calls(Expressions):
             unit.readers[self.unit] = None
         else:
             self.is_forward = True
-        if unit.declared is None and unit.state is v.State.NEW and self.nested < _NESTED:
+        if unit.declared is None and unit.state is v.Progress.NEW and self.nested < _NESTED:
             self.nested += 1
             self.analyse(unit)
             self.nested -= 1
@@ -166,7 +166,7 @@ class Calls(Expressions):
             new = v.join(old, value)
             changed = not v.same(old, new)
             unit.given[name] = new
-        if changed and unit.state is not v.State.NEW:
+        if changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
 
     def _call_class(self, callee: v.Value, given: Arguments) -> v.Value:
@@ -285,7 +285,7 @@ class Calls(Expressions):
 
 def _with_arguments(result: v.Value, given: Arguments) -> v.Value:
     """Returns the result of a call, with the arguments in place of the parameters that the function passes through."""
-    if isinstance(result, v.Parameter):
+    if isinstance(result, v.PassedArgument):
         argument = given.keywords.get(result.name)
         if result.at < len(given.positional) and not given.starred:
             argument = given.positional[result.at]

@@ -84,7 +84,7 @@ class _Writer:
         if isinstance(value, v.Mapping):
             keys = {key: self.value(one, depth + 1) for key, one in value.by_key.items() if isinstance(key, str)}
             return ["m", self.value(value.element, depth + 1), keys if len(keys) <= _KEYS else {}]
-        if isinstance(value, v.Parameter):
+        if isinstance(value, v.PassedArgument):
             self.is_telling = True
             return ["p", value.at, value.name]
         if isinstance(value, v.Imported):
@@ -188,11 +188,11 @@ def _through(node: ast.expr | None, places: dict[str, int]) -> v.Value:
         return _through(node.operand, places)
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
         return _through(node.left, places) or _through(node.right, places)
-    return v.Parameter(places[node.id], node.id) if isinstance(node, ast.Name) and node.id in places else None
+    return v.PassedArgument(places[node.id], node.id) if isinstance(node, ast.Name) and node.id in places else None
 
 
 def _alike(one: v.Value, other: v.Value) -> bool:
-    if isinstance(one, v.Parameter) and isinstance(other, v.Parameter):
+    if isinstance(one, v.PassedArgument) and isinstance(other, v.PassedArgument):
         return one.at == other.at
     if isinstance(one, v.Sequence) and isinstance(other, v.Sequence):
         left, right = one.items or [], other.items or []
@@ -222,7 +222,7 @@ class Summaries(Protocol):
         ...
 
 
-class Reader:
+class SummaryReader:
     """Turns summaries into values, for the analysis of one file."""
 
     def __init__(self, summaries: Summaries) -> None:
@@ -274,7 +274,7 @@ class Reader:
                 result = v.Tensor(result.tier, result.why.replace("is a tensor", "returns a tensor"))
             return v.Returning(result)
         if kind == "p":
-            return v.Parameter(data[1], data[2])
+            return v.PassedArgument(data[1], data[2])
         if kind == "y":
             return v.Alias(self.value(data[1], origin))
         unit = self._class(data[1])
@@ -304,6 +304,6 @@ class Reader:
         empty = ast.arguments([], [], None, [], [], None, [])
         unit = v.FunctionUnit(ast.FunctionDef(name, empty, [], []), v.Env(None, None))
         unit.owner, unit.kind, unit.declared = owner, kind, result
-        unit.state, unit.is_fixed = v.State.DONE, True
+        unit.state, unit.is_fixed = v.Progress.DONE, True
         unit.returns = [None] if returns else []
         return unit

@@ -131,7 +131,7 @@ class Returning:
         self.result = result
 
 
-class Parameter:
+class PassedArgument:
     """The argument of a call in the result of a function of another file, which stands for whatever is passed."""
 
     __slots__ = ("at", "name")
@@ -181,7 +181,7 @@ class Env:
         self.outer_names: dict[str, Env] = {}  # declared `global` or `nonlocal`
 
 
-class State(Enum):
+class Progress(Enum):
     """The progress of the analysis of a function."""
 
     NEW = 0
@@ -198,7 +198,7 @@ class FunctionUnit:
         self.name: str = getattr(node, "name", "lambda")
         self.owner: ClassUnit | None = None
         self.kind = "function"  # or method, classmethod, staticmethod, property
-        self.state = State.NEW
+        self.state = Progress.NEW
         self.given: dict[str, Value] = {}  # by parameter, joined over the calls seen
         self.hinted: dict[str, Value] = {}  # by parameter, by convention
         self.contrary: set[str] = set()  # parameters used in a way that excludes a tensor
@@ -269,7 +269,7 @@ Value = Union[  # noqa: UP007 - names are quoted
     Partial,
     Derived,
     Returning,
-    Parameter,
+    PassedArgument,
     Alias,
     Choice,
     Layer,

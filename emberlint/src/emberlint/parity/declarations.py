@@ -8,7 +8,7 @@ from emberlint.parity.layout import Layout, stem
 from emberlint.parity.signature import Signature, signature
 from emberlint.parity.syntax import (
     FunctionNode,
-    Place,
+    Span,
     assignment,
     decorators,
     flat,
@@ -29,7 +29,7 @@ class Declaration:
     category: str
     composite: bool
     signature: Signature | None
-    place: Place
+    place: Span
     aliases: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
         for node in flat(tree.body):
             if isinstance(node, FunctionNode) and "op" in decorators(node):
                 composite = not is_empty(node)
-                yield Declaration(node.name, stem(path), composite, signature(node.args), Place.of(path, node))
+                yield Declaration(node.name, stem(path), composite, signature(node.args), Span.of(path, node))
 
 
 def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
@@ -66,11 +66,11 @@ def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
         for node in flat(tree.body):
             if isinstance(node, FunctionNode) and not node.name.startswith("_"):
                 if is_empty(node) or _delegates(node, node.name):
-                    yield Declaration(node.name, stem(path), False, signature(node.args), Place.of(path, node))
+                    yield Declaration(node.name, stem(path), False, signature(node.args), Span.of(path, node))
             else:
                 pair = assignment(node)
                 if pair and _hands_on(pair[1], pair[0]):
-                    yield Declaration(pair[0], stem(path), False, _lambda(pair[1]), Place.of(path, node))
+                    yield Declaration(pair[0], stem(path), False, _lambda(pair[1]), Span.of(path, node))
 
 
 def _hands_on(value: ast.expr, name: str) -> bool:
@@ -108,7 +108,7 @@ def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
             for method in node.body:
                 if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_empty(method):
                     own = signature(method.args, bound="staticmethod" not in decorators(method))
-                    yield Declaration(method.name, stem(path), False, own, Place.of(path, method))
+                    yield Declaration(method.name, stem(path), False, own, Span.of(path, method))
 
 
 def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from emberlint.parity.layout import Layout, stem
 from emberlint.parity.signature import Signature, signature
-from emberlint.parity.syntax import FunctionNode, Place, assignment, decorators, flat, last_name, refusal, tree_of
+from emberlint.parity.syntax import FunctionNode, Span, assignment, decorators, flat, last_name, refusal, tree_of
 from emberlint.source.project import Project
 
 MODULES = ("ops.py", "operations.py", "_backend.py")
@@ -22,7 +22,7 @@ class Definition:
     name: str
     category: str
     signature: Signature | None
-    place: Place
+    place: Span
     source: str
     unsupported: str | None = None  # the reason given for not supporting the op
 
@@ -111,7 +111,7 @@ def _functions(tree: ast.Module) -> dict[str, FunctionNode]:
 
 
 def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool) -> Definition | None:
-    place, category = Place.of(path, node), stem(path)
+    place, category = Span.of(path, node), stem(path)
     if isinstance(node, FunctionNode):
         marks = decorators(node)
         if node.name.startswith("_") or marks & {"overload", "setter"}:

@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Cell:
+class BackendCell:
     """One op on one backend."""
 
     status: Status
@@ -45,13 +45,13 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class OpRow:
     """One op on all backends; `declaration` is None if only the backends are compared with each other."""
 
     name: str
     category: str
     composite: bool
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, BackendCell]
     declaration: Declaration | None = None
     exported: bool = True
 
@@ -62,9 +62,9 @@ class Matrix:
 
     layout: Layout
     backends: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[OpRow, ...]
 
-    def gaps(self) -> Iterator[tuple[Row, str, Cell]]:
+    def gaps(self) -> Iterator[tuple[OpRow, str, BackendCell]]:
         """Yields the cells with a fault."""
         for row in self.rows:
             for backend, cell in row.cells.items():
@@ -109,7 +109,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
         cells = {
             name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name), name in made) for name in names
         }
-        rows.append(Row(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
+        rows.append(OpRow(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
     return Matrix(layout, names, tuple(rows))
 
 
@@ -119,30 +119,32 @@ def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
     return op.name in offered or f"{op.category}.*" in offered
 
 
-def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False) -> Cell:
+def _cell(
+    op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False
+) -> BackendCell:
     """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
     wanted = "" if op.signature is None else signature_text(op.signature)
     if defined is None:
         if is_made and not op.composite:
-            return Cell(Status.OK, "in a class that a call makes", wanted)
+            return BackendCell(Status.OK, "in a class that a call makes", wanted)
         if misplaced is not None:
-            return Cell(Status.MISPLACED, misplaced.place.path, wanted, definition=misplaced)
-        return Cell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
+            return BackendCell(Status.MISPLACED, misplaced.place.path, wanted, definition=misplaced)
+        return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
     if defined.unsupported is not None:
-        return Cell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
+        return BackendCell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
     given = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
         how = difference(op.signature, defined.signature)
         if how is not None:
-            return Cell(Status.DIFFERS, how, wanted, given, defined)
-    return Cell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, given, defined)
+            return BackendCell(Status.DIFFERS, how, wanted, given, defined)
+    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, given, defined)
 
 
 def _rows_without_declarations(
     names: Sequence[str],
     defined: Mapping[str, Mapping[str, Definition]],
     misplaced: Mapping[str, Mapping[str, Definition]],
-) -> Iterator[Row]:
+) -> Iterator[OpRow]:
     """Yields the rows of a project without declarations.
 
     Every op that any backend defines is expected of all, with the signature of the first definition.
@@ -156,4 +158,4 @@ def _rows_without_declarations(
     for name, one in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, one.category, False, one.signature, one.place)
         cells = {key: _cell(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
-        yield Row(name, one.category, False, cells)
+        yield OpRow(name, one.category, False, cells)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from html import escape
 
-from emberlint.parity.matrix import Cell, Matrix, Row, Status
+from emberlint.parity.matrix import BackendCell, Matrix, OpRow, Status
 
 MARKS = {
     Status.OK: "ok",
@@ -59,7 +59,7 @@ def _notes(matrix: Matrix, backend: str) -> Iterator[str]:
             yield f"{row.name}: {note}"
 
 
-def _note(row: Row, cell: Cell) -> str:
+def _note(row: OpRow, cell: BackendCell) -> str:
     if cell.status is Status.MISSING:
         return f"missing {cell.declared}".rstrip()
     if cell.status is Status.MISPLACED:
@@ -71,7 +71,7 @@ def _note(row: Row, cell: Cell) -> str:
     return ""
 
 
-def _where(cell: Cell) -> str:
+def _where(cell: BackendCell) -> str:
     return "" if cell.definition is None else f" at {cell.definition.place.path}:{cell.definition.place.line}"
 
 
@@ -114,7 +114,7 @@ def as_json(matrix: Matrix) -> str:
     return json.dumps({"version": 1, "backends": coverage, "ops": ops}, indent=2) + "\n"
 
 
-def _cell(cell: Cell) -> dict[str, object]:
+def _cell(cell: BackendCell) -> dict[str, object]:
     shown: dict[str, object] = {"status": cell.status.value}
     given = {"detail": cell.detail, "declared": cell.declared, "defined": cell.defined}
     shown.update({key: value for key, value in given.items() if value})
@@ -135,7 +135,7 @@ def html(matrix: Matrix) -> str:
     return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *parts, "</html>", ""])
 
 
-def _html_row(matrix: Matrix, row: Row) -> str:
+def _html_row(matrix: Matrix, row: OpRow) -> str:
     cells = []
     for name in matrix.backends:
         cell = row.cells[name]

@@ -9,7 +9,7 @@ from emberlint.source.project import Project
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Place(NamedTuple):
+class Span(NamedTuple):
     """A span of a file; lines and columns count from 1, the end is exclusive."""
 
     path: str
@@ -19,7 +19,7 @@ class Place(NamedTuple):
     end_column: int
 
     @classmethod
-    def of(cls, path: str, node: ast.stmt) -> "Place":
+    def of(cls, path: str, node: ast.stmt) -> "Span":
         """Returns the place of a statement; for a function, the first line of its header."""
         if isinstance(node, FunctionNode):
             end = node.col_offset + len("def ") + len(node.name)

@@ -14,7 +14,7 @@ from emberlint.knowledge.replacements import PACKAGE, WAYS, program_name, replac
 from emberlint.knowledge.signatures import UntranslatableError, candidates
 from emberlint.port.conditions import Terms
 from emberlint.port.step import Step
-from emberlint.port.text import Text, line_end
+from emberlint.port.text import NodeEditor, line_end
 from emberlint.source.native_uses import native_uses
 from emberlint.source.source_file import SourceFile
 
@@ -64,7 +64,7 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
         try:
             where = space(file, use.node, name, terms)
-            change = Text(file, use.node, where).replace_node(use.node, f"{where.text}.{name.split('.', 2)[2]}")
+            change = NodeEditor(file, use.node, where).replace_node(use.node, f"{where.text}.{name.split('.', 2)[2]}")
             more = tuple(_forward(file, above)) if isinstance(above, ast.ClassDef) and is_base else ()
             return Step(use.node, use.origin, KIND, (change, *more), where)
         except (UntranslatableError, ShadowedError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TypeVar
 
-from emberlint.port.rewrite import Ported, Use
+from emberlint.port.rewrite import Ported, UseReport
 from emberlint.port.step import ANNOTATION
 from emberlint.port.trial import Run, Trial
 
@@ -90,9 +90,9 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
-def _places(uses: Iterable[Use]) -> Iterator[tuple[str, str, str]]:
+def _places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
     """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
-    groups: dict[tuple[object, ...], list[Use]] = {}
+    groups: dict[tuple[object, ...], list[UseReport]] = {}
     for at, use in enumerate(uses):
         alike = use.native, use.reason, use.cell
         groups.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
@@ -113,15 +113,15 @@ def _counts(run: Run) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or f"exit status {run.status}"
 
 
-def _cell(use: Use) -> str:
+def _cell(use: UseReport) -> str:
     return f"cell {use.cell}:" if use.cell else ""
 
 
-def _fields(use: Use, *names: str) -> dict[str, str | int]:
+def _fields(use: UseReport, *names: str) -> dict[str, str | int]:
     return {name: getattr(use, name) for name in (*names, *(["cell"] if use.cell else []))}
 
 
-def _count_uses(files: Mapping[str, Ported], key: Callable[[Use], Key]) -> list[tuple[Key, int, int]]:
+def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) -> list[tuple[Key, int, int]]:
     """Returns how many uses were ported and how many remain, by a key."""
     uses = [
         (key(use), at) for one in files.values() for at, some in enumerate((one.ported, one.remaining)) for use in some

@@ -19,7 +19,7 @@ from emberlint.port.own_methods import Methods
 from emberlint.port.step import ANNOTATION, Step
 from emberlint.port.steps import steps
 from emberlint.port.text import WITHOUT_LINE
-from emberlint.source.notebooks.joined import Place
+from emberlint.source.notebooks.joined import CellPlace
 from emberlint.source.notebooks.notebook import Notebook
 from emberlint.source.source_file import SourceFile
 
@@ -27,7 +27,7 @@ MARK = "# emberlint: port:"
 ROUNDS = 8  # a ported call may make a method's receiver known as a tensor; chains are rarely longer
 
 
-class Use(NamedTuple):
+class UseReport(NamedTuple):
     """A native use: its name, its kind, its line; and the reason and the way out if it remains.
 
     In a notebook the line is one of the cell with the number `cell`, which is 0 elsewhere.
@@ -46,8 +46,8 @@ class Ported(NamedTuple):
 
     before: str
     after: str
-    ported: tuple[Use, ...]
-    remaining: tuple[Use, ...]
+    ported: tuple[UseReport, ...]
+    remaining: tuple[UseReport, ...]
 
     @property
     def has_modules(self) -> bool:
@@ -87,7 +87,7 @@ def port(
     Raises:
         NotebookError: if the cells are lost.
     """
-    text, done = file.text, list[Use]()
+    text, done = file.text, list[UseReport]()
     terms = _terms(file, default_float, own)._replace(modules=modules)
     kept = notebook.words() if notebook is not None else frozenset()
     current = parsed(_without_marks(text))
@@ -105,13 +105,13 @@ def port(
 
 def _uses(
     found: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
-) -> Iterator[Use]:
+) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
     now = notebook and Notebook(notebook.with_text(text))
     for one in found:
         line = line_of(one.node.lineno)
-        place = now.place(line) if now is not None else Place(0, line, line)
-        yield Use(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
+        place = now.place(line) if now is not None else CellPlace(0, line, line)
+        yield UseReport(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
 def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:

@@ -31,7 +31,7 @@ from emberlint.port.modules import KIND, class_step, frees, is_blocked, is_modul
 from emberlint.port.own_methods import is_own, takes
 from emberlint.port.regions import TRACED, Region, is_inside, regions
 from emberlint.port.step import ANNOTATION, Step
-from emberlint.port.text import Text, by_parameter, receivers
+from emberlint.port.text import NodeEditor, by_parameter, receivers
 from emberlint.port.training import is_of_parameters, no_grad_step, training
 from emberlint.port.writes import writes, writing_methods
 from emberlint.source.native_uses import native_uses
@@ -165,7 +165,7 @@ def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms:
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
         try:
             space = module(file, call, "math")
-            yield Step(call, native, "method", tuple(Text(file, call, space).method("math.prod")), space)
+            yield Step(call, native, "method", tuple(NodeEditor(file, call, space).method("math.prod")), space)
             return
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
@@ -273,7 +273,7 @@ def _call_step(
             where = space(file, call, one.op, terms) if one.op.startswith(PACKAGE) else spelling(file, call)
             changes = _call_changes(file, call, one, where, [] if use is not None else receivers(call), terms)
             if one.part is not None:
-                changes = (*changes, Text(file, call, where).without_part())
+                changes = (*changes, NodeEditor(file, call, where).without_part())
             return Step(call, origin, kind, changes, where)
         except (UntranslatableError, ShadowedError) as error:
             if one is signatures[0]:
@@ -315,7 +315,7 @@ def _call_changes(
     reason = reason_against(file, signature, call, by_parameter(signature, plan, values), terms)
     if reason is not None:
         raise UntranslatableError(reason)
-    return tuple(Text(file, call, space).changes(signature, plan, before))
+    return tuple(NodeEditor(file, call, space).changes(signature, plan, before))
 
 
 def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> str:
@@ -376,7 +376,7 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
             continue
         try:
             space = spelling(file, use.node)
-            changes = (Text(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
+            changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
         except (UntranslatableError, ShadowedError) as error:
             yield Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
             continue
@@ -398,7 +398,7 @@ def _function_step(file: SourceFile, use: Use, signature: Signature, given: int,
         plan = translate(signature, given, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
-        changes = (Text(file, use.node, space).replace_node(use.node, f"{space.text}.{signature.op}"),)
+        changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{signature.op}"),)
         return Step(use.node, use.origin, "call", changes, space)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")
@@ -422,7 +422,7 @@ def _annotation_step(file: SourceFile, use: Use) -> Step:
         why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
         return Step(use.node, use.origin, ANNOTATION, reason=why, advice=space.namespace)
     try:
-        changes = (Text(file, use.node, space).replace_node(use.node, space.text),)
+        changes = (NodeEditor(file, use.node, space).replace_node(use.node, space.text),)
     except UntranslatableError as error:
         return Step(use.node, use.origin, ANNOTATION, reason=str(error), advice=space.namespace)
     return Step(use.node, use.origin, ANNOTATION, changes, space)

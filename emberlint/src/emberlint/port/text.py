@@ -39,7 +39,7 @@ def receivers(call: ast.Call) -> list[ast.expr]:
     return [place]
 
 
-class Text:
+class NodeEditor:
     """The changes of the text of one node."""
 
     def __init__(self, file: SourceFile, node: ast.expr, space: Spelling) -> None:

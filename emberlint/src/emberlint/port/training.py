@@ -15,7 +15,7 @@ from emberlint.port.conditions import Terms, is_device, is_dtype
 from emberlint.port.losses import body_of, calls, function_of, is_method, loss_of
 from emberlint.port.modules import HOOKS, KIND, MOVES, has_modules, is_module, space
 from emberlint.port.step import Step
-from emberlint.port.text import Text, line_end
+from emberlint.port.text import NodeEditor, line_end
 from emberlint.source.source_file import SourceFile
 
 BACKWARD = "ops.backward(loss_fn, parameters), where loss_fn() computes the loss"
@@ -129,7 +129,7 @@ def _module_method(file: SourceFile, call: ast.Call, found: object) -> Iterator[
     """
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "zero_grad" and not call.args and not call.keywords:
-        yield from Text(file, call, spelling(file, call)).method(f"{spelling(file, call).text}.zero_grad")
+        yield from NodeEditor(file, call, spelling(file, call)).method(f"{spelling(file, call).text}.zero_grad")
         return
     if call.func.attr != "to" or len(call.args) + len(call.keywords) != 1:
         raise UntranslatableError(f"modules of emberharmony have no {call.func.attr}() like this")
@@ -277,7 +277,7 @@ def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
         return None
     try:
         where = module(file, call, "contextlib")
-        changes = (Text(file, call, where).replace_node(call.func, "contextlib.nullcontext"),)
+        changes = (NodeEditor(file, call, where).replace_node(call.func, "contextlib.nullcontext"),)
         return Step(call, origin, KIND, changes, where)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, origin, KIND, reason=str(error), advice=WAYS[origin])

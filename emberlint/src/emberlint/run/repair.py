@@ -26,7 +26,7 @@ from emberlint.source.reading import read_notebook, read_text
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
 
 
-class Session:
+class RepairSession:
     """What the repairs of one command know of the project; the check that follows finds the results in the cache."""
 
     def __init__(self, settings: Settings, codes: frozenset[str], cached: bool) -> None:
@@ -48,7 +48,7 @@ class Repaired(NamedTuple):
 
 
 def repair_text(
-    path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool, session: Session | None = None
+    path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool, session: RepairSession | None = None
 ) -> Repaired:
     """Returns a text with its findings repaired; the repairs of one command share a session.
 
@@ -63,7 +63,7 @@ def repair_text(
     # Findings of project rules have no automatic repair.
     alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused: tuple[tuple[Finding, str], ...] = ()
-    known = session or Session(settings, codes, cached=False)
+    known = session or RepairSession(settings, codes, cached=False)
     for _ in range(ROUNDS):
         report = check_texts({path: text}, settings, alone, library=known.library, cache=known.cache)
         findings = [one for one in report.findings if one.fix is not None]
@@ -99,7 +99,7 @@ def repair_file(
     codes: frozenset[str],
     unsafe: bool,
     write: bool,
-    session: Session | None = None,
+    session: RepairSession | None = None,
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
@@ -117,7 +117,7 @@ def _repair(
     settings: Settings,
     codes: frozenset[str],
     unsafe: bool,
-    session: Session | None = None,
+    session: RepairSession | None = None,
 ) -> Repaired:
     """Returns the text of a file with its findings repaired, also that of a notebook.
 

@@ -9,7 +9,7 @@ from emberlint.source.notebooks.magics import LINE
 _UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 
 
-class Place(NamedTuple):
+class DocumentPlace(NamedTuple):
     """A line and a character in it, both counted from 0; the encoding of the connection defines a character."""
 
     line: int
@@ -19,12 +19,12 @@ class Place(NamedTuple):
 class Edit(NamedTuple):
     """A range of a text, and the text that replaces it."""
 
-    start: Place
-    end: Place
+    start: DocumentPlace
+    end: DocumentPlace
     text: str
 
 
-class Text:
+class DocumentText:
     """The lines of a document.
 
     Args:
@@ -36,11 +36,11 @@ class Text:
         self.lines: list[str] = LINE.findall(source)
         self._codec, self._size = _UNITS[encoding]
 
-    def place(self, line: int, column: int) -> Place:
+    def place(self, line: int, column: int) -> DocumentPlace:
         """Returns the place of a column of a line, both counted from 1, in characters."""
-        return Place(line - 1, self._units(self._line(line)[: column - 1]))
+        return DocumentPlace(line - 1, self._units(self._line(line)[: column - 1]))
 
-    def column(self, place: Place) -> tuple[int, int]:
+    def column(self, place: DocumentPlace) -> tuple[int, int]:
         """Returns the line and the column of a place, both counted from 1, in characters."""
         line, units = self._line(place.line + 1), 0
         for index, one in enumerate(line):
@@ -59,13 +59,13 @@ class Text:
         for kind, start, end, first, last in matcher.get_opcodes():
             if kind != "equal":
                 text = "".join(new[head + first : head + last])
-                yield Edit(Place(head + start, 0), self._start_of(head + end), text)
+                yield Edit(DocumentPlace(head + start, 0), self._start_of(head + end), text)
 
-    def _start_of(self, index: int) -> Place:
+    def _start_of(self, index: int) -> DocumentPlace:
         """Returns the start of a line, or the end of a text whose last line has no line end."""
         if index == len(self.lines) and index and not self.lines[-1].endswith(("\r", "\n")):
-            return Place(index - 1, self._units(self.lines[-1]))
-        return Place(index, 0)
+            return DocumentPlace(index - 1, self._units(self.lines[-1]))
+        return DocumentPlace(index, 0)
 
     def _line(self, line: int) -> str:
         return self.lines[line - 1].rstrip("\r\n") if 0 < line <= len(self.lines) else ""

@@ -18,7 +18,7 @@ from emberlint.run.explanation import address, explanation
 from emberlint.run.registry import all_rules
 from emberlint.run.suppress import is_silenceable
 from emberlint.server.documents import LANGUAGE, Document, document
-from emberlint.server.positions import Edit, Place, Text
+from emberlint.server.positions import DocumentPlace, DocumentText, Edit
 from emberlint.server.session import Checked, Session
 from emberlint.source.notebooks.joined import NotebookError
 
@@ -51,10 +51,10 @@ class Server(LanguageServer):
         """Returns the document with an address, or the notebook that has it as a cell."""
         return document(self.workspace, uri)
 
-    def text(self, source: str) -> Text:
+    def text(self, source: str) -> DocumentText:
         """Returns the lines of a text in the units of the connection."""
         encoding = self.workspace.position_encoding
-        return Text(source, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
+        return DocumentText(source, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
 
     def check(self, shown: Document) -> Checked | None:
         """Returns a document with its findings, checked unless its version is.
@@ -240,7 +240,7 @@ def create() -> Server:
     return server
 
 
-def _range(finding: Finding, text: Text) -> lsp.Range:
+def _range(finding: Finding, text: DocumentText) -> lsp.Range:
     start, end = text.place(finding.line, finding.column), text.place(finding.end_line, finding.end_column)
     return lsp.Range(lsp.Position(*start), lsp.Position(*end))
 
@@ -249,7 +249,7 @@ def _overlaps(one: lsp.Range, other: lsp.Range) -> bool:
     return not (one.end < other.start or other.end < one.start)
 
 
-def _diagnostic(finding: Finding, text: Text) -> lsp.Diagnostic:
+def _diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
     severity = lsp.DiagnosticSeverity.Error if finding.code == "EMB000" else SEVERITIES[finding.tier]
     because = f" ({finding.reason})" if finding.reason else ""
     return lsp.Diagnostic(
@@ -267,7 +267,11 @@ def _edit(one: Edit) -> lsp.TextEdit:
 
 
 def _actions(
-    findings: Sequence[Finding], text: Text, params: lsp.CodeActionParams, state: Mapping[str, object], fix_all: str
+    findings: Sequence[Finding],
+    text: DocumentText,
+    params: lsp.CodeActionParams,
+    state: Mapping[str, object],
+    fix_all: str,
 ) -> Iterator[lsp.CodeAction]:
     """Yields the repairs of the findings in a range, and the comments that silence them, without their edits.
 
@@ -323,9 +327,9 @@ def _pages(findings: Iterable[Finding]) -> Iterator[str]:
         yield "\n".join([*lines, *explanation(all_rules()[one.code])])
 
 
-def _codes_at(text: Text, at: lsp.Position) -> Iterator[str]:
+def _codes_at(text: DocumentText, at: lsp.Position) -> Iterator[str]:
     """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
-    line, column = text.column(Place(at.line, at.character))
+    line, column = text.column(DocumentPlace(at.line, at.character))
     source = text.lines[line - 1] if line <= len(text.lines) else ""
     for match in re.finditer(r"EMB\d{3}", source):
         if match.start() < column <= match.end() + 1 and match[0] in all_rules():

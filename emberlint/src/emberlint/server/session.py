@@ -35,7 +35,7 @@ from emberlint.source.source_file import SourceFile
 Stamp = tuple[int, int] | None  # the time and size of a file, which tell whether it changed
 
 
-class Project(NamedTuple):
+class ProjectState(NamedTuple):
     """The settings of a project, the codes of the rules to run, and the results of earlier checks."""
 
     settings: Settings
@@ -64,7 +64,7 @@ class Checked:
         findings: The findings in the text.
     """
 
-    def __init__(self, path: str, text: str, project: Project, findings: Sequence[Finding]) -> None:
+    def __init__(self, path: str, text: str, project: ProjectState, findings: Sequence[Finding]) -> None:
         self.path, self.text, self.project, self.findings = path, text, project, findings
 
     @cached_property
@@ -93,10 +93,10 @@ class Session:
     """The projects and documents of one connection."""
 
     def __init__(self) -> None:
-        self._projects: dict[Path, Project] = {}
+        self._projects: dict[Path, ProjectState] = {}
         self._found: dict[Path, tuple[list[str], list[Finding]]] = {}
-        self._around: dict[Path, tuple[Project, Surroundings]] = {}
-        self._last: tuple[Project, Surroundings] | None = None
+        self._around: dict[Path, tuple[ProjectState, Surroundings]] = {}
+        self._last: tuple[ProjectState, Surroundings] | None = None
         self._baselines: dict[Path, tuple[Stamp, Mapping[baseline.Entry, int]]] = {}
 
     def check(self, file: Path, text: str, whole: bool = True) -> Checked:
@@ -133,7 +133,7 @@ class Session:
         self._found.pop(file, None)
         self._around.pop(file, None)
 
-    def _shelf(self, file: Path, path: str, text: str, project: Project) -> Shelf:
+    def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:
         """Returns what the check of a document may see of other files."""
         known = self._around.get(file)
         if known is None or known[0] is not project or not known[1].hold(text):
@@ -142,7 +142,7 @@ class Session:
             self._around[file] = self._last = known
         return known[1].shelf
 
-    def _project(self, file: Path) -> Project:
+    def _project(self, file: Path) -> ProjectState:
         root = find_root([file])
         stamp = _stamp(root / "pyproject.toml")
         known = self._projects.get(root)
@@ -151,7 +151,7 @@ class Session:
             check_ignores(settings)
             selected = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen_codes(selected, settings.ignore)
-            known = Project(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
+            known = ProjectState(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
             self._projects[root] = known
         return known
 

@@ -33,7 +33,7 @@ def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
     Raises:
         ValueError: if the text is not JSON or lacks what each notebook has.
     """
-    reader = _Reader(content)
+    reader = _NotebookReader(content)
     notebook: dict[str, Any] = {}
     cells: list[Cell] = []
     for key in reader.members():
@@ -46,7 +46,7 @@ def read(content: str) -> tuple[dict[str, Any], list[Cell]]:
     return notebook, cells
 
 
-class _Reader:
+class _NotebookReader:
     """Reads JSON with the places of its strings."""
 
     def __init__(self, content: str) -> None:

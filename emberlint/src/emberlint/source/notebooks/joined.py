@@ -20,7 +20,7 @@ class NotebookError(SyntaxError):
     """Raised for a file that is not a notebook, and for a text in which the marks of the cells are lost."""
 
 
-class Place(NamedTuple):
+class CellPlace(NamedTuple):
     """A place in a notebook: the number of the cell among all cells, the line in the cell, the line in the file.
 
     The line in the file is 0 if there is no file.
@@ -63,10 +63,10 @@ class Joined:
                     yield line if line.endswith(("\r", "\n")) else f"{line}\n"
             number += 1 + len(lines)
 
-    def place(self, line: int) -> Place:
+    def place(self, line: int) -> CellPlace:
         """Returns the place of a line of the joined text."""
         index = max(bisect_right(self._starts, line) - 1, 0)
-        return Place(self.cells[index].number, max(line - self._starts[index], 1))
+        return CellPlace(self.cells[index].number, max(line - self._starts[index], 1))
 
     def line(self, cell: int, line: int) -> int:
         """Returns the line of the joined text at a line of a cell.

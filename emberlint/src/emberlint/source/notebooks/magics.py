@@ -31,7 +31,7 @@ def magics(source: str) -> dict[int, str]:
 
 def _stand_ins(lines: list[str]) -> Iterator[str | None]:
     """Yields for each line the Python text that stands for it, or None if it is Python."""
-    state = _State()
+    state = _LineState()
     indent: str | None = None  # of a magic that the next line continues
     is_first = True
     for line in lines:
@@ -62,7 +62,7 @@ def _of_line(text: str) -> str | None:
     return f"{assigned[0].rstrip()} get_ipython()" if assigned else None
 
 
-class _State:
+class _LineState:
     """Whether a line begins a statement: outside of strings and brackets, and not after a backslash."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from emberlint.source.notebooks.cells import Cell, read
-from emberlint.source.notebooks.joined import Joined, NotebookError, Place
+from emberlint.source.notebooks.joined import CellPlace, Joined, NotebookError
 
 
 class Notebook(Joined):
@@ -44,10 +44,10 @@ class Notebook(Joined):
         """Returns the words of the lines that are not Python, such as `%timeit f(x)`; names may be among them."""
         return frozenset(re.findall(r"\w+", " ".join(self._magics)))
 
-    def place(self, line: int) -> Place:
+    def place(self, line: int) -> CellPlace:
         """Returns the place of a line of the joined text."""
         if not self.cells:
-            return Place(0, line, line)
+            return CellPlace(0, line, line)
         place = super().place(line)
         cell = next(one for one in self.cells if one.number == place.cell)
         # A string of the file usually holds one line of the cell.
