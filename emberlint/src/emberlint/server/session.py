@@ -94,7 +94,7 @@ class Session:
 
     def __init__(self) -> None:
         self._projects: dict[Path, ProjectState] = {}
-        self._found: dict[Path, tuple[list[str], list[Finding]]] = {}
+        self._last_findings: dict[Path, tuple[list[str], list[Finding]]] = {}
         self._around: dict[Path, tuple[ProjectState, Surroundings]] = {}
         self._last: tuple[ProjectState, Surroundings] | None = None
         self._baselines: dict[Path, tuple[Stamp, Mapping[baseline.Entry, int]]] = {}
@@ -120,17 +120,17 @@ class Session:
         if whole:
             library = Library(Modules(settings, [path]))
             findings = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
-            self._found[file] = lines, [one for one in findings if one.code not in project.quick]
+            self._last_findings[file] = lines, [one for one in findings if one.code not in project.quick]
         else:
             with no_collection():
                 findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
-            before, beyond = self._found.get(file, ([], []))
+            before, beyond = self._last_findings.get(file, ([], []))
             findings += [one for old in beyond if (one := _follow_line(old, before, lines)) is not None]
         return Checked(path, text, project, self._without_accepted(findings, settings))
 
     def forget(self, file: Path) -> None:
         """Drops what is known of a document that was closed."""
-        self._found.pop(file, None)
+        self._last_findings.pop(file, None)
         self._around.pop(file, None)
 
     def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:

@@ -27,7 +27,7 @@ class Modules:
         self._folders: dict[str, dict[str, bool]] = {}
         self.folders: list[str] = []  # those that were read, relative to the root
         self._prefixed: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._found: dict[tuple[str, str], str | None] = {}
+        self._paths: dict[tuple[str, str], str | None] = {}
         self._excluded = one_of(settings.exclude)
 
     def exists(self, path: str) -> bool:
@@ -53,9 +53,9 @@ class Modules:
             return None
         prefixes = self._prefixes(importer, top)
         key = (module, prefixes[0])
-        if key not in self._found:
-            self._found[key] = self._search(module, prefixes)
-        return self._found[key]
+        if key not in self._paths:
+            self._paths[key] = self._search(module, prefixes)
+        return self._paths[key]
 
     def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
         """Returns the folders that may hold a package: the one above the importer's own package comes first."""

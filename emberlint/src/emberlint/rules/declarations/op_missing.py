@@ -67,8 +67,8 @@ class OpMissing(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at the declaration for each backend that lacks the op."""
-        found = current(project)
-        for row, backend, cell in found.gaps() if found is not None else ():
+        op_matrix = current(project)
+        for row, backend, cell in op_matrix.gaps() if op_matrix is not None else ():
             if row.declaration is None or cell.status is Status.DIFFERS:
                 continue
             misplaced = cell.status is Status.MISPLACED

@@ -65,10 +65,10 @@ class OpNotExported(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at each declaration that is not exported."""
-        found = current(project)
-        if found is None:
+        op_matrix = current(project)
+        if op_matrix is None:
             return
-        for row in found.rows:
+        for row in op_matrix.rows:
             if row.declaration is not None and not row.exported:
                 place = row.declaration.place
-                yield self.at(place.path, place[1:], fix=GUIDE, op=row.name, package=found.layout.frontend)
+                yield self.at(place.path, place[1:], fix=GUIDE, op=row.name, package=op_matrix.layout.frontend)

@@ -70,8 +70,8 @@ class OpSignature(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding at each definition that differs."""
-        found = current(project)
-        for row, _, cell in found.gaps() if found is not None else ():
+        op_matrix = current(project)
+        for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
                 place, declared, defined = cell.definition.place, cell.declared, cell.defined
                 how = cell.detail

@@ -78,7 +78,7 @@ class BackendBranch(Rule):
             if names.holds(subscript.slice):
                 yield subscript, "indexes by"
         for call in file.index.nodes(ast.Call):
-            yield from self._called(file, names, call)
+            yield from self._lookup_calls(file, names, call)
         for branch in file.index.nodes(ast.If, ast.While, ast.IfExp):
             if names.holds(branch.test):
                 yield branch.test, "tests"
@@ -86,7 +86,7 @@ class BackendBranch(Rule):
             if isinstance(negation.op, ast.Not) and names.holds(negation.operand):
                 yield negation, "tests"
 
-    def _called(self, file: SourceFile, names: BackendNames, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+    def _lookup_calls(self, file: SourceFile, names: BackendNames, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
         function = call.func
         if isinstance(function, ast.Attribute):
             if function.attr in TESTS and names.holds(function.value):

@@ -57,9 +57,9 @@ class InplaceMutation(Rule):
                     yield from self._out(file, call, keyword)
 
     def _write(self, file: SourceFile, node: ast.AST, tensor: ast.expr, what: str) -> Iterator[Finding]:
-        yield from self._found(file, node, file.inference.evidence(tensor), what)
+        yield from self._findings_at(file, node, file.inference.evidence(tensor), what)
 
-    def _found(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, what: str) -> Iterator[Finding]:
+    def _findings_at(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, what: str) -> Iterator[Finding]:
         if evidence is not None:
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, what=what)
 
@@ -73,11 +73,11 @@ class InplaceMutation(Rule):
         origin = file.native(function)
         if evidence is None and origin is not None and call.args:
             evidence = file.inference.evidence(call.args[0]) or Evidence(Tier.B, f"`{origin}` writes into its argument")
-        yield from self._found(file, call, evidence, f"`{name}()`")
+        yield from self._findings_at(file, call, evidence, f"`{name}()`")
 
     def _out(self, file: SourceFile, call: ast.Call, keyword: ast.keyword) -> Iterator[Finding]:
         evidence = file.inference.evidence(keyword.value)
         if evidence is None and file.inference.evidence(call) is not None:
             origin = file.names.origin(call.func)
             evidence = None if origin is None else Evidence(Tier.B, f"`{origin}` writes into `out`")
-        yield from self._found(file, keyword.value, evidence, "`out=`")
+        yield from self._findings_at(file, keyword.value, evidence, "`out=`")

@@ -52,13 +52,13 @@ class TensorCompare(Rule):
         for node in file.index.nodes(ast.Compare):
             evidence = file.inference.evidence(node)
             if evidence is not None:
-                found = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
+                operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
                 chained = len(node.ops) > 1
-                names = ", ".join(f"`ops.{one.op}`" for one in found)
+                names = ", ".join(f"`ops.{one.op}`" for one in operators)
                 title = f"combine {names} with `ops.logical_and`" if chained else f"call {names}"
-                call = "" if chained else call_text(file, found[0].op, [node.left, *node.comparators])
+                call = "" if chained else call_text(file, operators[0].op, [node.left, *node.comparators])
                 fix = Fix(Safety.GUIDED if chained else safety(file, evidence), title, call)
-                symbol = " ".join(one.symbol for one in found)
+                symbol = " ".join(one.symbol for one in operators)
                 yield self.finding(
                     file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, ops=names
                 )

@@ -87,12 +87,14 @@ class TensorLoop(Rule):
             yield from self._over(file, generator.iter, "comprehension", generator.target, [*held])
         for while_ in file.index.nodes(ast.While):
             yield from self._while(file, while_)
-        for value, how in _unpacked(file):
-            yield from self._found(file, value, file.inference.evidence(value), how)
+        for value, how in _unpacked_values(file):
+            yield from self._findings_at(file, value, file.inference.evidence(value), how)
         for call in file.index.nodes(ast.Call):
             name = _iterating(file, call.func)
             evidences = [file.inference.evidence(one) for one in call.args] if name else []
-            yield from self._found(file, call, next((one for one in evidences if one is not None), None), f"{name}()")
+            yield from self._findings_at(
+                file, call, next((one for one in evidences if one is not None), None), f"{name}()"
+            )
 
     def _while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
         """Yields a finding for `while i < len(t)` with `t[i]`."""
@@ -102,22 +104,22 @@ class TensorLoop(Rule):
                 for one in lengths(file, limit):
                     evidence = file.inference.evidence(one.tensor)
                     if evidence is not None and isinstance(index, ast.Name) and is_read(one, index.id, [*loop.body]):
-                        yield from self._found(file, test, evidence, "while")
+                        yield from self._findings_at(file, test, evidence, "while")
 
     def _over(
         self, file: SourceFile, values: ast.expr, how: str, target: ast.expr, body: list[ast.AST]
     ) -> Iterator[Finding]:
         if not _holds_objects(values, target, body):
-            yield from self._found(file, values, file.inference.evidence(values), how)
+            yield from self._findings_at(file, values, file.inference.evidence(values), how)
         if not isinstance(target, ast.Name):
             return
         for one in loop_lengths(file, values):
             evidence = file.inference.evidence(one.tensor)
             if evidence is not None and is_read(one, target.id, body):
-                yield from self._found(file, values, evidence, "range(len())")
+                yield from self._findings_at(file, values, evidence, "range(len())")
                 return
 
-    def _found(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, how: str) -> Iterator[Finding]:
+    def _findings_at(self, file: SourceFile, node: ast.AST, evidence: Evidence | None, how: str) -> Iterator[Finding]:
         if evidence is not None:
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
 
@@ -148,17 +150,17 @@ def _is_stored(node: ast.Attribute) -> bool:
     return isinstance(node.ctx, ast.Store)
 
 
-def _unpacked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     """Yields what `a, b = t`, `f(*t)` and `yield from t` iterate over.
 
     A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`, so calls do not count.
     """
     nodes = file.index.nodes
     targets = ((one.value, target) for one in nodes(ast.Assign) for target in one.targets)
-    found = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
-    found += [(one.value, "unpacking") for one in nodes(ast.Starred) if isinstance(one.ctx, ast.Load)]
-    found += [(one.value, "yield from") for one in nodes(ast.YieldFrom)]
-    for value, how in found:
+    iterated = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
+    iterated += [(one.value, "unpacking") for one in nodes(ast.Starred) if isinstance(one.ctx, ast.Load)]
+    iterated += [(one.value, "yield from") for one in nodes(ast.YieldFrom)]
+    for value, how in iterated:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             yield value, how
 

@@ -48,13 +48,13 @@ class TensorTruth(Rule):
         """Yields a finding for each tensor whose truth value is taken."""
         if isinstance(file.inference, NoInference):
             return
-        for node, how in _asked(file):
+        for node, how in _truth_tests(file):
             evidence = file.inference.evidence(node)
             if evidence is not None:
                 yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
 
 
-def _asked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     index = file.index
     for branch in index.nodes(ast.If, ast.IfExp):
         yield from _plain(branch.test, "if")
