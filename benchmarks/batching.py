@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluated, head, line, measure_each, parser, timed
+from pairs import Call, alone, evaluating_call, head, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 
@@ -63,25 +63,30 @@ def pairs() -> dict[str, tuple[Call, Call]]:
     """Returns the program written by hand and the mapped one, by title."""
     random = np.random.default_rng(0)
 
-    def drawn(*shape: int) -> Any:
+    def random_tensor(*shape: int) -> Any:
         return ops.convert_to_tensor(random.standard_normal(shape).astype("float32"))
 
-    found: dict[str, tuple[Call, Call]] = {}
+    pairs_by_title: dict[str, tuple[Call, Call]] = {}
     forward = ops.vmap(perceptron, in_axes=(None, 0))
     each = ops.vmap(ops.grad(loss), in_axes=(None, 0, 0))
     for size, (count, width, hidden, outputs) in SIZES.items():
-        p = [drawn(*shape) * 0.1 for shape in ((width, hidden), (hidden,), (hidden, outputs), (outputs,))]
-        x, y = drawn(count, width), drawn(count, outputs)
-        found[f"perceptron, {size}"] = lambda p=p, x=x: perceptron(p, x), lambda p=p, x=x: forward(p, x)
-        found[f"gradients of each sample, {size}"] = (
+        p = [random_tensor(*shape) * 0.1 for shape in ((width, hidden), (hidden,), (hidden, outputs), (outputs,))]
+        x, y = random_tensor(count, width), random_tensor(count, outputs)
+        pairs_by_title[f"perceptron, {size}"] = lambda p=p, x=x: perceptron(p, x), lambda p=p, x=x: forward(p, x)
+        pairs_by_title[f"gradients of each sample, {size}"] = (
             lambda p=p, x=x, y=y: gradients(p, x, y),
             lambda p=p, x=x, y=y: each(p, x, y),
         )
     mapped = ops.vmap(likelihood, in_axes=(None, None, 0, 0))
     for size, (count, points) in PROCESSES.items():
-        given = drawn(points, 2), drawn(points), ops.exp(0.2 * drawn(count)), 0.2 * ops.exp(0.1 * drawn(count))
-        found[f"Gaussian process, {size}"] = lambda g=given: likelihoods(*g), lambda g=given: mapped(*g)
-    return found
+        given = (
+            random_tensor(points, 2),
+            random_tensor(points),
+            ops.exp(0.2 * random_tensor(count)),
+            0.2 * ops.exp(0.1 * random_tensor(count)),
+        )
+        pairs_by_title[f"Gaussian process, {size}"] = lambda g=given: likelihoods(*g), lambda g=given: mapped(*g)
+    return pairs_by_title
 
 
 def measure(backend: str, options: Any) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
         if re.search(options.pattern, f"{backend} {title}"):
             for one, other in zip(ops.tree_leaves(hand()), ops.tree_leaves(mapped()), strict=True):
                 np.testing.assert_allclose(ops.to_numpy(other), ops.to_numpy(one), rtol=1e-3, atol=1e-3)
-            figures[title] = timed(evaluated(backend, hand), evaluated(backend, mapped), options.rounds)
+            figures[title] = time_pair(evaluating_call(backend, hand), evaluating_call(backend, mapped), options.rounds)
             print(line(title, figures[title]), flush=True)
     return figures
 

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluated
+from pairs import alone, evaluating_call
 
 from emberharmony import ops
 from emberharmony.backend.abstract import AbstractBackend
@@ -54,9 +54,9 @@ def owner(kind: str, op: str) -> Any:
         table = RULES if kind == "gradient" else BATCHING
         return table if op in table else None
     backend = type(current()) if kind == "definition" else AbstractBackend
-    found = next((cls for cls in backend.__mro__ if op in vars(cls)), None)
+    holder = next((cls for cls in backend.__mro__ if op in vars(cls)), None)
     # Where it has no rule, the class of abstract tensors has one for all elementwise ops.
-    return None if kind == "shape" and found is AbstractBackend else found
+    return None if kind == "shape" and holder is AbstractBackend else holder
 
 
 @contextlib.contextmanager
@@ -108,12 +108,12 @@ def runs(kind: str, sample: Sample) -> Iterator[tuple[str, Run]]:
         if kind == "shape":
             yield "small", functools.partial(_shape, function, call.args, call.kwargs, call.options)
         elif kind == "batching":
-            yield from _mapped(function, call.args, {**call.kwargs, **call.options})
+            yield from _mapped_runs(function, call.args, {**call.kwargs, **call.options})
         else:
             for sized in (False, True) if call is calls[0] and _scales(sample.op, call) else (False,):
                 args, kwargs = [large(x) if sized else x for x in call.args], call.kwargs | call.options
                 run = functools.partial(function, *_native(args), **{name: _native(x) for name, x in kwargs.items()})
-                yield "large" if sized else "small", evaluated(backend.name, run)
+                yield "large" if sized else "small", evaluating_call(backend.name, run)
     if kind == "definition":
         yield from _gradients(sample)
 
@@ -130,7 +130,7 @@ def _shape(function: Callable[..., Any], args: Any, kwargs: Any, options: Any) -
     return ops.eval_shape(lambda given, named: function(*given, **named, **options), args, kwargs)
 
 
-def _mapped(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Iterator[tuple[str, Run]]:
+def _mapped_runs(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Iterator[tuple[str, Run]]:
     places = [i for i, x in enumerate(args) if isinstance(x, np.ndarray)]
 
     def call(*slices: Any) -> Any:
@@ -152,7 +152,7 @@ def _gradients(sample: Sample) -> Iterator[tuple[str, Run]]:
             problem = Problem(lambda given, named: function(*given, **named), (args, call.kwargs), dtype=call.dtype)
             primals = problem._primals(problem.points)
             run = functools.partial(problem._pull_back, *primals)
-            yield "gradient", evaluated(current().name, run)
+            yield "gradient", evaluating_call(current().name, run)
         first = False
 
 
@@ -178,7 +178,7 @@ def ratio(kind: str, op: str, run: Run, rounds: int) -> tuple[float, float]:
     run()
     count = max(1, min(1000, int(0.003 / max(time.process_time() - start, 1e-7))))
 
-    def taken() -> float:
+    def time_per_run() -> float:
         run()
         start = time.process_time()
         for _ in range(count):
@@ -187,25 +187,25 @@ def ratio(kind: str, op: str, run: Run, rounds: int) -> tuple[float, float]:
 
     both = []
     for _ in range(rounds):
-        beside = taken()
+        beside = time_per_run()
         with without(kind, op, where):
-            both.append((beside, taken()))
+            both.append((beside, time_per_run()))
     least, body = (min(column) for column in zip(*both, strict=True))
     return least, body / least
 
 
 def row(kind: str, op: str, sample: Sample, rounds: int) -> str:
     """Returns the line of an op."""
-    found: dict[str, list[tuple[float, float]]] = {"small": [], "large": [], "gradient": []}
+    figures: dict[str, list[tuple[float, float]]] = {"small": [], "large": [], "gradient": []}
     with without(kind, op, owner(kind, op)):
         failed = wrong(kind, sample)
     try:
         for column, run in runs(kind, sample):
-            found[column].append(ratio(kind, op, run, rounds))
+            figures[column].append(ratio(kind, op, run, rounds))
     except Exception as error:  # noqa: BLE001  (the body cannot run)
         return f"{op:32} {type(error).__name__}: {str(error)[:60]}"
     cells = []
-    for column, pairs in found.items():
+    for column, pairs in figures.items():
         ratios = [each for _, each in pairs]
         times = f"{min(t for t, _ in pairs):9.1f} µs" if pairs else ""
         cells.append(f"{column} {times} {min(ratios):6.2f} to {max(ratios):6.2f}" if pairs else "")

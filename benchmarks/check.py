@@ -78,7 +78,7 @@ def block(backend: str) -> Callable[[int], None]:
     return dispatch.function(f"with use_backend({backend!r}): pass", {"use_backend": ops.use_backend})
 
 
-def trained(compiled: bool) -> Callable[[int], None]:
+def gradient_loop(compiled: bool) -> Callable[[int], None]:
     """Returns a function that takes value and gradient of the small multilayer perceptron on NumPy `n` times."""
     import gradients
 
@@ -106,9 +106,13 @@ def look_up() -> None:
 def rows(backend: str) -> list[Row]:
     """Returns the rows of a backend."""
     both = [(call, dispatcher, COUNTED) for call in dispatch.CALLS for dispatcher in ("native", "ours")]
-    found = [*both, *((f"{call} looked up", "ours", COUNTED) for call in LOOKED_UP), ("use_backend", "ours", COUNTED)]
+    shared_rows = [
+        *both,
+        *((f"{call} looked up", "ours", COUNTED) for call in LOOKED_UP),
+        ("use_backend", "ours", COUNTED),
+    ]
     gradients = [("value_and_grad of mlp small", "ours", 20), (COMPILED, "ours", 20), (COMPILED, "native", 20)]
-    return [*found, *gradients] if backend == "numpy" else found
+    return [*shared_rows, *gradients] if backend == "numpy" else shared_rows
 
 
 def runner(backend: str, row: Row) -> Callable[[int], None]:
@@ -117,7 +121,7 @@ def runner(backend: str, row: Row) -> Callable[[int], None]:
     if name == "use_backend":
         return block(backend)
     if name.startswith("value_and_grad"):
-        return trained(name == COMPILED) if dispatcher == "ours" else by_hand()
+        return gradient_loop(name == COMPILED) if dispatcher == "ours" else by_hand()
     call = name.removesuffix(" looked up")
     run = dispatch.function(dispatch.statement_of(call, dispatcher), dispatch.setup(backend, dispatcher))
     if name != call:
@@ -165,13 +169,13 @@ def valgrind(command: list[str], out: Path, surroundings: dict[str, str], *optio
 
 def total(file: Path) -> int:
     """Returns the number of instructions in a file of callgrind."""
-    found = re.search(r"^(?:summary|totals): (\d+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    total_match = re.search(r"^(?:summary|totals): (\d+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    if total_match is None:
         raise UncountableError(f"{file} has no counts")
-    return int(found[1])
+    return int(total_match[1])
 
 
-def counted(backend: str) -> tuple[str, dict[str, float]]:
+def count_rows(backend: str) -> tuple[str, dict[str, float]]:
     """Returns the key of the record of a backend, and the instructions of each row."""
     raw: dict[tuple[str, str], float] = {}
     for types in SPARE_TYPES:
@@ -193,7 +197,7 @@ def counted(backend: str) -> tuple[str, dict[str, float]]:
     return key(backend, head["vectors"]), added
 
 
-def imported(statement: str, backend: str) -> int:
+def count_import(statement: str, backend: str) -> int:
     """Returns the number of instructions of a program with one statement, whose bytecode is cached."""
     subprocess.run([sys.executable, "-c", statement], env=environment(backend), check=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -203,8 +207,8 @@ def imported(statement: str, backend: str) -> int:
 
 def imports() -> dict[str, float]:
     """Returns the instructions of each import that are added to those of `import numpy`."""
-    alone = imported("import numpy", "")
-    return {name: imported(*program) - alone for name, program in IMPORTS.items()}
+    alone = count_import("import numpy", "")
+    return {name: count_import(*program) - alone for name, program in IMPORTS.items()}
 
 
 def key(backend: str, vectors: list[str]) -> str:
@@ -216,7 +220,7 @@ def key(backend: str, vectors: list[str]) -> str:
     return f"{library}, {python} ({platform.python_compiler()}, {how}), {platform.machine()} {vectors[-1]}"
 
 
-def judged(title: str, now: dict[str, float], recorded: dict[str, float]) -> list[str]:
+def compare_rows(title: str, now: dict[str, float], recorded: dict[str, float]) -> list[str]:
     """Prints the rows beside the recorded ones and returns the names of those that take more, or are not recorded."""
     print(f"\n{title}\n{'instructions added':42}{'recorded':>12}{'now':>12}{'difference':>12}")
     worse = []
@@ -234,14 +238,14 @@ def judged(title: str, now: dict[str, float], recorded: dict[str, float]) -> lis
     return worse
 
 
-def measured(backends: list[str]) -> dict[str, dict[str, float]]:
+def measure(backends: list[str]) -> dict[str, dict[str, float]]:
     """Returns the instructions by key and row; the backends run side by side, which changes no count."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         beside = pool.submit(imports) if "numpy" in backends else None
-        found = dict(pool.map(counted, backends))
+        counts = dict(pool.map(count_rows, backends))
     if beside is not None:
-        found[next(name for name in found if name.startswith("numpy"))] |= beside.result()
-    return found
+        counts[next(name for name in counts if name.startswith("numpy"))] |= beside.result()
+    return counts
 
 
 def main() -> int:
@@ -256,21 +260,21 @@ def main() -> int:
     if not shutil.which("valgrind"):
         print("valgrind is not installed, so no instructions can be counted (Debian: apt-get install valgrind)")
         return 1
-    backends = options.backend or [name for name, module in dispatch.MODULES.items() if dispatch.installed(module)]
+    backends = options.backend or [name for name, module in dispatch.MODULES.items() if dispatch.is_installed(module)]
     for name in sorted(set(dispatch.MODULES) - set(backends)):
         print(f"{name} is left out: it is not installed, or --backend names others")
     try:
-        found = measured(backends)
+        counts = measure(backends)
     except UncountableError as error:
         print(f"the instructions cannot be counted:\n{error}")
         return 1
     record: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     worse, unknown = [], []
-    for name, now in found.items():
-        worse += judged(name, now, record.get(name, {})) if name in record or options.record else []
+    for name, now in counts.items():
+        worse += compare_rows(name, now, record.get(name, {})) if name in record or options.record else []
         unknown += [] if name in record else [name]
     if options.record:
-        RECORD.write_text(json.dumps(record | found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        RECORD.write_text(json.dumps(record | counts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(f"\nrecorded in {RECORD.name}")
         return 0
     for name in unknown:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, installed, library, line, parser, timed, write
+from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
 
 from emberharmony import nn, ops, optim
 from emberharmony.demo.programs import example
@@ -32,16 +32,16 @@ TRACES: list[Any] = []
 """The functions that MLX has traced, once for each time."""
 
 
-def counted(fn: Callable[..., Any]) -> Callable[..., Any]:
+def count_traces(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function that notes when Python runs it, which is when MLX traces it; PyTorch counts by itself."""
     if ops.get_backend() == "torch":
         return fn
 
-    def noted(*args: Any) -> Any:
+    def note_trace(*args: Any) -> Any:
         TRACES.append(fn)
         return fn(*args)
 
-    return noted
+    return note_trace
 
 
 def compilations(backend: str) -> int:
@@ -88,7 +88,7 @@ def our_step(model: Any, size: int) -> Call:
     structure, weights = nn.split(model)[:2]
 
     @ops.compile
-    @counted
+    @count_traces
     def step(weights: Any, state: Any, x: Any, y: Any) -> Any:
         loss, gradients = ops.value_and_grad(lambda each: loss_of(nn.merge(structure, each, {}), x, y))(weights)
         return loss, *adam.update(gradients, state, weights)
@@ -133,7 +133,7 @@ def mlx_step(net: Any, size: int) -> Call:
     state = [net.state, optimizer.state]
 
     @partial(mx.compile, inputs=state, outputs=state)
-    @counted
+    @count_traces
     def step(x: Any, y: Any) -> Any:
         loss, gradients = loss_of(x, y)
         optimizer.update(net, gradients)
@@ -162,7 +162,7 @@ def decoding(predict: Callable[[list[list[int]]], int]) -> Call:
 
 def our_decoding(model: Any) -> Call:
     """Returns decoding by our model."""
-    predict = ops.compile(counted(lambda numbers: ops.argmax(model(numbers)[0, -1])))
+    predict = ops.compile(count_traces(lambda numbers: ops.argmax(model(numbers)[0, -1])))
     return decoding(lambda text: int(predict(ops.array(text, "int32"))))
 
 
@@ -199,8 +199,8 @@ def by_hand(model: Any) -> Call:
         for block in (f"blocks.{i}" for i in range(layers)):
             parts = linear(norm(x, f"{block}.norm1"), f"{block}.attention.inner")
             query, key, value = parts.view(1, CONTEXT, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
-            found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-            x = x + linear(found.transpose(1, 2).reshape(1, CONTEXT, width), f"{block}.attention.outer")
+            attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            x = x + linear(attended.transpose(1, 2).reshape(1, CONTEXT, width), f"{block}.attention.outer")
             hidden = functional.gelu(linear(norm(x, f"{block}.norm2"), f"{block}.network.0"))
             x = x + linear(hidden, f"{block}.network.2")
         return linear(norm(x, "norm"), "head")[0, -1].argmax()
@@ -212,7 +212,7 @@ def by_hand(model: Any) -> Call:
 def mlx_decoding(net: Any) -> Call:
     """Returns decoding by the model of `mlx.nn`."""
     mx = library("mlx")
-    predict = mx.compile(counted(lambda numbers: mx.argmax(net(numbers)[0, -1])))
+    predict = mx.compile(count_traces(lambda numbers: mx.argmax(net(numbers)[0, -1])))
     return decoding(lambda text: int(predict(mx.array(text, mx.int32))))
 
 
@@ -236,20 +236,20 @@ def pair(backend: str, what: str, size: str) -> tuple[Call, Call]:
     return decode(net), DECODING[what](model)
 
 
-def measured(backend: str, what: str, size: str, rounds: int) -> dict[str, float]:
+def measure(backend: str, what: str, size: str, rounds: int) -> dict[str, float]:
     """Returns the ratios of a pair of calls, how often each side was compiled, and the seconds of its first call."""
     calls = pair(backend, what, size)
-    row, found = {}, []
+    row, sides = {}, []
     for side, call in zip(("native", "ours"), calls, strict=True):
         before, start = compilations(backend), time.perf_counter()
         results = [call()]
         row[f"first {side}"] = time.perf_counter() - start
         results += [call() for _ in range(2)]
         row[f"compiled {side}"] = compilations(backend) - before
-        found.append([ops.to_numpy(each) if what == "step" else each for each in results])
+        sides.append([ops.to_numpy(each) if what == "step" else each for each in results])
     before = compilations(backend)
-    assert np.allclose(*found, rtol=1e-4), f"{what} differs: {found}"
-    row |= timed(*calls, rounds)
+    assert np.allclose(*sides, rtol=1e-4), f"{what} differs: {sides}"
+    row |= time_pair(*calls, rounds)
     assert compilations(backend) == before, "functions were compiled again"
     return row
 
@@ -258,7 +258,7 @@ def main() -> None:
     """Measures and prints a row for each size and library."""
     alone()
     options = parser(__doc__, rounds=20).parse_args()
-    backends = [name for name in installed(options.backend) if name != "numpy"]
+    backends = [name for name in installed_backends(options.backend) if name != "numpy"]
     figures: dict[str, Any] = {}
     for backend in backends:
         library(backend)
@@ -270,7 +270,7 @@ def main() -> None:
                 title = f"{what}, {size}"
                 if not re.search(options.pattern, title):
                     continue
-                figures[backend][title] = row = measured(backend, what, size, options.rounds)
+                figures[backend][title] = row = measure(backend, what, size, options.rounds)
                 print(line(title, row))
                 print(
                     f"  compiled {row['compiled native']} and {row['compiled ours']} times, the first call took "

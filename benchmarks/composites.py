@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pairs import alone, installed, parser, write
+from pairs import alone, installed_backends, parser, write
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
@@ -278,13 +278,13 @@ class _Bodies:
         return OPS[name].declared if OPS[name].composite else OPS[name].function
 
 
-def _assigned(copied: Any, key: Any, value: Any) -> Any:
+def _assign(copied: Any, key: Any, value: Any) -> Any:
     """Returns a tensor after an assignment to it."""
     copied[key] = value
     return copied
 
 
-def _added(sums: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _add_at(sums: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Returns an array of NumPy after values were added to its rows."""
     np.add.at(sums, rows, values)
     return sums
@@ -385,7 +385,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "v": random.uniform(0.1, 25, (rows, columns)),
         "f": random.uniform(0.05, 0.95, (rows, columns)),
     }
-    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assigned, "added": _added}
+    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assign, "added": _add_at}
     names |= {"math": math, "each": _each, "digamma": _digamma, "betaln": _betaln, "gammainc": _gammainc}
     names |= {"gammaincc": _gammaincc, "betainc": _betainc}
     for name, array in host.items():
@@ -400,7 +400,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
     return names
 
 
-def timed(statements: dict[str, str], names: dict[str, Any], backend: str, rounds: int) -> dict[str, float]:
+def time_statements(statements: dict[str, str], names: dict[str, Any], backend: str, rounds: int) -> dict[str, float]:
     """Returns the time of each statement in µs: the minimum of interleaved rounds."""
     wrap = "lambda: mx.eval({})" if backend == "mlx" else "lambda: {}"
     calls = {name: eval(wrap.format(statement), names) for name, statement in statements.items()}
@@ -432,7 +432,7 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
                 statements["body"] = f"bodies.{call}"
             if backend in LIMITS.get(title, ()):
                 statements["by hand"] = LIMITS[title][backend]
-            times = timed(statements, names, backend, rounds)
+            times = time_statements(statements, names, backend, rounds)
             native_time = times.pop("native")
             ratios = {name: time / native_time for name, time in times.items()}
             figures[size][title] = {"native": native_time, **ratios}
@@ -445,7 +445,7 @@ def main() -> None:
     """Measures every installed backend."""
     alone()
     options = parser(__doc__, 15).parse_args()
-    backends = installed(options.backend)
+    backends = installed_backends(options.backend)
     figures = {backend: measure(backend, options.pattern, options.rounds) for backend in backends}
     groups = {f"{backend}, {size}": rows for backend, sizes in figures.items() for size, rows in sizes.items()}
     write(options.json, groups, backends)

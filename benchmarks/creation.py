@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, evaluated, head, library, line, measure_each, parser, timed
+from pairs import Call, alone, evaluating_call, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 
@@ -37,7 +37,7 @@ def natives(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tupl
     single: Any = {"dtype": n.float32} if backend == "numpy" else {}
     copied = n.tensor if backend == "torch" else n.array
     copy = None if backend == "mlx" else True  # MLX copies every array of NumPy
-    found: dict[str, tuple[Call | None, Call]] = {
+    pairs: dict[str, tuple[Call | None, Call]] = {
         "zeros(n)": (lambda: n.zeros((size,), **single), lambda: ops.zeros((size,))),
         "ones(n)": (lambda: n.ones((size,), **single), lambda: ops.ones((size,))),
         "full(n, 3.0)": (lambda: n.full((size,), 3.0, **single), lambda: ops.full((size,), 3.0)),
@@ -83,8 +83,8 @@ def natives(backend: str, size: int, x: Any, host: np.ndarray) -> dict[str, tupl
     for name, window in windows.items():
         ours = getattr(ops, name)
         native = None if window is None else lambda window=window: window(size)
-        found[f"{name}(n)"] = native, lambda ours=ours: ours(size)
-    return found
+        pairs[f"{name}(n)"] = native, lambda ours=ours: ours(size)
+    return pairs
 
 
 def measure(backend: str, options: Any) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
         for title, (native, ours) in natives(backend, size, ops.convert_to_tensor(host), host).items():
             row = f"{title}, {size}"
             if native is not None and re.search(options.pattern, f"{backend} {row}"):
-                theirs, mine = evaluated(backend, native), evaluated(backend, ours)
-                figures[row] = timed(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
+                theirs, mine = evaluating_call(backend, native), evaluating_call(backend, ours)
+                figures[row] = time_pair(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
                 print(line(row, figures[row]), flush=True)
     return figures
 

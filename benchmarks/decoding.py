@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from llamas import MLXLlama, TorchLlama
-from pairs import Call, alone, head, installed, library, line, parser, timed, write
+from pairs import Call, alone, head, installed_backends, library, line, parser, time_pair, write
 
 from emberharmony import nn, ops
 from emberharmony.demo.programs import example
@@ -63,19 +63,19 @@ def memory(backend: str, size: str, who: str) -> int:
         mx.reset_peak_memory()
         call()
         return int(mx.get_peak_memory() - before) // 1024
-    before = resident("VmRSS")
+    before = memory_field("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
     call()
-    return resident("VmHWM") - before
+    return memory_field("VmHWM") - before
 
 
-def resident(field: str) -> int:
+def memory_field(field: str) -> int:
     """Returns a field of the memory of this process on Linux, in KiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
-def measured(backend: str, size: str) -> dict[str, int]:
+def measure_memory(backend: str, size: str) -> dict[str, int]:
     """Returns the memory of both models, each in a process of its own."""
     command = [sys.executable, str(Path(__file__)), "--memory", backend, size]
     return {
@@ -91,7 +91,7 @@ def main() -> None:
         print(memory(*sys.argv[2:]))
         return
     options = parser(__doc__, rounds=5).parse_args()
-    backends = [name for name in installed(options.backend) if name != "numpy"]
+    backends = [name for name in installed_backends(options.backend) if name != "numpy"]
     figures: dict[str, Any] = {}
     for backend in backends:
         library(backend)
@@ -102,9 +102,9 @@ def main() -> None:
                 continue
             calls = pair(backend, fields | COMMON, COUNT)
             assert calls[0]() == calls[1](), "the models generate different tokens"
-            figures[backend][size] = row = timed(*calls, options.rounds)
+            figures[backend][size] = row = time_pair(*calls, options.rounds)
             print(line(size, row), f"{COUNT / row['native'] / row['ours'] * 1e6:8.1f} tokens/s", flush=True)
-            used = measured(backend, size)
+            used = measure_memory(backend, size)
             weights = sum(4 * math.prod(cell.value.shape) for cell in ours(fields | COMMON).parameters()) // 1024
             ratio = (used["ours"] + weights) / (used["native"] + weights)
             print(

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pairs import Call, alone, head, library, line, measure_each, parser, timed
+from pairs import Call, alone, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 from emberharmony.demo.programs import example
@@ -113,7 +113,7 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
     tensorly.set_backend(OWN[backend])
     own = tensorly.backend.BackendManager.current_backend()
     adapter = by_hand(backend, own) if hand else example("adapters/tensorly_backend").EmberBackend()
-    found = {}
+    by_title = {}
     for title, (decompose, made) in decompositions().items():
         calls, results = [], []
         for chosen in (own, adapter):
@@ -121,20 +121,20 @@ def pairs(backend: str, hand: bool = False) -> dict[str, tuple[Call, Call]]:
             calls.append(calling(chosen, decompose, tensorly.tensor(tensor())))
             results.append(tensorly.to_numpy(made(calls[-1]())))
         np.testing.assert_allclose(results[1], results[0], rtol=1e-6, atol=1e-8)
-        found[title] = calls[0], calls[1]
-    return found
+        by_title[title] = calls[0], calls[1]
+    return by_title
 
 
-def counted(call: Call) -> Counter[str]:
+def count_calls(call: Call) -> Counter[str]:
     """Returns how often a call of ours calls each function of tensorly's backend."""
     adapter, calls = type(example("adapters/tensorly_backend").EmberBackend()), Counter[str]()
 
     def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*args: Any, **options: Any) -> Any:
+        def count_and_call(*args: Any, **options: Any) -> Any:
             calls[name] += 1
             return function(*args, **options)
 
-        return called
+        return count_and_call
 
     given = {name: x for name, x in vars(adapter).items() if isinstance(x, staticmethod)}
     for name, x in given.items():
@@ -155,9 +155,9 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
         if not re.search(options.pattern, f"{backend} {title}"):
             continue
         if options.calls:
-            print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in counted(ours).most_common()))
+            print(f"{title}: " + ", ".join(f"{name} {n}" for name, n in count_calls(ours).most_common()))
         else:
-            figures[title] = timed(native, ours, options.rounds)
+            figures[title] = time_pair(native, ours, options.rounds)
             print(line(title, figures[title]), flush=True)
     return figures
 

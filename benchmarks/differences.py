@@ -22,13 +22,13 @@ from emberharmony.testing.differences.copies import Copies
 
 def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Returns the least processor time of each call; in a round all are made in turn, and one round is not counted."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times_by_call: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds + 1):
         for name, call in calls.items():
             begun = time.process_time()
             call()
-            found[name].append(time.process_time() - begun)
-    return {name: min(times[1:]) for name, times in found.items()}
+            times_by_call[name].append(time.process_time() - begun)
+    return {name: min(times[1:]) for name, times in times_by_call.items()}
 
 
 def run(step: Callable[..., Any], given: Sequence[Any]) -> float:
@@ -43,7 +43,7 @@ def recorded(step: Callable[..., Any], given: Sequence[Any]) -> int:
     return len(log)
 
 
-def measured(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str, float], str]:
+def measure(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[str, float], str]:
     """Returns the times of a step and of its comparison with the number of calls and the ratios, and what it said."""
     program = example("training/gpt")
     rng = np.random.default_rng(0)
@@ -66,16 +66,16 @@ def measured(backends: Sequence[str], layers: int, rounds: int) -> tuple[dict[st
             calls[f"{kind.__name__} {name}"] = partial(on, name, partial(kind, step, own))
     report = None
 
-    def compared() -> None:
+    def make_report() -> None:
         nonlocal report
         report = compare(step, model, optimizer, numbers, later, backends=backends, stop="all")
 
-    found = seconds({**calls, "compare": compared}, rounds)
+    figures = seconds({**calls, "compare": make_report}, rounds)
     assert report is not None
-    found["calls"] = len(report.rows)
+    figures["calls"] = len(report.rows)
     for kind in ("run", "recorded"):
-        found[f"ratio to {kind}"] = found["compare"] / sum(found[f"{kind} {name}"] for name in backends)
-    return found, report.summary()
+        figures[f"ratio to {kind}"] = figures["compare"] / sum(figures[f"{kind} {name}"] for name in backends)
+    return figures, report.summary()
 
 
 def on(name: str, call: Callable[[], Any]) -> Any:
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     backends = options.backends.split(",")
-    row, said = measured(backends, options.layers, options.rounds)
+    row, said = measure(backends, options.layers, options.rounds)
     print("\n".join([f"{name:24}{number:12.4g}" for name, number in row.items()] + [said]))
     write(options.json, {options.backends: {f"a GPT of {options.layers} layers, seconds": row}}, backends)
 

@@ -88,14 +88,14 @@ def statement_of(call: str, dispatcher: str) -> str:
     return native.format(m="m") if dispatcher.startswith("native") else ours
 
 
-def installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
     """Returns whether a module can be imported."""
     return importlib.util.find_spec(name.partition(".")[0]) is not None
 
 
 def dispatchers(backend: str) -> list[str]:
     """Returns the names of all that can be measured on a backend; the native call is measured twice."""
-    peers = [name for name, (_, backends) in PEERS.items() if backend in backends and installed(name)]
+    peers = [name for name, (_, backends) in PEERS.items() if backend in backends and is_installed(name)]
     return ["native", "native again", "ours", *peers]
 
 
@@ -135,10 +135,10 @@ def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
         env=environment,
         check=False,
     )
-    found = re.search(r"Collected : (\d+)", done.stderr)
-    if done.returncode or not found:
+    count_match = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode or not count_match:
         raise RuntimeError(done.stderr[-300:])
-    return int(found[1])
+    return int(count_match[1])
 
 
 def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]]:
@@ -196,7 +196,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores")
     figures: dict[str, Any] = {}
-    backends = arguments.backend or [name for name, module in MODULES.items() if installed(module)]
+    backends = arguments.backend or [name for name, module in MODULES.items() if is_installed(module)]
     for backend in backends:
         figures[f"{backend}, nanoseconds"] = nanoseconds(backend)
         show(f"{backend}: ns added per call (minimum of interleaved rounds)", figures[f"{backend}, nanoseconds"])

@@ -32,12 +32,12 @@ def ring(latency: float, bandwidth: float, ranks: int, size: float) -> float:
     return 2 * (ranks - 1) * latency + 2 * (ranks - 1) / ranks * size / bandwidth
 
 
-def fitted(ranks: int, points: dict[int, float]) -> tuple[float, float]:
+def fit_latency_and_bandwidth(ranks: int, points: dict[int, float]) -> tuple[float, float]:
     """Returns the latency in seconds and the bandwidth in bytes per second that fit best, by relative errors."""
     sizes, seconds = np.array(list(points), float) * 4, np.array(list(points.values()))
     columns = np.stack([np.full_like(sizes, 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes], axis=1)
-    found = np.linalg.lstsq(columns / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
-    return float(max(found[0], 0.0)), float(1.0 / max(found[1], 1e-15))
+    solution = np.linalg.lstsq(columns / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
+    return float(max(solution[0], 0.0)), float(1.0 / max(solution[1], 1e-15))
 
 
 def least(rounds: int, call: Callable[[], Any]) -> float:
@@ -74,31 +74,31 @@ def worker(rounds: int) -> None:
     """Measures on one rank of a run; rank 0 prints the figures."""
     ops.set_backend("numpy")
     world = ops.distributed.init(timeout=300)
-    found: dict[str, Any] = {"ranks": world.size, "all_sum": {}, "buckets": {}}
+    figures: dict[str, Any] = {"ranks": world.size, "all_sum": {}, "buckets": {}}
     for length in LENGTHS if world.size > 1 else ():
         x = ops.ones((length,))
         few = max(3, min(rounds, rounds * 65536 // length))
-        found["all_sum"][length] = least(few, lambda x=x: ops.distributed.all_sum(x))
+        figures["all_sum"][length] = least(few, lambda x=x: ops.distributed.all_sum(x))
     x = ops.ones((LENGTHS[-1],))
     for size in BUCKETS if world.size > 1 else ():
-        found["buckets"][size] = least(3, lambda size=size: ops.distributed.all_sum(x, bucket_bytes=size))
+        figures["buckets"][size] = least(3, lambda size=size: ops.distributed.all_sum(x, bucket_bytes=size))
     for kind, batch in (("strong", BATCH // world.size), ("weak", BATCH)):
-        found[kind] = least(rounds, step_of(batch, True))
-        found[f"{kind} alone"] = least(rounds, step_of(batch, False))
+        figures[kind] = least(rounds, step_of(batch, True))
+        figures[f"{kind} alone"] = least(rounds, step_of(batch, False))
     if world.rank == 0:
-        sys.stdout.write(f"figures {json.dumps(found)}\n")
+        sys.stdout.write(f"figures {json.dumps(figures)}\n")
         sys.stdout.flush()
 
 
-def measured(ranks: int, transport: str, rounds: int) -> dict[str, Any]:
+def measure(ranks: int, transport: str, rounds: int) -> dict[str, Any]:
     """Returns the figures of a run with so many ranks."""
     launch = [sys.executable, "-m", "emberharmony", "launch", "-n", str(ranks), "--no-prefix", "--transport", transport]
     command = [*launch, str(Path(__file__)), "--worker", "--rounds", str(rounds)]
     environ = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
     text = next(line for line in done.stdout.splitlines() if line.startswith("figures "))
-    found: dict[str, Any] = json.loads(text.partition(" ")[2])
-    return found
+    figures: dict[str, Any] = json.loads(text.partition(" ")[2])
+    return figures
 
 
 def rows_of(found: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -124,32 +124,32 @@ def main() -> None:
     print(f"transport {options.transport}, {os.cpu_count()} cores, NumPy ranks, {size / 1e6:.1f} MB of gradients")
     runs, first = [], None
     for ranks in options.ranks:
-        found = measured(ranks, options.transport, options.rounds)
-        runs.append(found)
-        first = first or found
+        figures = measure(ranks, options.transport, options.rounds)
+        runs.append(figures)
+        first = first or figures
         print(f"\n{ranks} ranks")
-        points = {int(length): seconds for length, seconds in found["all_sum"].items()}
+        points = {int(length): seconds for length, seconds in figures["all_sum"].items()}
         if points:
-            latency, bandwidth = fitted(ranks, points)
-            found |= {"latency": latency, "bandwidth": bandwidth}
+            latency, bandwidth = fit_latency_and_bandwidth(ranks, points)
+            figures |= {"latency": latency, "bandwidth": bandwidth}
             print(f"  fitted: {latency * 1e6:.0f} us a message, {bandwidth / 1e9:.2f} GB/s")
             for length, seconds in points.items():
                 model = ring(latency, bandwidth, ranks, 4 * length)
                 print(f"  all_sum of {4 * length:>9} bytes: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms")
-            for bucket, seconds in found["buckets"].items():
+            for bucket, seconds in figures["buckets"].items():
                 parts = 4 * LENGTHS[-1] // int(bucket)
                 model = parts * ring(latency, bandwidth, ranks, int(bucket))
                 print(
                     f"  {4 * LENGTHS[-1]} bytes by {bucket:>8}: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms"
                 )
         for kind in ("strong", "weak"):
-            whole, alone = found[kind], found[f"{kind} alone"]
+            whole, alone = figures[kind], figures[f"{kind} alone"]
             speed = first[kind] / whole * (ranks if kind == "weak" else 1)
             text = f"  {kind:6} step {whole * 1e3:8.2f} ms, of which communication {(whole - alone) * 1e3:7.2f} ms"
             if points:
-                text += f" (formula {ring(found['latency'], found['bandwidth'], ranks, size) * 1e3:.2f} ms)"
+                text += f" (formula {ring(figures['latency'], figures['bandwidth'], ranks, size) * 1e3:.2f} ms)"
             print(f"{text}, {speed:.2f} times the rows per second of {first['ranks']} ranks")
-    write(options.json, {f"{found['ranks']} ranks, seconds": rows_of(found) for found in runs}, ["numpy"])
+    write(options.json, {f"{figures['ranks']} ranks, seconds": rows_of(figures) for figures in runs}, ["numpy"])
 
 
 if __name__ == "__main__":

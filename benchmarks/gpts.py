@@ -24,8 +24,8 @@ class TorchAttention(nn.Module):
         batch, letters, width = x.shape
         parts = self.inner(x).view(batch, letters, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.outer(found.transpose(1, 2).reshape(batch, letters, width))  # type: ignore[no-any-return]
+        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return self.outer(attended.transpose(1, 2).reshape(batch, letters, width))  # type: ignore[no-any-return]
 
 
 class TorchBlock(nn.Module):
@@ -82,8 +82,8 @@ class MLXAttention(mlx_nn.Module):  # type: ignore[misc, name-defined]
         parts = self.inner(x).reshape(batch, letters, 3, self.heads, width // self.heads)
         query, key, value = (parts[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
         scale = (width // self.heads) ** -0.5
-        found = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask="causal")
-        return self.outer(found.transpose(0, 2, 1, 3).reshape(batch, letters, width))
+        attended = mx.fast.scaled_dot_product_attention(query, key, value, scale=scale, mask="causal")
+        return self.outer(attended.transpose(0, 2, 1, 3).reshape(batch, letters, width))
 
 
 class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]

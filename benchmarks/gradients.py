@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from pairs import alone, installed, parser, write
+from pairs import alone, installed_backends, parser, write
 
 from emberharmony import ops, optim
 
@@ -31,7 +31,7 @@ SIZES = {
 }
 
 
-def drawn(shapes: list[tuple[int, ...]]) -> list[np.ndarray[Any, Any]]:
+def random_parameters(shapes: list[tuple[int, ...]]) -> list[np.ndarray[Any, Any]]:
     """Returns random float32 parameters with the given shapes."""
     rng = np.random.default_rng(0)
     return [(rng.standard_normal(shape) / math.sqrt(shape[0])).astype(np.float32) for shape in shapes]
@@ -43,7 +43,7 @@ def mlp_parameters(batch: int, *widths: int) -> list[np.ndarray[Any, Any]]:
     for into, out in pairwise(widths):
         shapes += [(into, out), (out,)]
     targets = np.eye(widths[-1], dtype=np.float32)[np.arange(batch) % widths[-1]]
-    return [*drawn([*shapes, (batch, widths[0])]), targets]
+    return [*random_parameters([*shapes, (batch, widths[0])]), targets]
 
 
 def mlp_ops(*tensors: Any) -> Any:
@@ -87,13 +87,13 @@ def mlp_by_hand(*tensors: Any) -> Any:
     total = powers.sum(-1, keepdims=True)
     loss = np.mean(np.log(total)[:, 0] + top[:, 0] - (x * targets).sum(-1))
     pulled = (powers / total - targets) / np.float32(len(x))
-    found = list(layers)
+    layer_gradients = list(layers)
     for i in reversed(range(0, len(layers), 2)):
         entered = inputs[i // 2]
-        found[i], found[i + 1] = entered.T @ pulled, pulled.sum(0)
+        layer_gradients[i], layer_gradients[i + 1] = entered.T @ pulled, pulled.sum(0)
         if i:
             pulled = pulled @ layers[i].T * (1 - entered * entered)
-    return loss, found
+    return loss, layer_gradients
 
 
 def step_by_hand(rate: float, weights: Any, state: Any, x: Any, targets: Any) -> Any:
@@ -160,7 +160,7 @@ def mlp_mlx(*tensors: Any) -> Any:
 def block_parameters(batch: int, length: int, width: int, heads: int) -> list[np.ndarray[Any, Any]]:
     """Returns the weights of attention and of the feed-forward layer, then the input, which is a constant."""
     shapes = [(width, 3 * width), (width, width), (width, 4 * width), (4 * width, width)]
-    return drawn([*shapes, (batch, length, width)])
+    return random_parameters([*shapes, (batch, length, width)])
 
 
 def block_ops(heads: int) -> Callable[..., Any]:
@@ -249,18 +249,18 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
     with_ops = mlp_ops if kind == "mlp" else block_ops(heads)
     in_numpy = mlp_in(np) if kind == "mlp" else block_in(np, heads)
     numbers = tuple(range(len(arrays) - constants))
-    found: dict[str, tuple[str, Callable[[], Any]]] = {"forward in NumPy": ("numpy", lambda: in_numpy(*arrays))}
-    found["ours on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants))
-    found["compiled on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants, compiled=True))
+    by_name: dict[str, tuple[str, Callable[[], Any]]] = {"forward in NumPy": ("numpy", lambda: in_numpy(*arrays))}
+    by_name["ours on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants))
+    by_name["compiled on numpy"] = ("numpy", ours("numpy", with_ops, arrays, constants, compiled=True))
     if kind == "mlp":
-        found["by hand"] = ("numpy", lambda: mlp_by_hand(*arrays))
+        by_name["by hand"] = ("numpy", lambda: mlp_by_hand(*arrays))
     if importlib.util.find_spec("autograd") is not None:
         import autograd.numpy as anp
         from autograd import value_and_grad
 
         in_hips = mlp_in(anp) if kind == "mlp" else block_in(anp, heads)
         hips = value_and_grad(lambda trained: in_hips(*trained, *arrays[len(trained) :]))
-        found["HIPS autograd"] = ("numpy", lambda: hips(tuple(arrays[: len(numbers)])))
+        by_name["HIPS autograd"] = ("numpy", lambda: hips(tuple(arrays[: len(numbers)])))
     if importlib.util.find_spec("torch") is not None:
         import torch
 
@@ -272,8 +272,8 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
             value = in_torch(*leaves)
             return value.detach(), torch.autograd.grad(value, leaves[: len(numbers)])
 
-        found["ours on torch"] = ("torch", ours("torch", with_ops, arrays, constants))
-        found["torch"] = ("torch", torch_call)
+        by_name["ours on torch"] = ("torch", ours("torch", with_ops, arrays, constants))
+        by_name["torch"] = ("torch", torch_call)
     if importlib.util.find_spec("mlx") is not None:
         import mlx.core as mx
 
@@ -286,17 +286,17 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
             mx.eval(result)
             return result
 
-        found["ours on mlx"] = ("mlx", ours("mlx", with_ops, arrays, constants))
-        found["mlx"] = ("mlx", mlx_call)
-    return found
+        by_name["ours on mlx"] = ("mlx", ours("mlx", with_ops, arrays, constants))
+        by_name["mlx"] = ("mlx", mlx_call)
+    return by_name
 
 
-def measured(found: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> dict[str, float]:
+def measure_calls(calls: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> dict[str, float]:
     """Returns the minimum time of each call in seconds; the calls take turns."""
-    best = dict.fromkeys(found, math.inf)
+    best = dict.fromkeys(calls, math.inf)
     repeats: dict[str, int] = {}
     for i in range(rounds + 1):
-        for name, (backend, call) in found.items():
+        for name, (backend, call) in calls.items():
             ops.set_backend(backend)
             call()
             count = repeats.get(name, 1)
@@ -316,16 +316,16 @@ def main() -> None:
     options = parser(__doc__, 15).parse_args()
     times = {}
     for name, (kind, size) in SIZES.items():
-        times[name] = row = measured(contenders(kind, size), options.rounds)
+        times[name] = row = measure_calls(contenders(kind, size), options.rounds)
         forward = row["forward in NumPy"]
         ratios = ", ".join(f"{who} {t / forward:.1f}" for who, t in row.items() if who != "forward in NumPy")
         print(f"{name:13} forward {forward * 1e6:7.0f} us; value and gradient over it: {ratios}", flush=True)
     for name in ("mlp small", "mlp medium"):
-        times[f"step of {name}"] = row = measured(steps(SIZES[name][1]), options.rounds)
+        times[f"step of {name}"] = row = measure_calls(steps(SIZES[name][1]), options.rounds)
         hand = row["by hand"]
         ratios = ", ".join(f"{who} {t / hand:.2f}" for who, t in row.items() if who != "by hand")
         print(f"AdamW step of {name}: by hand {hand * 1e6:.0f} us; over it: {ratios}", flush=True)
-    write(options.json, {"seconds": times}, installed(None))
+    write(options.json, {"seconds": times}, installed_backends(None))
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ Function = Callable[[Any], Any]
 def functions() -> list[Function]:
     """Returns the loop and the vectorised form, read from the page."""
     blocks = [one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "normalise_rows" in one]
-    found: list[Function] = []
+    forms: list[Function] = []
     for block in blocks:
         space: dict[str, Any] = {}
         exec(compile(block.partition("\nprint(")[0], str(PAGE), "exec"), space)
-        found.append(space["normalise_rows"])
-    return found
+        forms.append(space["normalise_rows"])
+    return forms
 
 
 def seconds(function: Function, x: object) -> float:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import alone, timed, write
+from pairs import alone, time_pair, write
 
 from emberharmony import io, ops
 
@@ -60,7 +60,7 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def copied(source: Path | str, target: Path | str, *options: str) -> None:
+def copy_file(source: Path | str, target: Path | str, *options: str) -> None:
     """Copies a file with dd.
 
     Raises:
@@ -70,14 +70,14 @@ def copied(source: Path | str, target: Path | str, *options: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def dropped(path: Path) -> None:
+def drop_from_cache(path: Path) -> None:
     """Drops a file from the cache of the system, where it can do so."""
     if hasattr(os, "posix_fadvise"):
         with path.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def loaded(path: Path, mmap: bool) -> None:
+def load_all(path: Path, mmap: bool) -> None:
     """Reads all tensors of a file; with a map, by a sum over each, since a map is read where it is used."""
     with io.open(path, mmap=mmap) as file:
         for tensor in file.values():
@@ -89,8 +89,8 @@ def opening(large: Path, tiny: Path, rounds: int) -> dict[str, float]:
     """Returns what it takes to open a file and to make views of its tensors."""
     command = [sys.executable, "-c", PAGES, str(large), str(tiny), str(rounds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    costs: dict[str, float] = json.loads(done.stdout)
+    return costs
 
 
 def in_turn(
@@ -159,14 +159,18 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
     except ImportError:
         print("safetensors is not installed, so 20,000 tensors are not compared")
     else:
-        row = timed(lambda: load_file(small), lambda: io.load(small), rounds)
+        row = time_pair(lambda: load_file(small), lambda: io.load(small), rounds)
         figures["20,000 tensors"] = row
         more = f"median {row['ours median']:.2f}, again {row['again']:.2f}"
         show(f"{SMALL:,} tensors, ours / safetensors.numpy", row["ours"], "<= 1.3", row["ours"] <= 1.3, more)
     ways: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]] = {
-        "save": (lambda: io.save(written, tensors), lambda: copied(large, fresh, "conv=fsync"), clean),
-        "load": (lambda: loaded(large, False), lambda: copied(large, "/dev/null"), lambda: dropped(large)),
-        "load by a map": (lambda: loaded(large, True), lambda: copied(large, "/dev/null"), lambda: dropped(large)),
+        "save": (lambda: io.save(written, tensors), lambda: copy_file(large, fresh, "conv=fsync"), clean),
+        "load": (lambda: load_all(large, False), lambda: copy_file(large, "/dev/null"), lambda: drop_from_cache(large)),
+        "load by a map": (
+            lambda: load_all(large, True),
+            lambda: copy_file(large, "/dev/null"),
+            lambda: drop_from_cache(large),
+        ),
     }
     for title, (ours, theirs, before) in ways.items():
         row = in_turn(ours, theirs, nbytes, rounds, before)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluated, head, library, line, measure_each, parser, timed
+from pairs import alone, evaluating_call, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 
@@ -30,19 +30,19 @@ def pairs(backend: str) -> dict[str, Pair]:
     """Returns the native function and the op by title; both take two matrices of one shape."""
     n = library(backend)
     largest = n.amax if backend == "torch" else n.max
-    found: dict[str, Pair] = {
+    by_title: dict[str, Pair] = {
         f"sum(x, {axis})": (lambda x, y, axis=axis: n.sum(x, axis), lambda x, y, axis=axis: ops.sum(x, axis))
         for axis in (0, -1)
     }
-    found["sum(x)"] = lambda x, y: n.sum(x), lambda x, y: ops.sum(x)
-    found["mean(x, -1)"] = lambda x, y: n.mean(x, -1), lambda x, y: ops.mean(x, -1)
-    found["max(x, -1)"] = lambda x, y: largest(x, -1), lambda x, y: ops.max(x, -1)
-    found["add(x, y)"] = n.add, ops.add
-    found["exp(x)"] = lambda x, y: n.exp(x), lambda x, y: ops.exp(x)
-    found["tanh(x)"] = lambda x, y: n.tanh(x), lambda x, y: ops.tanh(x)
-    found["where(x, x, y)"] = lambda x, y: n.where(x > 0, x, y), lambda x, y: ops.where(ops.greater(x, 0), x, y)
-    found["matmul(x, y)"] = n.matmul, ops.matmul
-    return found
+    by_title["sum(x)"] = lambda x, y: n.sum(x), lambda x, y: ops.sum(x)
+    by_title["mean(x, -1)"] = lambda x, y: n.mean(x, -1), lambda x, y: ops.mean(x, -1)
+    by_title["max(x, -1)"] = lambda x, y: largest(x, -1), lambda x, y: ops.max(x, -1)
+    by_title["add(x, y)"] = n.add, ops.add
+    by_title["exp(x)"] = lambda x, y: n.exp(x), lambda x, y: ops.exp(x)
+    by_title["tanh(x)"] = lambda x, y: n.tanh(x), lambda x, y: ops.tanh(x)
+    by_title["where(x, x, y)"] = lambda x, y: n.where(x > 0, x, y), lambda x, y: ops.where(ops.greater(x, 0), x, y)
+    by_title["matmul(x, y)"] = n.matmul, ops.matmul
+    return by_title
 
 
 def measure(backend: str, options: Any) -> dict[str, Any]:
@@ -61,12 +61,12 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
                 side = math.isqrt(size)
                 random = np.random.default_rng(0)
                 x, y = (ops.convert_to_tensor(random.uniform(0, 3, (side, side)).astype(dtype)) for _ in range(2))
-                theirs, mine = (evaluated(backend, partial(call, x, y)) for call in (native, ours))
+                theirs, mine = (evaluating_call(backend, partial(call, x, y)) for call in (native, ours))
                 try:
                     theirs()
                 except (TypeError, ValueError, RuntimeError, NotImplementedError):
                     continue  # the library has no such function for the dtype
-                figures[row] = timed(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
+                figures[row] = time_pair(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
                 print(line(row, figures[row]), flush=True)
     return figures
 

@@ -92,7 +92,7 @@ def measure_rules(tree: Path, lines: int) -> None:
     codes = chosen_codes((), ())
     files = discover([tree], settings)
     texts = {path: read_text(file.read_bytes()) for path, file in files.items()}
-    parsing, checking, together, found = [], [], [], 0
+    parsing, checking, together, finding_count = [], [], [], 0
     for _ in range(ROUNDS):
         start = time.process_time()
         for text in texts.values():
@@ -101,13 +101,13 @@ def measure_rules(tree: Path, lines: int) -> None:
         for path, text in texts.items():
             check_text(path, text, settings, codes)
         end = time.process_time()
-        found = len(check(files, settings, codes, cached=False).findings)
+        finding_count = len(check(files, settings, codes, cached=False).findings)
         together.append(time.process_time() - end)
         parsing.append(middle - start)
         checking.append(end - middle)
     print(f"parsing alone     {lines / min(parsing):10,.0f} lines per CPU second")
     print(f"all {len(all_rules())} rules      {lines / min(checking):10,.0f} lines per CPU second")
-    print(f"across files      {lines / min(together):10,.0f} lines per CPU second, {found} findings")
+    print(f"across files      {lines / min(together):10,.0f} lines per CPU second, {finding_count} findings")
 
 
 def measure_editor(tree: Path) -> None:
@@ -143,10 +143,10 @@ def timed_request(session: Session, file: Path, text: str) -> tuple[float, float
     start = time.process_time()
     checked = session.check(file, text, whole=False)
     middle = time.process_time()
-    found = [one for one in checked.findings if one.fix is not None and one.fix.safety is not Safety.GUIDED]
-    if not found:
+    repairable = [one for one in checked.findings if one.fix is not None and one.fix.safety is not Safety.GUIDED]
+    if not repairable:
         return middle - start, 0.0
-    checked.repair(found[len(found) // 2])
+    checked.repair(repairable[len(repairable) // 2])
     return middle - start, time.process_time() - middle
 
 
@@ -157,14 +157,14 @@ def measure_command(tree: Path) -> None:
         colds, warms = [], []
         for _ in range(ROUNDS):
             shutil.rmtree(tree / FOLDER, ignore_errors=True)
-            colds.append(timed([*command, *jobs]))
-            warms.append(timed([*command, *jobs]))
+            colds.append(time_command([*command, *jobs]))
+            warms.append(time_command([*command, *jobs]))
         cold, warm = min(colds), min(warms)
         name = " ".join(jobs) or "all cores"
         print(f"command, {name:9} cold {cold:6.2f} s, warm {warm:5.2f} s, {cold / warm:5.1f} times faster")
 
 
-def timed(command: list[str]) -> float:
+def time_command(command: list[str]) -> float:
     """Returns the wall time of a command in seconds."""
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -38,8 +38,8 @@ class TorchAttention(nn.Module):
         if cache:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
         cache[:] = k, v
-        found = functional.scaled_dot_product_attention(q, k, v, is_causal=time > 1, enable_gqa=True)
-        return self.outer(found.transpose(1, 2).reshape(batch, time, -1))  # type: ignore[no-any-return]
+        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=time > 1, enable_gqa=True)
+        return self.outer(attended.transpose(1, 2).reshape(batch, time, -1))  # type: ignore[no-any-return]
 
 
 def _half_turned(x: torch.Tensor) -> torch.Tensor:
@@ -61,8 +61,8 @@ class TorchBlock(nn.Module):
     def forward(self, x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, cache: list[Any]) -> torch.Tensor:
         """Returns a tensor of the shape of x, (batch, time, width)."""
         x = x + self.attention(self.norm1(x), cosine, sine, cache)
-        found = self.norm2(x)
-        return x + self.outer(functional.silu(self.gate(found)) * self.inner(found))  # type: ignore[no-any-return]
+        normed = self.norm2(x)
+        return x + self.outer(functional.silu(self.gate(normed)) * self.inner(normed))  # type: ignore[no-any-return]
 
 
 class TorchLlama(nn.Module):
@@ -94,13 +94,13 @@ class TorchLlama(nn.Module):
 
     def generate(self, prompt: list[int], count: int) -> list[int]:
         """Returns so many of the likeliest tokens."""
-        found, caches = [], [[] for _ in self.blocks]  # type: ignore[var-annotated]
+        generated, caches = [], [[] for _ in self.blocks]  # type: ignore[var-annotated]
         tokens = torch.tensor([prompt])
         with torch.no_grad():
             for _ in range(count):
                 tokens = self(tokens, caches)[:, -1].argmax(-1, keepdim=True)
-                found.append(int(tokens.item()))
-        return found
+                generated.append(int(tokens.item()))
+        return generated
 
 
 class MLXCache:
@@ -111,7 +111,7 @@ class MLXCache:
         self.values: Any = None
         self.offset = 0
 
-    def extended(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
+    def extend(self, keys: mx.array, values: mx.array) -> tuple[mx.array, mx.array]:
         """Returns all keys and values."""
         past, self.offset = self.offset, self.offset + keys.shape[2]
         if self.keys is None or self.offset > self.keys.shape[2]:
@@ -148,9 +148,9 @@ class MLXAttention(mlx_nn.Module):  # type: ignore[misc, name-defined]
             for part in (self.query, self.key, self.value)
         )
         q, k = self.rope(q, offset=cache.offset), self.rope(k, offset=cache.offset)
-        k, v = cache.extended(k, v)
-        found = mx.fast.scaled_dot_product_attention(q, k, v, scale=self.width**-0.5, mask=mask)
-        return self.outer(found.transpose(0, 2, 1, 3).reshape(batch, time, -1))
+        k, v = cache.extend(k, v)
+        attended = mx.fast.scaled_dot_product_attention(q, k, v, scale=self.width**-0.5, mask=mask)
+        return self.outer(attended.transpose(0, 2, 1, 3).reshape(batch, time, -1))
 
 
 class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]
@@ -168,8 +168,8 @@ class MLXBlock(mlx_nn.Module):  # type: ignore[misc, name-defined]
     def __call__(self, x: mx.array, mask: Any, cache: MLXCache) -> mx.array:
         """Returns a tensor of the shape of x, (batch, time, width)."""
         x = x + self.attention(self.norm1(x), mask, cache)
-        found = self.norm2(x)
-        return x + self.outer(mlx_nn.silu(self.gate(found)) * self.inner(found))
+        normed = self.norm2(x)
+        return x + self.outer(mlx_nn.silu(self.gate(normed)) * self.inner(normed))
 
 
 class MLXLlama(mlx_nn.Module):  # type: ignore[misc, name-defined]
@@ -195,9 +195,9 @@ class MLXLlama(mlx_nn.Module):  # type: ignore[misc, name-defined]
 
     def generate(self, prompt: list[int], count: int) -> list[int]:
         """Returns so many of the likeliest tokens."""
-        found, caches = [], [MLXCache() for _ in self.blocks]
+        generated, caches = [], [MLXCache() for _ in self.blocks]
         tokens = mx.array([prompt])
         for _ in range(count):
             tokens = mx.argmax(self(tokens, caches)[:, -1], -1, keepdims=True)
-            found.append(int(tokens.item()))
-        return found
+            generated.append(int(tokens.item()))
+        return generated

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradients import SIZES, contenders
-from pairs import installed, parser, write
+from pairs import installed_backends, parser, write
 
 from emberharmony import ops
 
@@ -61,15 +61,15 @@ def saved_in_torch(call: Callable[[], Any]) -> int:
 MEASURES = {"torch": saved_in_torch, "mlx": peak_in_mlx, "numpy": peak_in_python}
 
 
-def measured(kind: str, size: tuple[int, ...]) -> dict[str, int]:
+def measure(kind: str, size: tuple[int, ...]) -> dict[str, int]:
     """Returns the bytes of each contender, the least of three calls."""
-    found = {}
+    bytes_by_name = {}
     for name, (backend, call) in contenders(kind, size).items():
         ops.set_backend(backend)
         call()
         gc.collect()
-        found[name] = min(MEASURES[backend](call) for _ in range(3))
-    return found
+        bytes_by_name[name] = min(MEASURES[backend](call) for _ in range(3))
+    return bytes_by_name
 
 
 def main() -> None:
@@ -77,12 +77,12 @@ def main() -> None:
     options = parser(__doc__, 3).parse_args()
     table = {}
     for name, (kind, size) in SIZES.items():
-        table[name] = row = measured(kind, size)
+        table[name] = row = measure(kind, size)
         pairs = {"ours on numpy": "forward in NumPy", "HIPS autograd": "forward in NumPy"}
         pairs |= {"ours on torch": "torch", "ours on mlx": "mlx"}
         ratios = [f"{who} {row[who] / row[base]:.2f} x {base}" for who, base in pairs.items() if who in row]
         print(f"{name:13} forward {row['forward in NumPy'] / 1024:7.0f} KiB; {', '.join(ratios)}", flush=True)
-    write(options.json, {"bytes": table}, installed(None))
+    write(options.json, {"bytes": table}, installed_backends(None))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from pairs import alone, evaluated, head, library, line, measure_each, parser, timed
+from pairs import alone, evaluating_call, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 
@@ -61,20 +61,20 @@ def _numpy_logsumexp(x: Any) -> Any:
 def native(backend: str) -> Any:
     """Returns the same functions, made of native functions."""
     n = library(backend)
-    found = SimpleNamespace(add=n.add, subtract=n.subtract, multiply=n.multiply, matmul=n.matmul, tanh=n.tanh)
-    found.reshape = n.reshape
+    functions = SimpleNamespace(add=n.add, subtract=n.subtract, multiply=n.multiply, matmul=n.matmul, tanh=n.tanh)
+    functions.reshape = n.reshape
     if backend == "numpy":
-        found.permute, found.unstack = n.transpose, n.unstack
-        found.softmax, found.logsumexp = _numpy_softmax, _numpy_logsumexp
-        found.rsqrt = lambda x: 1 / n.sqrt(x)
-        found.centre = lambda x: n.mean(x, -1, keepdims=True)
+        functions.permute, functions.unstack = n.transpose, n.unstack
+        functions.softmax, functions.logsumexp = _numpy_softmax, _numpy_logsumexp
+        functions.rsqrt = lambda x: 1 / n.sqrt(x)
+        functions.centre = lambda x: n.mean(x, -1, keepdims=True)
     else:
-        found.permute, found.rsqrt = (n.permute, n.rsqrt) if backend == "torch" else (n.transpose, n.rsqrt)
-        found.unstack = n.unbind if backend == "torch" else lambda x: [x[i] for i in range(x.shape[0])]
-        found.softmax, found.logsumexp = lambda x: n.softmax(x, -1), lambda x: n.logsumexp(x, -1)
-        found.centre = lambda x: n.mean(x, -1, True)
-    found.total, found.mean = lambda x: n.sum(x, -1), lambda x: n.mean(x)
-    return found
+        functions.permute, functions.rsqrt = (n.permute, n.rsqrt) if backend == "torch" else (n.transpose, n.rsqrt)
+        functions.unstack = n.unbind if backend == "torch" else lambda x: [x[i] for i in range(x.shape[0])]
+        functions.softmax, functions.logsumexp = lambda x: n.softmax(x, -1), lambda x: n.logsumexp(x, -1)
+        functions.centre = lambda x: n.mean(x, -1, True)
+    functions.total, functions.mean = lambda x: n.sum(x, -1), lambda x: n.mean(x)
+    return functions
 
 
 def perceptron(f: Any) -> Model:
@@ -111,7 +111,7 @@ def block(f: Any) -> Model:
     return loss
 
 
-def drawn(shapes: list[tuple[int, ...]]) -> Arrays:
+def random_arrays(shapes: list[tuple[int, ...]]) -> Arrays:
     """Returns random float32 arrays."""
     rng = np.random.default_rng(0)
     return [(rng.standard_normal(shape) / math.sqrt(shape[0])).astype(np.float32) for shape in shapes]
@@ -120,14 +120,14 @@ def drawn(shapes: list[tuple[int, ...]]) -> Arrays:
 def perceptron_arrays(batch: int) -> tuple[Arrays, Arrays]:
     """Returns the parameters; then the input and the one-hot targets."""
     shapes = [shape for into, out in pairwise(WIDTHS) for shape in ((into, out), (out,))]
-    *parameters, x = drawn([*shapes, (batch, WIDTHS[0])])
+    *parameters, x = random_arrays([*shapes, (batch, WIDTHS[0])])
     return parameters, [x, np.eye(WIDTHS[-1], dtype=np.float32)[np.arange(batch) % WIDTHS[-1]]]
 
 
 def block_arrays(batch: int) -> tuple[Arrays, Arrays]:
     """Returns the parameters, and the input."""
     shapes = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH), (batch, TOKENS, WIDTH)]
-    *parameters, x = drawn(shapes)
+    *parameters, x = random_arrays(shapes)
     return parameters, [x]
 
 
@@ -162,16 +162,16 @@ def native_step(backend: str, model: Model, count: int) -> Model:
         with_gradients = n.value_and_grad(model, argnums=list(range(count)))
 
         def mlx_step(*tensors: Any) -> Any:
-            loss, found = with_gradients(*tensors)
-            return loss, [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+            loss, gradients = with_gradients(*tensors)
+            return loss, [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, gradients, strict=False)]
 
         return mlx_step
 
     def torch_step(*tensors: Any) -> Any:
         leaves = [x.detach().requires_grad_() for x in tensors[:count]]
         loss = model(*leaves, *tensors[count:])
-        found = n.autograd.grad(loss, leaves)
-        return loss.detach(), [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+        gradients = n.autograd.grad(loss, leaves)
+        return loss.detach(), [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, gradients, strict=False)]
 
     return torch_step
 
@@ -181,8 +181,8 @@ def our_step(model: Model, count: int) -> Model:
     with_gradients = ops.value_and_grad(model, argnums=tuple(range(count)))
 
     def step(*tensors: Any) -> Any:
-        loss, found = with_gradients(*tensors)
-        return loss, [ops.subtract(p, ops.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+        loss, gradients = with_gradients(*tensors)
+        return loss, [ops.subtract(p, ops.multiply(g, RATE)) for p, g in zip(tensors, gradients, strict=False)]
 
     return step
 
@@ -214,9 +214,9 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
             for kind, pair in pairs.items():
                 title = f"{name} {kind}, batch {batch}"
                 if re.search(options.pattern, f"{backend} {title}"):
-                    theirs, ours = (evaluated(backend, partial(call, *tensors)) for call in pair)
+                    theirs, ours = (evaluating_call(backend, partial(call, *tensors)) for call in pair)
                     same(pair[0](*tensors), pair[1](*tensors))
-                    figures[title] = timed(theirs, ours, options.rounds, most=10)
+                    figures[title] = time_pair(theirs, ours, options.rounds, most=10)
                     print(line(title, figures[title]), flush=True)
     return figures
 

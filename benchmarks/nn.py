@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import training
-from pairs import Call, alone, head, installed, library, line, measure_each, parser, timed
+from pairs import Call, alone, head, installed_backends, library, line, measure_each, parser, time_pair
 
 from emberharmony import Parameter, ops, optim
 
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     ours: Call
 
 
-def drawn(size: str) -> tuple[Arrays, Arrays]:
+def random_values(size: str) -> tuple[Arrays, Arrays]:
     """Returns the values of parameters, and their gradients."""
     rng = np.random.default_rng(0)
     shapes = [SIZES[size](rng) for _ in range(COUNT)]
@@ -121,10 +121,10 @@ def optimizer_rows(backend: str) -> Iterator[Row]:
     """Yields the steps of optimizers."""
     for size in SIZES:
         for name, (kind, options) in OPTIMIZERS.items():
-            values, gradients = drawn(size)
+            values, gradients = random_values(size)
             ours = our_step(kind, options, values, gradients)
             title = f"{name}, {COUNT} {size}"
-            native = torch_step(kind, options, values, gradients) if installed(["torch"]) else None
+            native = torch_step(kind, options, values, gradients) if installed_backends(["torch"]) else None
             if native is not None:
                 yield Row(f"{title}, torch", native, ours)
                 if (backend, size, name) == ("numpy", "large", "SGD"):
@@ -150,7 +150,7 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
     for rows in KINDS:
         for row in rows(backend):
             if re.search(options.pattern, f"{backend} {row.title}"):
-                figures[row.title] = timed(row.native, row.ours, options.rounds, most=10)
+                figures[row.title] = time_pair(row.native, row.ours, options.rounds, most=10)
                 print(line(row.title, figures[row.title]), flush=True)
     return figures
 
@@ -158,7 +158,7 @@ def measure(backend: str, options: Any) -> dict[str, Any]:
 def main() -> None:
     """Measures every installed backend."""
     alone()
-    measure_each(parser(__doc__, 20).parse_args(), measure, *installed(["torch"]))
+    measure_each(parser(__doc__, 20).parse_args(), measure, *installed_backends(["torch"]))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def turn(way: str, step: Callable[[], Any], count: int) -> tuple[float, float]:
     return (end - start) / count, time.process_time() - end + start - begin
 
 
-def measured(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dict[str, float]:
+def measure_step(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dict[str, float]:
     """Returns the figures of a step by column."""
     for way in WAYS:
         turn(way, step, 2)
@@ -53,8 +53,8 @@ def measured(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dic
     order = list(WAYS)
     for _ in range(rounds):
         for way in order:
-            found, block = turn(way, step, count)
-            times[way].append(found)
+            taken, block = turn(way, step, count)
+            times[way].append(taken)
             blocks += [block] if way == "record" else []
         order.reverse()
     figures = {"step µs": min(times["off"]) * 1e6, "block µs": statistics.median(blocks) * 1e6}
@@ -70,7 +70,7 @@ def measure(backend: str, options: Any) -> dict[str, dict[str, float]]:
     print(f"\n{backend:28}" + "".join(f"{name:>12}" for name in COLUMNS))
     for title, make in STEPS.items():
         if re.search(options.pattern, f"{backend} {title}"):
-            row = figures[title] = measured(make(), options.rounds)
+            row = figures[title] = measure_step(make(), options.rounds)
             print(f"{title:28}" + "".join(f"{row[name]:12.2f}" for name in COLUMNS), flush=True)
     return figures
 

@@ -48,15 +48,19 @@ def parser(description: str, rounds: int) -> argparse.ArgumentParser:
         description: what the benchmark measures.
         rounds: the default of `--rounds`.
     """
-    found = argparse.ArgumentParser(description=description.partition("\n")[0])
-    found.add_argument("pattern", nargs="?", default="", help="only rows in which this regular expression is found")
-    found.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
-    found.add_argument("--rounds", type=int, default=rounds, help="how often each call takes its turn")
-    found.add_argument("--json", type=Path, help="also write the figures to this file")
-    return found
+    options_parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    options_parser.add_argument(
+        "pattern", nargs="?", default="", help="only rows in which this regular expression is found"
+    )
+    options_parser.add_argument(
+        "--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)"
+    )
+    options_parser.add_argument("--rounds", type=int, default=rounds, help="how often each call takes its turn")
+    options_parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    return options_parser
 
 
-def installed(chosen: list[str] | None) -> list[str]:
+def installed_backends(chosen: list[str] | None) -> list[str]:
     """Returns the names of the chosen backends, or of all, whose libraries are installed."""
     return [name for name in chosen or MODULES if importlib.util.find_spec(MODULES[name].partition(".")[0])]
 
@@ -76,7 +80,7 @@ def machine(libraries: Iterable[str]) -> dict[str, str]:
     return about | {"cores": str(os.cpu_count())} | {name: version(name) for name in libraries}
 
 
-def evaluated(backend: str, call: Call) -> Call:
+def evaluating_call(backend: str, call: Call) -> Call:
     """Returns a function that also computes the result of a call, which on MLX is lazy."""
     if backend != "mlx":
         return call
@@ -84,7 +88,7 @@ def evaluated(backend: str, call: Call) -> Call:
     return lambda: evaluate(call())
 
 
-def timed(native: Call, ours: Call, rounds: int, turn: float = 0.01, most: float = 20.0) -> Ratios:
+def time_pair(native: Call, ours: Call, rounds: int, turn: float = 0.01, most: float = 20.0) -> Ratios:
     """Returns the time of a native call in µs, and the ratios to it of the same call again and of our call.
 
     A call that is repeated runs once before its turn, uncounted. In every second round the native call follows itself,
@@ -122,11 +126,11 @@ def timed(native: Call, ours: Call, rounds: int, turn: float = 0.01, most: float
         if time.perf_counter() > end:
             break
     least = min(times["native"])
-    found = {"native": least * 1e6}
+    ratios = {"native": least * 1e6}
     for name in ("again", "ours"):
-        found[name] = min(times[name]) / least
-        found[f"{name} median"] = statistics.median(a / b for a, b in zip(times[name], times["native"], strict=True))
-    return found
+        ratios[name] = min(times[name]) / least
+        ratios[f"{name} median"] = statistics.median(a / b for a, b in zip(times[name], times["native"], strict=True))
+    return ratios
 
 
 def head(title: str) -> str:
@@ -162,7 +166,7 @@ def measure_each(options: argparse.Namespace, measure: Callable[[str, Any], Any]
         measure: takes a backend and the options, prints the figures of the rows and returns them.
         others: the libraries beside those of the backends whose versions belong to the numbers.
     """
-    backends = installed(options.backend)
+    backends = installed_backends(options.backend)
     libraries = dict.fromkeys([*backends, *others])
     print(", ".join(f"{name} {value}" for name, value in machine(libraries).items()))
     write(options.json, {name: measure(name, options) for name in backends}, libraries)

@@ -27,7 +27,7 @@ from typing import Any
 import gradients
 import models
 import training
-from pairs import Call, alone, evaluated, installed, library
+from pairs import Call, alone, evaluating_call, installed_backends, library
 
 from emberharmony import ops
 
@@ -74,11 +74,11 @@ def calls(rounds: int) -> dict[str, dict[str, float]]:
     Each backend has a process of its own, because Keras has one backend for each process.
     """
     program = "import json, sys, dispatch; print(json.dumps(dispatch.nanoseconds(sys.argv[1], int(sys.argv[2]))))"
-    found: dict[str, dict[str, float]] = {}
-    for backend in installed(None):
-        for call, row in json.loads(_printed(program, backend, backend, str(3 * rounds))).items():
-            found[f"{backend}: {call}"] = {name: time * 1e-9 for name, time in row.items()}
-    return found
+    seconds_by_call: dict[str, dict[str, float]] = {}
+    for backend in installed_backends(None):
+        for call, row in json.loads(_last_line(program, backend, backend, str(3 * rounds))).items():
+            seconds_by_call[f"{backend}: {call}"] = {name: time * 1e-9 for name, time in row.items()}
+    return seconds_by_call
 
 
 def imports(rounds: int) -> dict[str, dict[str, float]]:
@@ -88,13 +88,13 @@ def imports(rounds: int) -> dict[str, dict[str, float]]:
     best = dict.fromkeys(programs, math.inf)
     for _ in range(rounds):
         for name, program in programs.items():
-            taken = float(_printed(f"{program}\nimport time; print(time.process_time())", "numpy"))
+            taken = float(_last_line(f"{program}\nimport time; print(time.process_time())", "numpy"))
             best[name] = min(best[name], taken)
     start = best.pop("start")
     return {"import and one call": {name: taken - start for name, taken in best.items()}}
 
 
-def _printed(program: str, backend: str, *arguments: str) -> str:
+def _last_line(program: str, backend: str, *arguments: str) -> str:
     """Returns the last line that a program prints in a process of its own, with a backend active."""
     environment = os.environ | {"KERAS_BACKEND": backend, "EMBERHARMONY_BACKEND": backend}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, _paths()))
@@ -110,7 +110,7 @@ def _paths() -> Iterator[Path | str]:
     yield from filter(None, [os.environ.get("PYTHONPATH")])
 
 
-def _composed(call: Callable[[str], Callable[..., Any]]) -> Any:
+def _perceptron_functions(call: Callable[[str], Callable[..., Any]]) -> Any:
     """Returns the functions of the perceptron of `models.py`, from a function that gives those of NumPy by name."""
     names = ("add", "subtract", "multiply", "matmul", "tanh", "exp", "log", "sum", "max")
     f = SimpleNamespace(**{name: call(name) for name in names})
@@ -127,12 +127,15 @@ def _peer_functions(backend: str) -> Iterator[tuple[str, Any]]:
     """Yields the peers whose functions run the perceptron on tensors of a backend, and these functions."""
     if backend == "numpy" and has("autoray"):
         do = importlib.import_module("autoray").do
-        yield "autoray", _composed(lambda name: partial(do, name))
+        yield "autoray", _perceptron_functions(lambda name: partial(do, name))
     if backend == "numpy" and has("array-api-compat"):
         of = importlib.import_module("array_api_compat").array_namespace
-        yield "array-api-compat", _composed(lambda name: lambda x, *a, **k: getattr(of(x), name)(x, *a, **k))
+        yield (
+            "array-api-compat",
+            _perceptron_functions(lambda name: lambda x, *a, **k: getattr(of(x), name)(x, *a, **k)),
+        )
     if has("keras") and importlib.import_module("keras").config.backend() == backend:
-        yield "keras", _composed(lambda name: getattr(importlib.import_module("keras").ops, name))
+        yield "keras", _perceptron_functions(lambda name: getattr(importlib.import_module("keras").ops, name))
 
 
 def model_rows() -> Iterator[tuple[str, Contenders]]:
@@ -142,14 +145,14 @@ def model_rows() -> Iterator[tuple[str, Contenders]]:
         "transformer block, width 256": (models.block, models.block_arrays),
     }
     for title, (program, arrays) in programs.items():
-        for backend in installed(None):
+        for backend in installed_backends(None):
             ops.set_backend(backend)
             tensors = [ops.convert_to_tensor(x) for part in arrays(4) for x in part]
 
             def contender(
                 functions: Any, program: Any = program, backend: str = backend, tensors: Any = tensors
             ) -> Any:
-                return backend, evaluated(backend, partial(program(functions), *tensors))
+                return backend, evaluating_call(backend, partial(program(functions), *tensors))
 
             row: Contenders = {"native": contender(models.native(backend)), "ours": contender(models.with_ops())}
             if program is models.perceptron:
@@ -160,10 +163,10 @@ def model_rows() -> Iterator[tuple[str, Contenders]]:
 def gradient_rows() -> Iterator[tuple[str, Contenders]]:
     """Yields the value and the gradient of a perceptron in two sizes."""
     for size in ("mlp small", "mlp medium"):
-        found = gradients.contenders(*gradients.SIZES[size])
+        contenders = gradients.contenders(*gradients.SIZES[size])
         widths = "-".join(map(str, gradients.SIZES[size][1][1:]))
-        row = {"by hand": found["by hand"]}
-        for name, contender in found.items():
+        row = {"by hand": contenders["by hand"]}
+        for name, contender in contenders.items():
             if name not in ("by hand", "forward in NumPy"):
                 row[name.replace("HIPS ", "")] = contender
         yield f"perceptron {widths}, batch {gradients.SIZES[size][1][0]}", row
@@ -190,7 +193,7 @@ def training_rows() -> Iterator[tuple[str, Contenders]]:
             row["torch.nn"] = "torch", of_torch()
         if has("mlx"):
             row["mlx.nn"] = "mlx", of_mlx()
-        for backend in installed(None):
+        for backend in installed_backends(None):
             ops.set_backend(backend)
             row[f"ours on {backend}"] = backend, ours()
         if has("keras") and title.endswith("64-128-10"):
@@ -203,15 +206,15 @@ PROCESSES = {"calls": calls, "imports": imports}
 """The parts that are measured in processes of their own."""
 
 
-def measured(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, dict[str, float]]:
+def measure(rows: Iterator[tuple[str, Contenders]], rounds: int) -> dict[str, dict[str, float]]:
     """Returns the least seconds of each contender by row; the reference runs again as "again"."""
-    found = {}
+    seconds = {}
     for title, row in rows:
         reference = next(iter(row))
-        found[title] = gradients.measured(row | {"again": row[reference]}, rounds)
-        ratios = ", ".join(f"{name} {time / found[title][reference]:.2f}" for name, time in found[title].items())
-        print(f"{title}: {reference} {found[title][reference] * 1e6:.1f} us; over it: {ratios}", flush=True)
-    return found
+        seconds[title] = gradients.measure_calls(row | {"again": row[reference]}, rounds)
+        ratios = ", ".join(f"{name} {time / seconds[title][reference]:.2f}" for name, time in seconds[title].items())
+        print(f"{title}: {reference} {seconds[title][reference] * 1e6:.1f} us; over it: {ratios}", flush=True)
+    return seconds
 
 
 def main() -> None:
@@ -237,7 +240,7 @@ def main() -> None:
         "absent": [name for name in PEERS if name not in present],
     }
     wanted = options.part or [*PROCESSES, *PARTS]
-    figures = {part: measured(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
+    figures = {part: measure(PARTS[part](), options.rounds) for part in PARTS if part in wanted}
     figures |= {part: PROCESSES[part](options.rounds) for part in PROCESSES if part in wanted}
     result = {"benchmark": "peers", "machine": about, "figures": figures}
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

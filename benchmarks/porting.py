@@ -141,8 +141,8 @@ def record(files: Sequence[str], out: Path, default_float: str, arguments: list[
     status = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:randomly", *arguments], plugins=[recorder])
     calls = [{"native": site[0], "place": site[1:], "calls": count} for site, count in sorted(recorder.calls.items())]
     reached = [recorder.places[site] for site in sorted(recorder.reached)]
-    found = {"status": int(status), "outcomes": recorder.outcomes, "calls": calls, "reached": reached}
-    out.write_text(json.dumps(found))
+    run_record = {"status": int(status), "outcomes": recorder.outcomes, "calls": calls, "reached": reached}
+    out.write_text(json.dumps(run_record))
     return 0
 
 
@@ -163,10 +163,10 @@ def compare_numbers() -> None:
 
 def sources(root: Path, wanted: Sequence[str]) -> list[str]:
     """Returns the files to port below the root, without tests."""
-    found = [
+    files = [
         file for one in wanted for file in ([root / one] if one.endswith(".py") else sorted((root / one).rglob("*.py")))
     ]
-    names = [file.relative_to(root) for file in found]
+    names = [file.relative_to(root) for file in files]
     return [str(name) for name in names if not TESTS.intersection(name.parts) and not name.name.startswith("test_")]
 
 
@@ -181,25 +181,25 @@ def measure(root: Path, files: list[str], options: argparse.Namespace, out: Path
 def lines_after(before: str, after: str) -> dict[int, int]:
     """Returns the line of a ported text for each line of the text before."""
     one, other = before.splitlines(), after.splitlines()
-    found: dict[int, int] = {}
+    line_map: dict[int, int] = {}
     for kind, start, end, first, last in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind in ("equal", "replace") and last > first:
-            found.update((at + 1, min(first + at - start, last - 1) + 1) for at in range(start, end))
-    return found
+            line_map.update((at + 1, min(first + at - start, last - 1) + 1) for at in range(start, end))
+    return line_map
 
 
 def lost(ran: Iterable[Place], reached: Iterable[Place], roots: Sequence[Path]) -> set[Place]:
     """Returns the sites on whose lines nothing is called after the port."""
     called = {(path, line) for path, begin, _, end, _ in reached for line in range(begin, end + 1)}
     lines: dict[str, dict[int, int]] = {}
-    found = set()
+    lost_places = set()
     for place in ran:
         path, begin, _, end, _ = place
         if path not in lines:
             lines[path] = lines_after(*((root / path).read_text(encoding="utf-8") for root in roots))
         if not any((path, lines[path].get(line)) in called for line in range(begin, end + 1)):
-            found.add(place)
-    return found
+            lost_places.add(place)
+    return lost_places
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from pairs import alone, head, line, parser, timed, write
+from pairs import alone, head, line, parser, time_pair, write
 
 from emberharmony import ops
 
@@ -145,24 +145,30 @@ def programs(size: int) -> Iterator[tuple[str, Callable[..., Any], Callable[...,
     """Yields the name of each program, the program in plain NumPy and ours, and its arrays."""
     rng = np.random.default_rng(0)
 
-    def drawn(*shape: int, low: float = -1.0, high: float = 1.0) -> np.ndarray:
+    def random_array(*shape: int, low: float = -1.0, high: float = 1.0) -> np.ndarray:
         return rng.uniform(low, high, shape).astype(np.float32)
 
     side, rows = math.isqrt(size), max(size // 256, 4)
     hidden = max(math.isqrt(size // 8), 8)
     given: dict[Callable[..., Any], Arrays] = {
-        polynomial: (drawn(size),),
-        tanh_gelu: (drawn(size),),
-        black_scholes: tuple(drawn(size, low=low, high=high) for low, high in ((80, 120), (80, 120), (0.1, 2))),
-        lorenz: (drawn(size), drawn(size), drawn(size, low=20, high=30)),
-        layer_norm: (drawn(rows, 256), drawn(256), drawn(256)),
-        pairwise_distances: (drawn(side, 3),),
-        softmax: (drawn(rows, 256),),
-        mlp: (drawn(64, hidden), drawn(hidden), drawn(hidden, 8), drawn(8 * hidden, 64), drawn(8 * hidden, 8)),
-        n_body: (drawn(side, 3), drawn(side, 3), drawn(side, low=0.5)),
-        fft_filter: (drawn(size), drawn(size // 2 + 1)),
-        welford: (drawn(16 * max(size // 256, 2), 16),),
-        kalman: (drawn(size), drawn(size), drawn(3, size, low=0.5), drawn(4, size)),
+        polynomial: (random_array(size),),
+        tanh_gelu: (random_array(size),),
+        black_scholes: tuple(random_array(size, low=low, high=high) for low, high in ((80, 120), (80, 120), (0.1, 2))),
+        lorenz: (random_array(size), random_array(size), random_array(size, low=20, high=30)),
+        layer_norm: (random_array(rows, 256), random_array(256), random_array(256)),
+        pairwise_distances: (random_array(side, 3),),
+        softmax: (random_array(rows, 256),),
+        mlp: (
+            random_array(64, hidden),
+            random_array(hidden),
+            random_array(hidden, 8),
+            random_array(8 * hidden, 64),
+            random_array(8 * hidden, 8),
+        ),
+        n_body: (random_array(side, 3), random_array(side, 3), random_array(side, low=0.5)),
+        fft_filter: (random_array(size), random_array(size // 2 + 1)),
+        welford: (random_array(16 * max(size // 256, 2), 16),),
+        kalman: (random_array(size), random_array(size), random_array(3, size, low=0.5), random_array(4, size)),
     }
     for program, arrays in given.items():
         yield program.__name__, mlp_by_hand if program is mlp else program, program, arrays
@@ -190,10 +196,10 @@ def main() -> None:
                 continue
             compiled = ops.compile(lambda *xs, program=program: program(ops, *xs))
             start = time.perf_counter()
-            found = compiled(*arrays)
+            computed = compiled(*arrays)
             first = (time.perf_counter() - start) * 1e3
-            same(by_hand(np, *arrays), found)
-            row = timed(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
+            same(by_hand(np, *arrays), computed)
+            row = time_pair(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
             print(f"{line(name, row)}{first:12.1f}", flush=True)
             figures[f"{name}, {size}"] = {**row, "first ms": first}
             ratios.append(row["ours median"])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from pairs import Call, installed, library
+from pairs import Call, installed_backends, library
 
 from emberharmony import nn, ops, optim
 
@@ -238,7 +238,7 @@ def our_lstm() -> Step:
 
 def rows(backend: str) -> Iterator[tuple[str, Call, Call]]:
     """Yields the title, the native call and ours of each training step on a backend."""
-    if installed(["torch"]):
+    if installed_backends(["torch"]):
         yield "step of an MLP 64-128-10, torch", torch_mlp(), our_mlp()
         if backend == "numpy":
             yield "the same by hand in NumPy, torch", torch_mlp(), numpy_mlp()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pairs import MODULES, installed, write
+from pairs import MODULES, installed_backends, write
 from training import mlp_data
 
 import emberharmony
@@ -31,7 +31,7 @@ def is_ours(file: str) -> bool:
     return file.startswith(PACKAGE) or (file.startswith("<") and not file.startswith("<frozen"))
 
 
-def counted(call: Callable[[], Any]) -> Frames:
+def count_frames(call: Callable[[], Any]) -> Frames:
     """Returns how often a call runs each function of the package, by file and name."""
     frames: Frames = Counter()
 
@@ -48,7 +48,7 @@ def counted(call: Callable[[], Any]) -> Frames:
     return frames
 
 
-def walked(optimizer: str) -> dict[str, Frames]:
+def count_step_frames(optimizer: str) -> dict[str, Frames]:
     """Returns the calls of the backward pass and of the optimizer in the fifth step."""
     x, y = (ops.convert_to_tensor(array) for array in mlp_data())
     net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
@@ -56,8 +56,8 @@ def walked(optimizer: str) -> dict[str, Frames]:
     for _ in range(4):
         ops.backward(lambda: nn.losses.cross_entropy(net(x), y), net)
         rule.step()
-    backward = counted(lambda: ops.backward(lambda: nn.losses.cross_entropy(net(x), y), net))
-    return {"backward": backward, f"{optimizer}.step": counted(rule.step)}
+    backward = count_frames(lambda: ops.backward(lambda: nn.losses.cross_entropy(net(x), y), net))
+    return {"backward": backward, f"{optimizer}.step": count_frames(rule.step)}
 
 
 def main() -> None:
@@ -70,10 +70,10 @@ def main() -> None:
     options = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     print(f"{'':8}{'':18}{'calls':>8}{'files':>8}")
-    for backend in installed(options.backend):
+    for backend in installed_backends(options.backend):
         ops.set_backend(backend)
         for optimizer in ("AdamW", *OPTIMIZERS) if options.all else ("AdamW",):
-            for part, frames in walked(optimizer).items():
+            for part, frames in count_step_frames(optimizer).items():
                 if part == "backward" and optimizer != "AdamW":
                     continue
                 row = {"calls": frames.total(), "files": len({file for file, _ in frames})}

@@ -53,15 +53,15 @@ def natives(backend: str, data: np.ndarray) -> tuple[Any, Any]:
 
 def others(data: np.ndarray) -> dict[str, Cases]:
     """Returns the calls of other arrays of the standard, as far as these are installed."""
-    found: dict[str, Cases] = {}
+    cases_by_library: dict[str, Cases] = {}
     try:
         import array_api_compat.numpy as compat
         import array_api_strict as strict
     except ImportError:
-        return found
-    found["array-api-strict"] = cases(strict, strict.asarray(data), strict.asarray(data))
-    found["array-api-compat, numpy"] = cases(compat, data.copy(), data.copy())
-    return found
+        return cases_by_library
+    cases_by_library["array-api-strict"] = cases(strict, strict.asarray(data), strict.asarray(data))
+    cases_by_library["array-api-compat, numpy"] = cases(compat, data.copy(), data.copy())
+    return cases_by_library
 
 
 def main() -> None:
