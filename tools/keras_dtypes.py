@@ -32,7 +32,7 @@ class Spec:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args: _described(lambda x, *rest: getattr(x, name)(*rest), self._refuse, self, *args)
+        return lambda *args: _result_specs(lambda x, *rest: getattr(x, name)(*rest), self._refuse, self, *args)
 
 
 class Traced(types.ModuleType):
@@ -43,8 +43,8 @@ class Traced(types.ModuleType):
         self._module, self._refuse = importlib.import_module(name), refuse
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._module, name)
-        return functools.partial(_described, found, self._refuse) if callable(found) else found
+        attribute = getattr(self._module, name)
+        return functools.partial(_result_specs, attribute, self._refuse) if callable(attribute) else attribute
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def _own_modules() -> Iterator[None]:
 _REAL: dict[str, types.ModuleType] = {}
 
 
-def _described(function: Any, refuse: Callable[[str], None], *args: Any, **options: Any) -> Any:
+def _result_specs(function: Any, refuse: Callable[[str], None], *args: Any, **options: Any) -> Any:
     """Returns the specs of the results of a function of JAX."""
     jax: Any = _REAL["jax"]
     leaves, tree = jax.tree.flatten((args, options))
@@ -75,11 +75,11 @@ def _described(function: Any, refuse: Callable[[str], None], *args: Any, **optio
 
     with _own_modules():
         try:
-            found = jax.eval_shape(run, *specs)
+            outputs = jax.eval_shape(run, *specs)
         except (jax.errors.ConcretizationTypeError, jax.errors.NonConcreteBooleanIndexError):
             # The shape of the result depends on the values.
-            found = jax.tree.map(jax.typeof, run(*(jax.numpy.ones(spec.shape, spec.dtype) for spec in specs)))
-    return jax.tree.map(lambda leaf: Spec(leaf, refuse) if hasattr(leaf, "dtype") else leaf, found)
+            outputs = jax.tree.map(jax.typeof, run(*(jax.numpy.ones(spec.shape, spec.dtype) for spec in specs)))
+    return jax.tree.map(lambda leaf: Spec(leaf, refuse) if hasattr(leaf, "dtype") else leaf, outputs)
 
 
 def jax_modules(refuse: Callable[[str], None]) -> dict[str, types.ModuleType]:

@@ -96,11 +96,11 @@ class Operations(types.ModuleType):
         return _operation(name, self._function(snake))
 
     def _function(self, name: str) -> Any:
-        found = vars(self._space).get(name)
-        if found is None or isinstance(found, types.ModuleType):
+        attribute = vars(self._space).get(name)
+        if attribute is None or isinstance(attribute, types.ModuleType):
             spec = OPS.get(name)
             return spec.function if spec is not None else None
-        return found
+        return attribute
 
 
 def _operation(kind: str, function: Any) -> type:
@@ -180,7 +180,7 @@ def _rows(rows: list[Any], named: bool) -> Callable[[Any], Any]:
     return decorate
 
 
-def _expanded(cls: type) -> None:
+def _expand_rows(cls: type) -> None:
     """Replaces the parameterized tests of a class by one test for each row."""
     for name, function in list(vars(cls).items()):
         for i, (row, named) in enumerate(getattr(function, "__rows__", ())):
@@ -207,7 +207,7 @@ class TestCase(unittest.TestCase):
     """The stand-in for `keras.testing.TestCase`."""
 
     def __init_subclass__(cls) -> None:
-        _expanded(cls)
+        _expand_rows(cls)
 
     def assertAllClose(self, actual: Any, desired: Any, atol: float = 1e-6, rtol: float = 1e-6, **_: Any) -> None:
         """Checks that two tensors are close."""
@@ -371,7 +371,7 @@ def tests_of(module: types.ModuleType) -> Iterator[tuple[str, TestCase, Any]]:
                 yield f"{stem}.{cls.__name__}.{name}", cls(name), getattr(cls, name)
 
 
-def skipped(*marked: Any) -> str | None:
+def skip_reason(*marked: Any) -> str | None:
     """Returns why pytest would skip a test, given what carries its marks, or None."""
     for mark in (mark for one in marked for mark in getattr(one, "pytestmark", ())):
         if mark.name == "skipif" and mark.args[0]:
@@ -381,14 +381,14 @@ def skipped(*marked: Any) -> str | None:
     return None
 
 
-class Result(unittest.TestResult):
+class FirstError(unittest.TestResult):
     """Keeps the first exception of a test."""
 
-    found: BaseException | None = None
+    error: BaseException | None = None
 
     def addError(self, test: Any, err: Any) -> None:
         """Keeps an exception."""
-        self.found = self.found or err[1]
+        self.error = self.error or err[1]
 
     addFailure = addError  # noqa: N815
 
@@ -410,32 +410,32 @@ def _family(path: str) -> str:
 
 def outcome(name: str, case: TestCase, function: Any) -> tuple[str, str]:
     """Returns "passed", "excluded" or "failed", and the reason, after running a test."""
-    why = skipped(type(case), function)
+    why = skip_reason(type(case), function)
     if why is not None:
         return "excluded", why
-    result = Result()
+    result = FirstError()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case.run(result)
     if result.skipped:
         return "excluded", "Keras skips it on this backend"
-    if result.found is None:
+    if result.error is None:
         return "passed", ""
-    if isinstance(result.found, unittest.SkipTest) or type(result.found).__name__ == "Skipped":
+    if isinstance(result.error, unittest.SkipTest) or type(result.error).__name__ == "Skipped":
         return "excluded", "Keras skips it on this backend"
-    if isinstance(result.found, DTypeError) and "has no dtype" in str(result.found):
+    if isinstance(result.error, DTypeError) and "has no dtype" in str(result.error):
         return "excluded", "the backend has no such dtype"
-    if "not implemented for 'UInt" in str(result.found):
+    if "not implemented for 'UInt" in str(result.error):
         return "excluded", "the operators of PyTorch's own tensors lack wide unsigned dtypes"
-    if isinstance(result.found, Unshared):
-        return "excluded", f"uses {_family(str(result.found))}"
-    found = " ".join(f"{type(result.found).__name__}: {result.found}".split())
-    if WIDE_INTEGERS.match(found):
+    if isinstance(result.error, Unshared):
+        return "excluded", f"uses {_family(str(result.error))}"
+    message = " ".join(f"{type(result.error).__name__}: {result.error}".split())
+    if WIDE_INTEGERS.match(message):
         return "excluded", WIDE
     for pattern, reason in EXCLUDED:
         if fnmatch.fnmatchcase(name, pattern):
             return "excluded", reason
-    return "failed", found
+    return "failed", message
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -40,11 +40,11 @@ def text() -> str:
 
 def main(arguments: list[str]) -> int:
     """Writes or checks the file, and returns the exit status."""
-    found = text()
-    if PLACE.exists() and PLACE.read_text(encoding="utf-8") == found:
+    wanted_text = text()
+    if PLACE.exists() and PLACE.read_text(encoding="utf-8") == wanted_text:
         return 0
     if "--check" not in arguments:
-        PLACE.write_text(found, encoding="utf-8")
+        PLACE.write_text(wanted_text, encoding="utf-8")
     print(f"{'out of date' if '--check' in arguments else 'written'}: {PLACE.relative_to(ROOT)}")
     return 1 if "--check" in arguments else 0
 

@@ -98,11 +98,11 @@ def main(arguments: list[str]) -> int:
         for where, text in random.Random(seed).sample(texts, count):
             print(f"\n{where}\n{text}")
         return 0
-    found = [one for path in _files(arguments) for one in check(path)]
-    for path, line, rule, text in found:
+    findings = [one for path in _files(arguments) for one in check(path)]
+    for path, line, rule, text in findings:
         print(f"{path}:{line}: {rule.name}: {text.strip()[:100]!r}: {rule.advice}")
-    print(f"{len(found) or 'no'} sentence{'' if len(found) == 1 else 's'} to rewrite")
-    return 1 if found else 0
+    print(f"{len(findings) or 'no'} sentence{'' if len(findings) == 1 else 's'} to rewrite")
+    return 1 if findings else 0
 
 
 def check(path: Path) -> Iterator[Finding]:

@@ -44,17 +44,17 @@ def command() -> None:
 def probe(backend: str, out: Path, names: tuple[str, ...], rows_only: bool) -> None:
     """Records into OUT what each op gives: values, dtypes, errors and gradients."""
     _use(backend)
-    chosen = _chosen(names)
-    found = {}
+    chosen = _ops_to_probe(names)
+    outcomes = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for i, name in enumerate(chosen, 1):
-            found[name] = probes.probed(name, not rows_only)
+            outcomes[name] = probes.probe_op(name, not rows_only)
             if i % 8 == 0:
                 current().forget()  # programs that were compiled
         if not names:
-            found |= probes.programs()
-    _write(Record("probe", backend, found), out)
+            outcomes |= probes.programs()
+    _write(Record("probe", backend, outcomes), out)
 
 
 @command.command()
@@ -64,7 +64,7 @@ def probe(backend: str, out: Path, names: tuple[str, ...], rows_only: bool) -> N
 def variants(backend: str, out: Path, names: tuple[str, ...]) -> None:
     """Records into OUT the source that dispatch generates for each op, and the native function that it calls."""
     _use(backend)
-    _write(Record("variants", backend, {name: variant(name) for name in _chosen(names)}), out)
+    _write(Record("variants", backend, {name: variant(name) for name in _ops_to_probe(names)}), out)
 
 
 @command.command()
@@ -81,10 +81,10 @@ def steps(backend: str, out: Path, names: tuple[str, ...]) -> None:
         raise click.BadParameter(f"there is no optimizer {min(unknown)!r}", param_hint="--optimizer")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = {name: training.recorded(name) for name in names or training.OPTIMIZERS}
+        outcomes = {name: training.outcomes_of(name) for name in names or training.OPTIMIZERS}
         if not names:
-            found["others"] = training.others()
-    _write(Record("steps", backend, found), out)
+            outcomes["others"] = training.others()
+    _write(Record("steps", backend, outcomes), out)
 
 
 @command.command()
@@ -96,8 +96,8 @@ def programs(backend: str, out: Path, count: int) -> None:
     _use(backend)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = {f"{seed:04}": random_programs.recorded(seed) for seed in range(count)}
-    _write(Record("programs", backend, found), out)
+        outcomes = {f"{seed:04}": random_programs.outcomes_of(seed) for seed in range(count)}
+    _write(Record("programs", backend, outcomes), out)
 
 
 @command.command()
@@ -115,8 +115,8 @@ def compare(before: Path, after: Path, eps: float, show: int) -> None:
         by_kind[difference.kind].append(difference)
     calls = sum(map(len, old.ops.values()))
     click.echo(f"{old.gate} on {old.backend}: {len(old.ops)} entries with {calls} findings")
-    for kind, found in sorted(by_kind.items()):
-        _print(kind, found, show)
+    for kind, of_kind in sorted(by_kind.items()):
+        _print(kind, of_kind, show)
     if by_kind.keys() - HARMLESS:
         raise SystemExit(1)
     click.echo("no difference" if not by_kind else "no difference that counts")
@@ -163,9 +163,9 @@ def _use_strict() -> None:
     ops.use_backend(backend).__enter__()  # for the rest of the process
 
 
-def _chosen(names: tuple[str, ...]) -> list[str]:
+def _ops_to_probe(names: tuple[str, ...]) -> list[str]:
     try:
-        return probes.chosen(names)
+        return probes.ops_to_probe(names)
     except KeyError as error:
         raise click.BadParameter(f"there is no op {error.args[0]!r}", param_hint="--op") from error
 

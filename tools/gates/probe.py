@@ -41,7 +41,7 @@ MOST = 3
 Outcome = list[Any]
 
 
-def probed(name: str, own_dtypes: bool = True) -> dict[str, Outcome]:
+def probe_op(name: str, own_dtypes: bool = True) -> dict[str, Outcome]:
     """Returns, by the name of the call, what an op gives on the active backend.
 
     Args:
@@ -58,8 +58,8 @@ def probed(name: str, own_dtypes: bool = True) -> dict[str, Outcome]:
 
 def programs() -> dict[str, dict[str, Outcome]]:
     """Returns what the programs give that the tests have for the ops whose rows have no cases."""
-    found: dict[str, Callable[[], Any]] = importlib.import_module("tests.conformance.uncased").PROGRAMS
-    return {names: {"program": _outcome(program)} for names, program in found.items()}
+    calls_by_ops: dict[str, Callable[[], Any]] = importlib.import_module("tests.conformance.uncased").PROGRAMS
+    return {names: {"program": _outcome(program)} for names, program in calls_by_ops.items()}
 
 
 def _with_dtypes(spec: OpSpec) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -108,14 +108,14 @@ def _of_row(sample: Sample) -> Iterator[tuple[str, Callable[[], Any]]]:
             first.append(call)
         if call.dtype == first[0].dtype or call.dtype not in seen:
             seen.add(call.dtype)
-            yield f"row, {call.dtype}, {call.label}", _made(call, sample)
+            yield f"row, {call.dtype}, {call.label}", _row_call(call, sample)
     for call in first:
         yield "row, shapes alone", _abstract(call, sample)
     for call in islice(gradient_rows.gradients(sample), 2):
         yield f"gradient, {call.label}", _gradient(call, sample)
 
 
-def _made(call: Call, sample: Sample) -> Callable[[], Any]:
+def _row_call(call: Call, sample: Sample) -> Callable[[], Any]:
     return lambda: call.make(sample)
 
 
@@ -138,30 +138,30 @@ def _outcome(call: Callable[[], Any], with_values: bool = True) -> Outcome:
     """Returns what a call gives: `["tensor", dtype, shape, values]`, `["error", class, message]` or the like."""
     try:
         ops.random_seed(0)
-        return _shown(call(), with_values)
+        return _outcome_of(call(), with_values)
     except Exception as error:  # noqa: BLE001  (the gate records every error)
         return ["error", type(error).__name__, text(error)[:300]]
 
 
-def _shown(value: Any, with_values: bool) -> Outcome:
+def _outcome_of(value: Any, with_values: bool) -> Outcome:
     if isinstance(value, (tuple, list)):
-        return ["several", type(value).__name__, [_shown(item, with_values) for item in value]]
+        return ["several", type(value).__name__, [_outcome_of(item, with_values) for item in value]]
     if isinstance(value, dict):
-        return ["several", "dict", [_shown(item, with_values) for item in value.items()]]
+        return ["several", "dict", [_outcome_of(item, with_values) for item in value.items()]]
     if current().is_tensor(value):
         dtype = str(ops.dtype(value).name)
         host = np.asarray(ops.to_numpy(ops.cast(value, "float32") if dtype == "bfloat16" else value))
-        return ["tensor", dtype, list(host.shape), _written(host) if with_values else ""]
+        return ["tensor", dtype, list(host.shape), _join_values(host) if with_values else ""]
     if isinstance(value, np.ndarray):
-        return ["array", value.dtype.name, list(value.shape), _written(value) if with_values else ""]
+        return ["array", value.dtype.name, list(value.shape), _join_values(value) if with_values else ""]
     return ["object", type(value).__name__, text(repr(value))]
 
 
-def _written(host: Any) -> str:
+def _join_values(host: Any) -> str:
     return " ".join(host.astype(str).ravel().tolist())
 
 
-def chosen(names: Iterable[str]) -> list[str]:
+def ops_to_probe(names: Iterable[str]) -> list[str]:
     """Returns the ops to probe, in the order of their names: these, or all.
 
     Raises:

@@ -12,7 +12,7 @@ import numpy as np
 from emberharmony import Buffer, ops
 from gates.probe import Outcome
 from gates.record import text
-from gates.steps import shown
+from gates.steps import outcome_of
 
 SHAPES = [(3, 4), (4,), (3, 1), (), (1, 4), (3, 4)]
 LARGE = [(150, 400), (400,), (150, 1), (), (1, 400), (150, 400)]
@@ -48,17 +48,17 @@ NUMBERS = (0.5, 2, -1.0, 3.0)
 KINDS = ("plain", "gradient", "several", "drawn", "cells")
 
 
-def recorded(seed: int) -> dict[str, Outcome]:
+def outcomes_of(seed: int) -> dict[str, Outcome]:
     """Returns what three calls of a compiled random function give, and what the function itself gives."""
     rng = np.random.default_rng(seed)
     shapes = LARGE if seed % 7 == 0 else SHAPES
     kind = KINDS[seed % len(KINDS)]
-    given = [[_drawn(rng, shape) for shape in shapes[: 2 + seed % 4]] for _ in range(2)]
-    start = _drawn(rng, shapes[1])
+    given = [[_random_tensor(rng, shape) for shape in shapes[: 2 + seed % 4]] for _ in range(2)]
+    start = _random_tensor(rng, shapes[1])
     cell = Buffer(start)
     function = _of_kind(kind, _chain(rng, 2 + seed % 4), cell)
     compiled = ops.compile(function)
-    found = {}
+    outcomes = {}
     for name, call, tensors in (
         ("first", compiled, given[0]),
         ("again", compiled, given[0]),
@@ -68,13 +68,13 @@ def recorded(seed: int) -> dict[str, Outcome]:
         ops.random_seed(seed)
         cell.value = start
         try:
-            found[f"{kind}, {name}"] = shown((call(*tensors), cell.value))
+            outcomes[f"{kind}, {name}"] = outcome_of((call(*tensors), cell.value))
         except Exception as error:  # noqa: BLE001  (the gate records every error)
-            found[f"{kind}, {name}"] = ["error", type(error).__name__, text(error)[:300]]
-    return found
+            outcomes[f"{kind}, {name}"] = ["error", type(error).__name__, text(error)[:300]]
+    return outcomes
 
 
-def _drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+def _random_tensor(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
     return ops.convert_to_tensor(np.asarray(rng.standard_normal(shape), "float32"))
 
 
@@ -106,9 +106,9 @@ def _of_kind(kind: str, chain: Callable[..., list[Any]], cell: Buffer) -> Callab
         return ops.sum(ops.stack([ops.mean(x) for x in chain(*tensors)]))
 
     def cells(*tensors: Any) -> Any:
-        found = chain(ops.add(tensors[0], ops.mean(cell.value)), *tensors[1:])
+        chained = chain(ops.add(tensors[0], ops.mean(cell.value)), *tensors[1:])
         cell.value = ops.multiply(cell.value, 0.5)
-        return found
+        return chained
 
     functions: dict[str, Callable[..., Any]] = {
         "plain": chain,

@@ -25,7 +25,9 @@ class Record:
 
     def write(self, path: Path) -> None:
         """Writes the record into a file, one op to a line."""
-        lines = [f"{json.dumps(op)}: {json.dumps(found, sort_keys=True)}" for op, found in sorted(self.ops.items())]
+        lines = [
+            f"{json.dumps(op)}: {json.dumps(outcomes, sort_keys=True)}" for op, outcomes in sorted(self.ops.items())
+        ]
         head = json.dumps({name: value for name, value in asdict(self).items() if name != "ops"})
         path.write_text(head[:-1] + ', "ops": {\n' + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
 
@@ -36,10 +38,10 @@ class Record:
         Raises:
             ValueError: if the file is not one of `write`.
         """
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or found.keys() != {"gate", "backend", "ops"}:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict) or fields.keys() != {"gate", "backend", "ops"}:
             raise ValueError("it has no gate, backend and ops")
-        return cls(**found)
+        return cls(**fields)
 
 
 def text(value: Any) -> str:

@@ -85,14 +85,14 @@ class _Run(NamedTuple):
     rows: list[list[Any]]
 
 
-def recorded(name: str) -> dict[str, Outcome]:
+def outcomes_of(name: str) -> dict[str, Outcome]:
     """Returns what an optimizer makes of each list of parameters, by the list and the way of the run."""
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for listed, shapes in LISTS.items():
         for way, run in WAYS.items():
             if way in ("as steps", "kept") or listed in ("few", "small", "double"):
-                found[f"{listed}, {way}"] = _outcome(name, shapes, run)
-    return found
+                outcomes[f"{listed}, {way}"] = _outcome(name, shapes, run)
+    return outcomes
 
 
 def others() -> dict[str, Outcome]:
@@ -102,7 +102,7 @@ def others() -> dict[str, Outcome]:
 
 def _outcome(name: str, shapes: Shapes, run: Callable[[_Run], Any]) -> Outcome:
     try:
-        return shown(run(_begun(name, shapes)))
+        return outcome_of(run(_begun(name, shapes)))
     except Exception as error:  # noqa: BLE001  (the gate records every error)
         return ["error", type(error).__name__, text(error)[:300]]
 
@@ -110,12 +110,12 @@ def _outcome(name: str, shapes: Shapes, run: Callable[[_Run], Any]) -> Outcome:
 def _begun(name: str, shapes: Shapes) -> _Run:
     rng = np.random.default_rng(len(shapes))
     chosen = [(dtype, shape) for dtype, shape in shapes if dtype in current().dtypes.available]
-    cells = [Parameter(_drawn(rng, *each)) for each in chosen]
-    rows = [[_drawn(rng, *each) for each in chosen] for _ in range(STEPS)]
+    cells = [Parameter(_random_tensor(rng, *each)) for each in chosen]
+    rows = [[_random_tensor(rng, *each) for each in chosen] for _ in range(STEPS)]
     return _Run(cells, OPTIMIZERS[name](cells), rows)
 
 
-def _drawn(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
+def _random_tensor(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
     host = np.asarray(rng.standard_normal(shape), "float64" if dtype == "float64" else "float32")
     return ops.cast(ops.convert_to_tensor(host), cast("Any", dtype))
 
@@ -136,7 +136,7 @@ def _as_steps(run: _Run) -> Any:
     return _result(run)
 
 
-def _kept(run: _Run) -> Any:
+def _step_with_kept_values(run: _Run) -> Any:
     """Makes the steps while somebody keeps the parameters, so that no step may write over them."""
     kept = []
     for row in run.rows:
@@ -145,7 +145,7 @@ def _kept(run: _Run) -> Any:
     return _result(run), kept[-1]
 
 
-def _disturbed(run: _Run) -> Any:
+def _step_with_disturbances(run: _Run) -> Any:
     """Makes the steps with some gradients left out, an assignment, a new rate and a read of the state between them."""
     for i, row in enumerate(run.rows):
         _step(run, [x if i != 2 or place % 3 else None for place, x in enumerate(row)])
@@ -157,7 +157,7 @@ def _disturbed(run: _Run) -> Any:
     return _result(run)
 
 
-def _resumed(run: _Run) -> Any:
+def _step_after_loading(run: _Run) -> Any:
     """Makes steps, saves and loads them into a copy, and goes on."""
     for row in run.rows[:2]:
         _step(run, row)
@@ -178,7 +178,7 @@ def _pure(run: _Run) -> Any:
     return params, state
 
 
-def _named(run: _Run) -> Any:
+def _step_with_mappings(run: _Run) -> Any:
     """Makes the steps with gradients in a mapping, and with one that is not finite."""
     for i, row in enumerate(run.rows):
         given = dict(zip(run.cells, row, strict=True))
@@ -190,11 +190,11 @@ def _named(run: _Run) -> Any:
 
 WAYS: dict[str, Callable[[_Run], Any]] = {
     "as steps": _as_steps,
-    "kept": _kept,
-    "disturbed": _disturbed,
-    "resumed": _resumed,
+    "kept": _step_with_kept_values,
+    "disturbed": _step_with_disturbances,
+    "resumed": _step_after_loading,
     "pure": _pure,
-    "named": _named,
+    "named": _step_with_mappings,
 }
 
 
@@ -210,7 +210,7 @@ def _average(kind: Callable[[Any], Any]) -> Callable[[_Run], Any]:
     return run
 
 
-def _searched(run: _Run) -> Any:
+def _line_search(run: _Run) -> Any:
     cells = [cell for cell in run.cells if len(cell.value.shape) == 1]
     optimizer = optim.LBFGS(cells, lr=0.5, line_search_fn="strong_wolfe")
 
@@ -222,18 +222,18 @@ def _searched(run: _Run) -> Any:
     return [cell.value for cell in cells]
 
 
-def _clipped(run: _Run) -> Any:
-    found = []
+def _step_with_clipping(run: _Run) -> Any:
+    clip_results = []
     clips: tuple[Any, ...] = (optim.clip_by_global_norm, optim.clip_by_norm, optim.clip_by_value)
     for row, clip in zip(run.rows, clips, strict=False):
         for cell, gradient in zip(run.cells, row, strict=True):
             cell.grad = gradient
-        found.append(clip(run.cells, 0.5))
+        clip_results.append(clip(run.cells, 0.5))
         run.optimizer.step()
-    return found, _result(run)
+    return clip_results, _result(run)
 
 
-def _compiled(run: _Run) -> Any:
+def _compiled_step(run: _Run) -> Any:
     """Compiles a training step, on NumPy only: others take minutes."""
     if current().name != "numpy":
         return None
@@ -250,30 +250,30 @@ def _compiled(run: _Run) -> Any:
 _OTHERS: dict[str, Callable[[_Run], Any]] = {
     "EMA": _average(lambda cells: optim.EMA(cells, 0.9)),
     "SWA": _average(optim.SWA),
-    "LBFGS": _searched,
-    "clipping": _clipped,
-    "compiled": _compiled,
+    "LBFGS": _line_search,
+    "clipping": _step_with_clipping,
+    "compiled": _compiled_step,
 }
 
 
-def shown(value: Any) -> Outcome:
+def outcome_of(value: Any) -> Outcome:
     """Returns a tree in the form of a record; see `gates.probe`."""
     if isinstance(value, Parameter):
         value = value.value
     if isinstance(value, (tuple, list)):
-        return ["several", type(value).__name__, [shown(item) for item in value]]
+        return ["several", type(value).__name__, [outcome_of(item) for item in value]]
     if isinstance(value, dict):
-        return ["several", "dict", [shown(item) for item in [(key, value[key]) for key in sorted(value, key=str)]]]
+        return ["several", "dict", [outcome_of(item) for item in [(key, value[key]) for key in sorted(value, key=str)]]]
     if not current().is_tensor(value):
         return ["object", type(value).__name__, text(repr(value))]
     dtype = str(ops.dtype(value).name)
     host = np.asarray(ops.to_numpy(ops.cast(value, "float32") if dtype == "bfloat16" else value))
     flat = host.ravel()
     if flat.size <= MOST:
-        return ["tensor", dtype, list(host.shape), _written(flat)]
+        return ["tensor", dtype, list(host.shape), _join_values(flat)]
     part = np.concatenate([flat[:: flat.size // SAMPLE], flat[-TAIL:]])
-    return ["tensor", dtype, list(host.shape), _written(part), hashlib.sha256(flat.tobytes()).hexdigest()]
+    return ["tensor", dtype, list(host.shape), _join_values(part), hashlib.sha256(flat.tobytes()).hexdigest()]
 
 
-def _written(host: Any) -> str:
+def _join_values(host: Any) -> str:
     return " ".join(host.astype(str).tolist())

@@ -13,20 +13,20 @@ def variant(name: str) -> dict[str, Any]:
     """Returns the conditions, the source and the native function of an op on the active backend."""
     spec, backend = OPS[name], current()
     try:
-        found = variant_of(spec, backend)
-        native = named(fast_of(spec, backend).native)
+        op_variant = variant_of(spec, backend)
+        native = qualified_name(fast_of(spec, backend).native)
     except Exception as error:  # noqa: BLE001  (an op that the backend lacks is recorded as such)
         return {"error": ["error", type(error).__name__, text(error)[:300]]}
-    return {"conditions": list(map(str, found[1:])), "native": native, "source": compiled_source(*found)}
+    return {"conditions": list(map(str, op_variant[1:])), "native": native, "source": compiled_source(*op_variant)}
 
 
-def named(function: Any) -> str:
+def qualified_name(function: Any) -> str:
     """Returns the name of a function, with those in a partial one, the same in each process."""
     if isinstance(function, partial):
-        return f"partial({', '.join(named(each) for each in (function.func, *function.args))})"
+        return f"partial({', '.join(qualified_name(each) for each in (function.func, *function.args))})"
     inner = getattr(function, "__func__", None)
     if inner is not None:
-        return named(inner)
+        return qualified_name(inner)
     if not callable(function):
         return text(repr(function))
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__qualname__

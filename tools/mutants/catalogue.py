@@ -21,7 +21,7 @@ def areas() -> dict[str, list[Mutant]]:
 
 
 @functools.cache
-def parsed(path: str, root: Path = ROOT) -> Module:
+def module_of(path: str, root: Path = ROOT) -> Module:
     """Returns the parsed source of a file, from the root of the repository."""
     return Module.parse(path, (root / path).read_text(encoding="utf-8"))
 
@@ -49,7 +49,7 @@ def _faults_of(mutant: Mutant) -> Iterator[str]:
         yield f"{mutant.module} does not exist: name the file that has this code now"
         return
     try:
-        plant(mutant, parsed(mutant.module))
+        plant(mutant, module_of(mutant.module))
     except PlantingError as error:
         yield str(error)
     if not mutant.paths():

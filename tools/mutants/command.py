@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
         return _check(catalogue)
     if options.draw is not None:
         return _draw(options, Results(state))
-    chosen = _chosen(catalogue, options.area, options.only)
+    chosen = _select(catalogue, options.area, options.only)
     if not any(chosen.values()):
         parser.error(f"no mutant has this name; the areas are {', '.join(catalogue)}")
     messages = list(faults(chosen, floor=0))
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     mutants = [mutant for members in chosen.values() for mutant in members]
     if options.fresh:
         results.forget(mutant.name for mutant in mutants)
-    if not _tried(Trials(results, options.jobs, _say), mutants):
+    if not _try_all(Trials(results, options.jobs, _say), mutants):
         return 1
     return _table(chosen, results)
 
@@ -60,7 +60,7 @@ def _draw(options: argparse.Namespace, results: Results) -> int:
     mutants = draw(options.draw, options.seed, options.paths, reach, options.conditions)
     if options.fresh:
         results.forget(mutant.name for mutant in mutants)
-    if not _tried(Trials(results, options.jobs, _say), mutants):
+    if not _try_all(Trials(results, options.jobs, _say), mutants):
         return 1
     # No run of tests succeeds with a drawn mutant that breaks the import; a planted one should be a finer fault.
     left = [mutant for mutant in mutants if results.mutants[mutant.name].outcome not in (NOTICED, INVALID)]
@@ -74,7 +74,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _tried(trials: Trials, mutants: Sequence[Mutant]) -> bool:
+def _try_all(trials: Trials, mutants: Sequence[Mutant]) -> bool:
     """Returns whether all mutants were tried."""
     # A shell starts background jobs with SIGINT ignored; SIGTERM would leave the copies and their processes.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -96,14 +96,14 @@ def _check(catalogue: dict[str, list[Mutant]]) -> int:
     return int(bool(messages))
 
 
-def _chosen(
+def _select(
     catalogue: dict[str, list[Mutant]], wanted: list[str] | None, names: list[str] | None
 ) -> dict[str, list[Mutant]]:
     chosen = {area: catalogue[area] for area in catalogue if wanted is None or area in wanted}
     if names is None:
         return chosen
-    found = {area: [m for m in members if any(name in m.name for name in names)] for area, members in chosen.items()}
-    return {area: members for area, members in found.items() if members}
+    selected = {area: [m for m in members if any(name in m.name for name in names)] for area, members in chosen.items()}
+    return {area: members for area, members in selected.items() if members}
 
 
 def _table(chosen: dict[str, list[Mutant]], results: Results) -> int:

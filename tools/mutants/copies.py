@@ -98,7 +98,7 @@ class Copy:
         return ""
 
     @contextlib.contextmanager
-    def changed(self, path: str, source: str) -> Iterator[None]:
+    def replace_file(self, path: str, source: str) -> Iterator[None]:
         """Replaces a file of the copy within the block."""
         before = (self.folder / path).read_bytes()
         try:

@@ -65,11 +65,11 @@ def draw(count: int, seed: int, paths: Sequence[str], reach: Reach, conditions: 
         reach: which tests call which functions.
         conditions: draw only conditions on dtypes, sizes, layouts and options, and negate them or make them constant.
     """
-    found = [site for path in _files(paths) for site in _sites(_module(path), conditions)]
+    sites = [site for path in _files(paths) for site in _sites(_module(path), conditions)]
     rng = random.Random(seed)
-    rng.shuffle(found)
+    rng.shuffle(sites)
     mutants: list[Mutant] = []
-    for site in found:
+    for site in sites:
         if len(mutants) == count:
             break
         mutant = _mutant(site, rng.choice(_replacements(site)), reach)
@@ -215,7 +215,7 @@ def _mutant(site: Site, replacement: str, reach: Reach) -> Mutant | None:
         why=change,
     )
     try:
-        places = [(found.line, found.column) for found in matches(mutant, site.module)]
+        places = [(place.line, place.column) for place in matches(mutant, site.module)]
         if (line, column) not in places:
             return None
         numbered = dataclasses.replace(mutant, nth=places.index((line, column)) + 1)

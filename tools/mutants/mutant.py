@@ -43,7 +43,7 @@ class Mutant:
         files = sorted({self.module, *(path.partition("::")[0] for path in self.paths())})
         digest = hashlib.sha256(json.dumps(dataclasses.asdict(self), sort_keys=True).encode())
         for path in files:
-            found = root / path
-            for file in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
+            target = root / path
+            for file in sorted(target.rglob("*.py")) if target.is_dir() else [target]:
                 digest.update(file.read_bytes())
         return digest.hexdigest()[:20]

@@ -51,7 +51,7 @@ def plant(mutant: Mutant, module: Module) -> str:
     Raises:
         PlantingError: if the original is missing or ambiguous, or the replacement changes nothing or does not parse.
     """
-    original, replacement = _parsed(mutant)
+    original, replacement = _parse_both(mutant)
     if _dump(original) == _dump(replacement):
         raise PlantingError("original and replacement are the same program: write another replacement")
     places = matches(mutant, module)
@@ -71,7 +71,7 @@ def plant(mutant: Mutant, module: Module) -> str:
             f"nth is {mutant.nth}, but `{_one_line(mutant.original)}` occurs {len(places)} times in {_where(mutant)}"
         )
     place = places[(mutant.nth or 1) - 1]
-    mutated = _replaced(module.source, place, _text(mutant))
+    mutated = _replace(module.source, place, _text(mutant))
     # The rest of the module is valid as it was.
     around = next(node for node in reversed(module.tree.body) if _span(node, node).line <= place.line)
     text = mutated.splitlines(keepends=True)
@@ -85,22 +85,22 @@ def plant(mutant: Mutant, module: Module) -> str:
 
 def matches(mutant: Mutant, module: Module) -> list[Place]:
     """Returns the places in the function that equal the original, in the order of the source."""
-    original, _ = _parsed(mutant)
+    original, _ = _parse_both(mutant)
     if mutant.function and mutant.function not in module.scopes:
         raise PlantingError(f"{mutant.module} has no function or class {mutant.function!r}: name its present one")
     wanted = _dump(original)
-    found: list[Place] = []
+    places: list[Place] = []
     for root in module.scopes.get(mutant.function, [module.tree]):
         if isinstance(original, list):
             for block in _blocks(root):
-                found += _sequences(block, original, wanted, module.source)
+                places += _sequences(block, original, wanted, module.source)
         else:
             kind = type(original)
-            found += [_span(node, node) for node in _walk(root) if type(node) is kind and _dump(node) == wanted]
-    return sorted(found)
+            places += [_span(node, node) for node in _walk(root) if type(node) is kind and _dump(node) == wanted]
+    return sorted(places)
 
 
-def _parsed(mutant: Mutant) -> tuple[ast.expr | list[ast.stmt], ast.expr | list[ast.stmt]]:
+def _parse_both(mutant: Mutant) -> tuple[ast.expr | list[ast.stmt], ast.expr | list[ast.stmt]]:
     """Returns original and replacement, both as expressions or both as statements."""
     original, replacement = _expression(mutant.original), _expression(mutant.replacement)
     if original is None or replacement is None:
@@ -195,10 +195,10 @@ def _span(first: ast.AST, last: ast.AST) -> Place:
 
 def _text(mutant: Mutant) -> str:
     text = textwrap.dedent(mutant.replacement).strip()
-    return f"({text})" if isinstance(_parsed(mutant)[0], ast.expr) else text
+    return f"({text})" if isinstance(_parse_both(mutant)[0], ast.expr) else text
 
 
-def _replaced(source: str, place: Place, text: str) -> str:
+def _replace(source: str, place: Place, text: str) -> str:
     lines = source.splitlines(keepends=True)
     first, last = lines[place.line - 1].encode(), lines[place.end_line - 1].encode()
     indented = text.replace("\n", "\n" + " " * place.column)

@@ -51,10 +51,10 @@ class Reached:
 
     def _keep(self, file: str, test: str, seconds: float) -> None:
         names = {_name(code, self._root) for code in self._codes if code.co_filename.startswith(self._root)}
-        found = {name for name in names if not name.startswith("tests/")}
+        called = {name for name in names if not name.startswith("tests/")}
         record = self._files.setdefault(file, {"functions": {}, "sets": {}, "tests": []})
         functions, sets = record["functions"], record["sets"]
-        numbers = tuple(sorted(functions.setdefault(name, len(functions)) for name in found))
+        numbers = tuple(sorted(functions.setdefault(name, len(functions)) for name in called))
         record["tests"].append((test, seconds, sets.setdefault(numbers, len(sets))))
 
     def _write(self, file: str) -> None:

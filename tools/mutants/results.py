@@ -31,13 +31,13 @@ class Results:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.mutants = {name: Result(**fields) for name, fields in self._saved().items()}
+        self.mutants = {name: Result(**fields) for name, fields in self._load().items()}
 
     def has(self, name: str, key: str) -> bool:
         """Returns whether the mutant was tried, and nothing that decides the result has changed since."""
-        found = self.mutants.get(name)
+        earlier = self.mutants.get(name)
         # A test that fails without the fault may do so for other reasons.
-        return found is not None and found.key == key and found.outcome not in (RED, UNTRIED)
+        return earlier is not None and earlier.key == key and earlier.outcome not in (RED, UNTRIED)
 
     def forget(self, names: Iterable[str]) -> None:
         """Drops the results of mutants, so that they are tried again."""
@@ -48,14 +48,14 @@ class Results:
         """Keeps a result."""
         self.mutants[name] = result
         # Another run may have added to the file meanwhile.
-        content = {"mutants": self._saved() | {name: dataclasses.asdict(result)}}
+        content = {"mutants": self._load() | {name: dataclasses.asdict(result)}}
         self.path.parent.mkdir(exist_ok=True)
         temporary = self.path.with_suffix(f".{os.getpid()}")
         temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
         temporary.replace(self.path)
 
-    def _saved(self) -> dict[str, Any]:
+    def _load(self) -> dict[str, Any]:
         if not self.path.exists():
             return {}
-        found: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))["mutants"]
-        return found
+        saved: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))["mutants"]
+        return saved

@@ -82,8 +82,8 @@ class Trials:
             planted = plant(mutant, Module.parse(mutant.module, source))
             red: list[str] = []
             for _ in range(MOST_RED):
-                with copy.changed(mutant.module, planted):
-                    seen = _seen(copy, mutant, red)
+                with copy.replace_file(mutant.module, planted):
+                    seen = _run_tests(copy, mutant, red)
                 if seen.outcome != NOTICED or copy.ask({"arguments": shlex.split(seen.again)}, LONGEST)["status"] == 0:
                     break
                 red.append(seen.by)
@@ -96,7 +96,7 @@ class Trials:
             self.say(f"{number} {seen.seconds:6.1f} s  {mutant.name}: {seen.outcome}{by}")
 
 
-def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
+def _run_tests(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
     """Returns what the tests show, while the fault is planted in the copy.
 
     Args:
@@ -107,7 +107,7 @@ def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
     seconds, ran = 0.0, False
     left_out = [word for test in red for word in ("--deselect", test)]
     for entry in mutant.tests:
-        answer = _asked(copy, [*shlex.split(entry), *left_out])
+        answer = _ask_for_tests(copy, [*shlex.split(entry), *left_out])
         seconds = round(seconds + answer["seconds"], 1)
         if answer["status"] in (0, NO_TESTS):
             ran = ran or answer.get("passed", 0) > 0
@@ -124,7 +124,7 @@ def _seen(copy: Copy, mutant: Mutant, red: Sequence[str]) -> _Seen:
     return _Seen(SURVIVED if ran else UNTRIED, seconds=seconds)
 
 
-def _asked(copy: Copy, arguments: list[str]) -> dict[str, Any]:
+def _ask_for_tests(copy: Copy, arguments: list[str]) -> dict[str, Any]:
     """Returns how a run of tests ended; it leaves out tests of which a case is gone since their calls were recorded."""
     answer = copy.ask({"arguments": arguments}, LONGEST)
     if answer["status"] == NOT_FOUND:

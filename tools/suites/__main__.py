@@ -43,12 +43,12 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def installed(package: str) -> Path:
+def package_folder(package: str) -> Path:
     """Returns the folder of an installed package."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         sys.exit(f"{package} is not installed")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
@@ -60,13 +60,17 @@ def command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
             sys.exit("array-api-tests needs --path, a checkout of github.com/data-apis/array-api-tests")
         variables |= {"ARRAY_API_TESTS_MODULE": name, "ARRAY_API_TESTS_VERSION": "2025.12"}
         return ["array_api_tests", f"--max-examples={args.examples}", "--disable-deadline"], args.path, variables
-    plain = ["-c", os.devnull, f"--rootdir={installed('sklearn').parent}"]
+    plain = ["-c", os.devnull, f"--rootdir={package_folder('sklearn').parent}"]
     if args.suite == "scikit-learn":
-        folder = installed("sklearn")
+        folder = package_folder("sklearn")
         files = [path for path in sorted(folder.rglob("test_*.py")) if _USES.search(path.read_text(encoding="utf-8"))]
         return [*map(str, files), *plain, "-p", "sklearn_plugin", "-k", "emberharmony"], folder.parent, variables
-    folders = [str(installed("scipy") / module) for module in args.modules]
-    return [*folders, *plain, "-p", "scipy_plugin", "-m", "array_api_backends"], installed("scipy").parent, variables
+    folders = [str(package_folder("scipy") / module) for module in args.modules]
+    return (
+        [*folders, *plain, "-p", "scipy_plugin", "-m", "array_api_backends"],
+        package_folder("scipy").parent,
+        variables,
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, object]:
@@ -80,8 +84,8 @@ def run(args: argparse.Namespace) -> dict[str, object]:
         subprocess.run([*call, "-q", "-W", "ignore", "--tb=no", *args.rest], cwd=folder, env=environment, check=False)
         if not result.exists():
             sys.exit("pytest did not finish")
-        found: dict[str, object] = json.loads(result.read_text(encoding="utf-8"))
-    return found
+        report: dict[str, object] = json.loads(result.read_text(encoding="utf-8"))
+    return report
 
 
 def known(suite: str, backend: str) -> dict[str, str]:
@@ -98,12 +102,12 @@ def matches(test: str, pattern: str) -> bool:
 def main() -> None:
     """Runs a suite and compares its failures with the known ones."""
     args = arguments()
-    found = run(args)
-    failed = found["failures"]
+    report = run(args)
+    failed = report["failures"]
     assert isinstance(failed, dict)
     causes = known(args.suite, args.backend)
     unknown = [test for test in failed if not any(matches(test, pattern) for pattern in causes)]
-    print(", ".join(f"{found[kind]} {kind}" for kind in ("passed", "failed", "skipped")))
+    print(", ".join(f"{report[kind]} {kind}" for kind in ("passed", "failed", "skipped")))
     for test in unknown:
         print(f"{args.backend},{test},{failed[test]}" if args.list else f"FAILED and not known: {test}: {failed[test]}")
     gone = [
