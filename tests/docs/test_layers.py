@@ -43,10 +43,15 @@ def rows(found: Mapping[str, Any]) -> list[str]:
     return [f"| `{name}` | {line} |" for name, line in ((name, x.replace("|", "\\|")) for name, x in first.items())]
 
 
+def homes(public: Any) -> set[str]:
+    """Returns the names of the module and of the folder that a class or function is written in."""
+    return {*public.__module__.split(".")[-2:]}
+
+
 def family(title: str) -> dict[str, Any]:
     """Returns the classes and functions of a section, in the order of `nn.__all__` or of the namespace."""
     if title in FAMILIES:
-        return {name: x for name, x in PUBLIC.items() if x.__module__.rpartition(".")[2] in FAMILIES[title]}
+        return {name: x for name, x in PUBLIC.items() if homes(x) & {*FAMILIES[title]}}
     home = NAMESPACES[title].__name__
     return {
         f"{home.removeprefix('emberharmony.')}.{name}": x
@@ -69,7 +74,7 @@ def test_a_section_has_each_class_with_the_first_line_of_its_docstring(title: st
 
 def test_every_public_class_is_in_a_section() -> None:
     files = {file for each in FAMILIES.values() for file in each}
-    assert {name for name, x in PUBLIC.items() if x.__module__.rpartition(".")[2] not in files} == set()
+    assert {name for name, x in PUBLIC.items() if not homes(x) & files} == set()
 
 
 def test_the_options_that_are_left_out_are_those_of_the_tests() -> None:

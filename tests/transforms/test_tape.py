@@ -367,12 +367,12 @@ def test_tracing_does_not_change_the_code_of_an_op() -> None:
     ],
 )
 def test_a_backend_that_watches_ops_is_told_of_composites_that_the_tape_opens(op: str, call: Any) -> None:
-    """Without `opened`, the log of a gradient on NumPy would lack the composites that the log on PyTorch has."""
+    """Without `body_of`, the log of a gradient on NumPy would lack the composites that the log on PyTorch has."""
     log: list[str] = []
 
     class Watching(type(current())):  # type: ignore[misc]
-        def opened(self, spec: OpSpec) -> Callable[..., Any]:
-            body = super().opened(spec)
+        def body_of(self, spec: OpSpec) -> Callable[..., Any]:
+            body = super().body_of(spec)
 
             def run(*args: Any, **kwargs: Any) -> Any:
                 log.append(spec.name)

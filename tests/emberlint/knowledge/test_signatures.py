@@ -12,12 +12,10 @@ has integers of 32 bits because the mode is off, the op may have those of 64 bit
 import ast
 import itertools
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -399,13 +397,6 @@ def test_the_names_of_a_row_exist_and_the_required_parameters_have_a_source() ->
             *layers.CONDITIONS,
         ), found.native
         assert found.integers in ("", "dtype"), found.native
-
-
-def test_the_page_on_porting_counts_the_rows() -> None:
-    rows = Counter(name.partition(".")[0] for name in signatures())
-    page = " ".join((Path(__file__).parents[3] / "docs" / "porting.md").read_text(encoding="utf-8").split())
-    counts = f"{rows['numpy']} for NumPy, {rows['torch']} for PyTorch, {rows['jax']} for JAX and {rows['mlx']} for MLX"
-    assert f"{rows.total():,} rows: {counts}" in page
 
 
 @pytest.mark.parametrize(
