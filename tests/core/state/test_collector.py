@@ -79,3 +79,23 @@ def test_what_the_program_froze_stays_frozen() -> None:
         assert generation_of(node) == 0
     finally:
         gc.unfreeze()
+
+
+def test_it_runs_again_after_blocks_that_overlap_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = PausedCollector(), PausedCollector()
+    first.__enter__()
+
+    def is_enabled() -> bool:
+        """Ends the first block after the second one has asked, as another thread may."""
+        enabled = was_enabled()
+        first.__exit__()
+        return enabled
+
+    was_enabled = gc.isenabled
+    monkeypatch.setattr(gc, "isenabled", is_enabled)
+    second.__enter__()
+    monkeypatch.undo()
+    if PausedCollector._blocks == 2:  # it did not ask, because a block was running
+        first.__exit__()
+    second.__exit__()
+    assert gc.isenabled()

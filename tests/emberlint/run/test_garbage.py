@@ -1,6 +1,8 @@
 """A checked file leaves nothing for the garbage collector, so that checks can run without it."""
 
 import gc
+import sys
+import threading
 
 from emberlint.config.settings import Settings
 from emberlint.run.check import check_text
@@ -52,4 +54,23 @@ def test_the_collector_is_restored():
         with no_collection():
             pass
         assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_it_runs_again_after_blocks_that_overlap_in_threads():
+    def enter_often():
+        for _ in range(500):
+            with no_collection():
+                pass
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=enter_often) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert gc.isenabled()

@@ -3,15 +3,33 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
+
+
+class _Blocks:
+    """The blocks that run without the collector, in all threads of the process."""
+
+    lock = Lock()
+    running = 0
+    was_enabled = False
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Switches the automatic collection off; a file that was checked leaves no circles of references."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    """Switches the automatic collection off; a file that was checked leaves no circles of references.
+
+    Blocks may overlap in threads: the last one that ends switches the collection on again, if it was on before the
+    first one.
+    """
+    with _Blocks.lock:
+        if _Blocks.running == 0:
+            _Blocks.was_enabled = gc.isenabled()
+            gc.disable()
+        _Blocks.running += 1
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        with _Blocks.lock:
+            _Blocks.running -= 1
+            if _Blocks.running == 0 and _Blocks.was_enabled:
+                gc.enable()
