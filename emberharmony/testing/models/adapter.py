@@ -1,7 +1,7 @@
 """What the comparison of two models needs of a library."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -109,16 +109,43 @@ class Adapter:
         """Returns whether a module only holds others, and is not called."""
         return False
 
-    def gradients(self, model: Any, run: Callable[[], Any], hook: Any) -> dict[str, Any]:
-        """Runs a model and differentiates a loss.
+    def is_floating(self, array: Any) -> bool:
+        """Returns whether an array has a floating dtype."""
+        return self.host(array).dtype.startswith(("float", "bfloat"))
+
+    def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
+        """Calls a model so that its result can be differentiated."""
+        return model(*args, **kwargs)
+
+    def added(self, x: Any, y: Any) -> Any:
+        """Returns the sum of two arrays, which may be traced."""
+        return x + y
+
+    def scaled(self, x: Any, y: Any) -> Any:
+        """Returns the product of two arrays, which may be traced."""
+        return x * y
+
+    def dot(self, x: Any, y: Any) -> Any:
+        """Returns the sum of the products of the elements of two arrays, which may be traced."""
+        return (x * y).sum()
+
+    def trained(self, model: Any) -> AbstractContextManager[None]:
+        """Makes a model ready for `differentiated` in the block."""
+        return contextlib.nullcontext()
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        """Returns the gradients of a loss.
 
         Args:
             model: the model.
-            run: calls the model and returns the loss, a scalar of the library.
-            hook: see `backward.Cotangents`.
+            loss: takes the arrays, calls the model and returns a scalar of the library.
+            arrays: what the loss is differentiated with respect to.
 
         Returns:
-            the gradients with respect to the parameters by their full names.
+            the gradients with respect to the arrays, None for one that the loss does not depend on; and those with
+            respect to the parameters, by the names of the module and of the parameter in it.
         """
         raise NotImplementedError
 

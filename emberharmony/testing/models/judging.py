@@ -5,6 +5,7 @@ from typing import Any
 
 from emberharmony.testing.differences.report import Divergence, Report, Row
 from emberharmony.testing.models.alignment import Alignment, Side
+from emberharmony.testing.models.backward import Backward, parted
 from emberharmony.testing.models.evidence import Evidence, evidence
 from emberharmony.testing.models.runs import HALF, Model, Runs
 from emberharmony.testing.models.watching import ENTER, EXIT, Event
@@ -138,6 +139,38 @@ class Judge:
         found.message = (
             f"{found.op} is wrong on {found.wrong} in {found.path}: it differs from its own run in float64 by "
             f"{max(off):.3g} times what rounding allows"
+        )
+        self._report.divergences.append(found)
+
+    def backward(self, runs: Runs) -> None:
+        """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
+        pairs, back = runs.apart.pairs, {other: path for path, other in self._names.items()}
+        names = {path: path for path in self._names}, back
+        both = [
+            Backward(model, side, pairs, mapped, second)
+            for model, side, mapped, second in zip(self._models, self._pair, names, (False, True), strict=True)
+        ]
+        gradients = both[0].gradients(), both[1].gradients()
+        noise = both[0].gradients(HALF)
+        part = parted(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
+        if part is None:
+            return
+        side, why = self._port(), self._taken()
+        paths = part.path, self._names[part.path]
+        true = [
+            one.is_true_of(path, part.name, grads)
+            if part.place is None
+            else one.is_true(part.place, grads.of[part.place])
+            for one, path, grads in zip(both, paths, gradients, strict=True)
+        ]
+        if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
+            side, why = false[0], "finite differences of its loss"
+        found = self._described(part.path, part.call, "gradient", side, why)
+        found.gradient_of, found.carried = found.op, part.share
+        on = f" is wrong on {found.wrong}" if found.wrong else " differs"
+        found.message = (
+            f"the gradient of {found.op} with respect to {part.what}{on} in {found.path}: in float64 it differs by "
+            f"{part.share:.2g} of the largest element{self._said(found, why)}"
         )
         self._report.divergences.append(found)
 

@@ -96,12 +96,13 @@ class Seen:
     Attributes:
         shares: the distance of each array of the first model, by event; infinite for one without a counterpart.
         dtypes: the dtypes of the arrays of the run.
+        pairs: which arrays correspond.
     """
 
     def __init__(self) -> None:
         self.shares: dict[Event, dict[int, float]] = {}
         self.dtypes: dict[Event, list[str]] = {}
-        self.shapes: dict[Event, list[tuple[int, ...]]] = {}
+        self.pairs: dict[Event, list[Pair]] = {}
 
     def see(self, event: Event, stored: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Takes an event of the run."""
@@ -111,7 +112,7 @@ class Seen:
             shares[numbers[0]] = math.inf
         self.shares[event] = shares
         self.dtypes[event] = [host.dtype for host in hosts]
-        self.shapes[event] = [host.shape for host in hosts]
+        self.pairs[event] = pairs
 
     def most(self, event: Event) -> float:
         """Returns the largest distance of an event."""

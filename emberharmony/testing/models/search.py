@@ -61,7 +61,10 @@ def compare_models(
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
-        judge.calls(Runs(one, two, alignment.names, writer), stop)
+        runs = Runs(one, two, alignment.names, writer)
+        judge.calls(runs, stop)
+        if gradients and not any(found.cause in ("formula", "error") for found in report.divergences):
+            judge.backward(runs)
     _note(report, pair, (one, two), alignment)
     return report
 

@@ -214,6 +214,38 @@ def test_the_models_stay_as_they_are(pair: Any) -> None:
     assert not theirs.layers[0]._forward_hooks
 
 
+def test_gradients_of_a_right_pair_agree(backend: str) -> None:
+    report = emberharmony.compare(*made(), X, gradients=True)
+    assert report.ok, report.table()
+
+
+def test_a_gradient_that_is_cut_is_wrong_on_its_side(pair: Any, monkeypatch: Any) -> None:
+    theirs, ours = pair
+    whole = TorchBlock.forward
+
+    def forward(self: Any, x: Any) -> Any:
+        return whole(self, x) if self is theirs.layers[0] else whole(self, x) - x + x.detach()
+
+    monkeypatch.setattr(TorchBlock, "forward", forward)
+    first = emberharmony.compare(theirs, ours, X, gradients=True).first
+    assert (first.path, first.cause, first.wrong) == ("TorchNet.layers.1", "gradient", "torch")
+    assert "finite differences" in first.judge
+
+
+def test_a_parameter_without_its_gradient_is_named(pair: Any, monkeypatch: Any) -> None:
+    theirs, ours = pair
+    cut = ours.blocks[0].up
+
+    def call(self: Any, x: Any) -> Any:
+        weight = ops.stop_gradient(self.weight) if self is cut else self.weight
+        return ops.add(ops.matmul(x, ops.transpose(weight)), self.bias)
+
+    monkeypatch.setattr(nn.Linear, "__call__", call)
+    first = emberharmony.compare(theirs, ours, X, gradients=True).first
+    assert (first.path, first.wrong) == ("TorchNet.layers.0.fc1", "emberharmony"), first.message
+    assert "with respect to its weight" in first.message
+
+
 def test_functions_are_models() -> None:
     head = torch.nn.Linear(WIDTH, 2)
     report = emberharmony.compare(lambda x: head(x) * 2, lambda x: head(x) * 2.001, X)

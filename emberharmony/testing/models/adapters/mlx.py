@@ -1,7 +1,7 @@
 """Models of MLX: `mlx.nn.Module`."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -77,6 +77,29 @@ class MlxModels(Adapter):
         finally:
             for module, tensors in before:
                 self.put(module, tensors)
+
+    def is_floating(self, array: Any) -> bool:
+        return bool(mx.issubdtype(array.dtype, mx.floating))
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        named = {
+            (path, name): widened(tensor)
+            for path, module in self.modules(model).items()
+            for name, tensor in self.own(module).items()
+            if self.is_floating(tensor) and name not in module._no_grad
+        }
+        modules = self.modules(model)
+
+        def value(*given: Any) -> Any:
+            for (path, name), tensor in zip(named, given[len(arrays) :], strict=True):
+                self.put(modules[path], {name: tensor})
+            return loss(given[: len(arrays)])
+
+        found = mx.grad(value, argnums=list(range(len(arrays) + len(named))))(*arrays, *named.values())
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        return found[: len(arrays)], dict(zip(named, found[len(arrays) :], strict=True))
 
     def attention(self, module: Any) -> dict[str, int]:
         if not isinstance(module, transformer.MultiHeadAttention):

@@ -2,17 +2,16 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from emberharmony import ops
+from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.testing.models.patching import attributes
 
 NARROW = (mx.float32, mx.float16, mx.bfloat16)
-_OF_OPS = ("erf", "sin", "cos")
 _cast = mx.array.astype
 
 
@@ -24,38 +23,37 @@ def widened(x: Any) -> Any:
 @contextlib.contextmanager
 def exact() -> Iterator[None]:
     """Lets the functions of MLX compute in float64 in the block; a cast to another floating dtype is one to float64."""
-    natives = {name: getattr(mx, name) for name in _OF_OPS}
-    inside: list[str] = []
-
-    def of_ops(name: str) -> Callable[..., Any]:
-        def function(x: Any, **kwargs: Any) -> Any:
-            if inside:
-                return natives[name](x, **kwargs)
-            inside.append(name)
-            try:
-                with ops.use_backend("mlx"):
-                    return getattr(ops, name)(widened(x))
-            finally:
-                inside.pop()
-
-        return function
 
     def astype(x: Any, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        narrows = dtype in NARROW and not inside and mx.issubdtype(x.dtype, mx.floating)
+        narrows = dtype in NARROW and mx.issubdtype(x.dtype, mx.floating)
         return _cast(x, mx.float64 if narrows else dtype, *args, **kwargs)
 
-    functions: dict[str, Any] = {name: of_ops(name) for name in _OF_OPS}
+    functions: dict[str, Any] = {"erf": _erf, "sin": _sin, "cos": _cos}
     functions |= {"exp": _exp, "sigmoid": _sigmoid, "softmax": _softmax, "logsumexp": _logsumexp}
     functions |= {"logaddexp": _logaddexp}
     functions |= {f"conv{n}d": _conv for n in (1, 2, 3)} | {f"conv_transpose{n}d": _conv_transpose for n in (1, 2, 3)}
     fast = {"rms_norm": _rms_norm, "layer_norm": _layer_norm, "rope": _rope, "scaled_dot_product_attention": _attention}
-    methods = {"astype": astype, "exp": _exp, "sin": functions["sin"], "cos": functions["cos"]}
+    methods = {"astype": astype, "exp": _exp, "sin": _sin, "cos": _cos}
     with (
         attributes(mx, functions),
         attributes(mx.fast, fast),
         attributes(mx.array, {**methods, "logsumexp": _logsumexp}),
     ):
         yield
+
+
+def _erf(x: Any, **_: Any) -> Any:
+    return MLXElementaryOps.erf(widened(x))
+
+
+def _sin(x: Any, **_: Any) -> Any:
+    half = mx.tan(widened(x) * 0.5)
+    return 2.0 * half / (1.0 + mx.square(half))
+
+
+def _cos(x: Any, **_: Any) -> Any:
+    half = mx.square(mx.tan(widened(x) * 0.5))
+    return (1.0 - half) / (1.0 + half)
 
 
 def _exp(x: Any, **_: Any) -> Any:

@@ -1,13 +1,13 @@
 """Models of emberharmony: `emberharmony.nn.Module`, on the active backend."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from emberharmony import ops
+from emberharmony import Parameter, ops
 from emberharmony.core import selection
 from emberharmony.nn import walk
 from emberharmony.testing.differences.records import Host, bits_of
@@ -68,6 +68,42 @@ class OurModels(Adapter):
             for cell, value in before:
                 if cell.value is not value:
                     cell.value = value
+
+    def is_floating(self, array: Any) -> bool:
+        return bool(ops.dtype(array).is_floating)
+
+    def added(self, x: Any, y: Any) -> Any:
+        return ops.add(x, y)
+
+    def scaled(self, x: Any, y: Any) -> Any:
+        return ops.multiply(x, y)
+
+    def dot(self, x: Any, y: Any) -> Any:
+        return ops.sum(ops.multiply(x, y))
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        cells = {
+            (path, name): cell
+            for path, module in self.modules(model).items()
+            for name, cell in walk.own_cells(module)
+            if isinstance(cell, Parameter) and cell.trainable
+        }
+
+        probes = [Parameter(array) for array in arrays]
+        before = [cell.grad for cell in cells.values()]
+        try:
+            for cell in cells.values():
+                cell.grad = None
+            ops.backward(lambda: loss([probe.value for probe in probes]), [*probes, *cells.values()])
+            tensors = {
+                name: ops.zeros_like(cell.value) if cell.grad is None else cell.grad for name, cell in cells.items()
+            }
+        finally:
+            for cell, grad in zip(cells.values(), before, strict=True):
+                cell.grad = grad
+        return [probe.grad for probe in probes], tensors
 
     def options(self, module: Any) -> dict[str, Any]:
         return plain_options({name: value for name, value in vars(module).items() if not name.startswith("_")})

@@ -1,11 +1,12 @@
 """Models of PyTorch: `torch.nn.Module`."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from emberharmony.testing.differences.records import Host
@@ -43,6 +44,28 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for narrow, wide in copies:
             narrow.copy_(wide)
         return next((narrow for narrow, wide in copies if wide is result), result)
+
+
+class Mixed(TorchFunctionMode):
+    """Widens the narrower arguments of functions that refuse arguments of two floating dtypes, such as convolutions."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Calls a function."""
+        kwargs = kwargs or {}
+        kinds = {x.dtype for x in _tensors((args, kwargs))}
+        if torch.float64 in kinds and kinds & set(_NARROW) and not getattr(func, "__name__", "").endswith("_"):
+            args, kwargs = _each(_widened, args), _each(_widened, kwargs)
+        return func(*args, **kwargs)
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(tuple(value.values()))
 
 
 def _widened(x: Any) -> Any:
@@ -112,7 +135,7 @@ class TorchModels(Adapter):
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
-            with Wide():  # type: ignore[no-untyped-call]
+            with Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
             torch.set_default_dtype(before)
@@ -130,6 +153,44 @@ class TorchModels(Adapter):
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         with torch.no_grad():
             return model(*args, **kwargs)
+
+    def is_floating(self, array: Any) -> bool:
+        return bool(array.dtype.is_floating_point)
+
+    def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
+        with torch.enable_grad():
+            return model(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def trained(self, model: Any) -> Iterator[None]:
+        before = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
+        try:
+            for tensor, data in before:
+                tensor.data = _widened(data)
+            yield
+        finally:
+            for tensor, data in before:
+                tensor.data = data
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        named = {
+            (path, name): parameter
+            for path, module in model.named_modules()
+            for name, parameter in module.named_parameters(recurse=False)
+            if parameter.requires_grad
+        }
+        probes = [array.requires_grad_() for array in arrays]
+        with torch.enable_grad():
+            value = loss(probes)
+            if not value.requires_grad:
+                return [None] * len(probes), {}
+            found = torch.autograd.grad(value, [*probes, *named.values()], allow_unused=True)
+        tensors = zip(named.items(), found[len(probes) :], strict=True)
+        return list(found[: len(probes)]), {
+            key: torch.zeros_like(parameter) if grad is None else grad for (key, parameter), grad in tensors
+        }
 
     def options(self, module: Any) -> dict[str, Any]:
         values = {name: value for name, value in vars(module).items() if not name.startswith("_")}

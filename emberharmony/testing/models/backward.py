@@ -1,0 +1,314 @@
+"""The backward passes of two models: the gradients of one loss by module, against the order of the calls."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.core.errors import EmberError
+from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter
+from emberharmony.testing.models.alignment import Side
+from emberharmony.testing.models.arrays import Pair, arrays_in
+from emberharmony.testing.models.canonical import tensors_of
+from emberharmony.testing.models.runs import HALF, Model
+from emberharmony.testing.models.watching import EXIT, Event, Watching
+
+_STEP = 1e-4
+"""The step of the finite differences, as a share of the root of the mean square of an array."""
+
+_TRUE = 1e-3
+"""A derivative that differs from a finite difference by less than this share is right."""
+
+Place = tuple[Event, int]
+"""An array of an event: the event by the name of the module in the first model, and its number there."""
+
+
+class Gradients(NamedTuple):
+    """The gradients of a model.
+
+    Attributes:
+        of: with respect to the arrays of events, in the form of the first model.
+        tensors: with respect to the parameters directly in a module, by its name and theirs.
+    """
+
+    of: dict[Place, Host]
+    tensors: dict[tuple[str, str], Any]
+
+
+class _Probing(Watching):
+    """Adds an array to each array of the events, with respect to which a loss is differentiated.
+
+    Args:
+        adapter: of the model.
+        wide: as in `Watching`.
+        pairs: the arrays of the events that correspond, by event.
+        names: the names in the first model, by those in this one.
+        second: whether this is the second model.
+        noise: how much the arrays are changed, as a share of each element.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        wide: bool,
+        pairs: Mapping[Event, Sequence[Pair]],
+        names: Mapping[str, str],
+        second: bool,
+        noise: float,
+    ) -> None:
+        super().__init__(adapter, wide)
+        self._pairs, self._names, self._second, self._noise = pairs, names, second, noise
+        self.given: dict[Place, Any] | None = None
+        self.zeros: dict[Place, Any] = {}
+        self._draws = np.random.default_rng(1)
+
+    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+        """Adds the arrays of an event."""
+        name = self._names.get(event.path)
+        if name is None:
+            return {}
+        there, new = event._replace(path=name), {}
+        for pair in self._pairs.get(there, ()):
+            number = pair.second if self._second else pair.first
+            if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
+                continue
+            array, place = arrays[number], (there, pair.first)
+            if self.given is None:
+                self.zeros[place] = self._adapter.native(np.zeros(tuple(array.shape)))
+            elif place in self.given:
+                new[number] = self._adapter.added(self._noisy(array), self.given[place])
+        return new
+
+    def _noisy(self, array: Any) -> Any:
+        if not self._noise:
+            return array
+        signs = self._draws.integers(0, 2, tuple(array.shape)) * 2.0 - 1.0
+        return self._adapter.scaled(array, self._adapter.native(1.0 + self._noise * signs))
+
+
+class Backward:
+    """One model, whose loss is the sum of its results, each element times a number that is drawn.
+
+    Args:
+        model: the model.
+        side: its modules.
+        pairs: the arrays of the events that correspond.
+        names: the names in the first model, by those in this one.
+        second: whether this is the second model.
+    """
+
+    def __init__(
+        self, model: Model, side: Side, pairs: Mapping[Event, Sequence[Pair]], names: Mapping[str, str], second: bool
+    ) -> None:
+        self._model, self._side, self._second = model, side, second
+        self._pairs, self._names = pairs, names
+        self._zeros: dict[Place, Any] = {}
+
+    def _loss(self, result: Any) -> Any:
+        adapter = self._model.adapter
+        arrays, total = list(arrays_in(result, adapter.is_array)), None
+        for pair in self._pairs.get(Event("", 0, EXIT), ()):
+            array = arrays[pair.second if self._second else pair.first]
+            if not adapter.is_floating(array):
+                continue
+            factors = np.random.default_rng(pair.first).normal(size=pair.fit.first)
+            factors = pair.fit.to_second(factors) if self._second else factors
+            part = adapter.dot(array, adapter.native(factors))
+            total = part if total is None else adapter.added(total, part)
+        return total
+
+    @contextlib.contextmanager
+    def _ready(self) -> Iterator[None]:
+        adapter, model = self._model.adapter, self._model.model
+        with adapter.kept(model), adapter.trained(model), adapter.wide(model):
+            yield
+
+    def gradients(self, noise: float = 0.0) -> Gradients:
+        """Returns the gradients of the loss in float64."""
+        adapter, model = self._model.adapter, self._model.model
+        probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
+        with self._ready():
+            args, kwargs = self._model.inputs(True)
+
+            def loss(probes: Sequence[Any]) -> Any:
+                fresh = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
+                fresh.given = dict(zip(self._zeros, probes, strict=True))
+                with adapter.hooked(model, fresh):
+                    return self._loss(adapter.forward(model, args, kwargs))
+
+            with adapter.hooked(model, probing):
+                adapter.call(model, args, kwargs)
+            self._zeros = probing.zeros
+            of, tensors = adapter.differentiated(model, loss, list(self._zeros.values()))
+            fits = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
+            found: dict[Place, Host] = {}
+            for place, gradient in zip(self._zeros, of, strict=True):
+                host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
+                if gradient is not None and self._second:
+                    host = Host(np.ascontiguousarray(fits[place].to_first(host.bits)), host.dtype)
+                if gradient is None:
+                    host = Host(np.zeros(fits[place].first), "float64")
+                found[place] = host
+        return Gradients(found, tensors)
+
+    def is_true(self, place: Place, gradient: Host) -> bool | None:
+        """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
+        fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
+        direction = np.random.default_rng(2).normal(size=gradient.shape)
+        here = fit.to_second(direction) if self._second else direction
+
+        def moved(step: float) -> dict[Place, Any]:
+            array = self._model.adapter.native(np.ascontiguousarray(here * step))
+            return {place: array}
+
+        return self._is_slope(moved, float(np.vdot(gradient.values(), direction)), gradient)
+
+    def is_true_of(self, path: str, name: str, gradients: Gradients) -> bool | None:
+        """Returns the same for the gradient with respect to a parameter of a module."""
+        adapter, module = self._model.adapter, self._side.modules[path]
+        tensor = adapter.own(module).get(name)
+        if tensor is None or (path, name) not in gradients.tensors:
+            return None
+        gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide()
+        direction = np.random.default_rng(2).normal(size=gradient.shape)
+
+        def moved(step: float) -> dict[Place, Any]:
+            adapter.put(module, {name: adapter.native(values + step * direction)})
+            return {}
+
+        try:
+            return self._is_slope(moved, float(np.vdot(gradient.values(), direction)), gradient)
+        finally:
+            adapter.put(module, {name: tensor})
+
+    def _is_slope(self, moved: Callable[[float], dict[Place, Any]], wanted: float, gradient: Host) -> bool | None:
+        adapter, model = self._model.adapter, self._model.model
+        losses = []
+        for step in (_STEP, -_STEP):
+            with self._ready():
+                args, kwargs = self._model.inputs(True)
+                probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
+                probing.given = moved(step)
+                with adapter.hooked(model, probing):
+                    loss = self._loss(adapter.call(model, args, kwargs))
+                losses.append(float(adapter.host(loss).values()))
+        slope = (losses[0] - losses[1]) / (2 * _STEP)
+        size = max(abs(slope), abs(wanted), float(np.linalg.norm(gradient.values())))
+        return bool(abs(slope - wanted) <= _TRUE * size) if math.isfinite(slope) else None
+
+
+class Parted(NamedTuple):
+    """Where two backward passes part.
+
+    Attributes:
+        path: the module of the first model whose gradient differs.
+        call: the number of its call.
+        what: what the gradient is with respect to.
+        share: how far the gradients are apart.
+        place: the array of an event, or None for a parameter.
+        name: the parameter.
+    """
+
+    path: str
+    call: int
+    what: str
+    share: float
+    place: Place | None
+    name: str = ""
+
+
+def parted(
+    events: Sequence[Event],
+    sides: tuple[Side, Side],
+    names: Mapping[str, str],
+    gradients: tuple[Gradients, Gradients],
+    noise: Gradients,
+    margin: float,
+) -> Parted | None:
+    """Returns where the gradients of two models part first, against the order of the calls; None if nowhere."""
+    around: list[Event] = []
+    seen: set[str] = set()
+    for event in reversed(events):
+        entered = event.place == EXIT
+        blamed = (around[-1] if around else event) if entered else event
+        for place in [place for place in gradients[0].of if place[0] == event and place in gradients[1].of]:
+            share, limit = _apart(place, gradients, noise, margin)
+            if share > limit:
+                what = "its arguments" if not entered else f"the result of {event.path.rpartition('.')[2]}"
+                return Parted(blamed.path, event.call, what, share, place)
+        if entered:
+            around.append(event)
+            continue
+        while around and around.pop().path != event.path:
+            pass
+        if event.path not in seen and event.call == 0:
+            seen.add(event.path)
+            named = _tensors(event.path, sides, names, gradients, noise, margin)
+            if named is not None:
+                return Parted(event.path, event.call, f"its {named[0]}", named[1], None, named[0])
+    return None
+
+
+def _apart(
+    place: Place, gradients: tuple[Gradients, Gradients], noise: Gradients, margin: float
+) -> tuple[float, float]:
+    one, other, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)
+    if not one.values().any() and not other.values().any():
+        return 0.0, 0.0
+    rounding = HALF if noisy is None else max(HALF, apart(one, noisy).share)
+    share = apart(one, other).share
+    return (share if math.isfinite(share) else 1.0), margin * rounding
+
+
+def _tensors(
+    path: str,
+    sides: tuple[Side, Side],
+    names: Mapping[str, str],
+    gradients: tuple[Gradients, Gradients],
+    noise: Gradients,
+    margin: float,
+) -> tuple[str, float] | None:
+    """Returns the parameter of a module whose gradients differ most, and how far, if by more than rounding."""
+    try:
+        one, other, noisy = (
+            tensors_of(_Overlay(side.adapter, grads, name), side.modules[name], {})[0].hosts
+            for side, grads, name in (
+                (sides[0], gradients[0], path),
+                (sides[1], gradients[1], names[path]),
+                (sides[0], noise, path),
+            )
+        )
+    except EmberError:
+        return None
+    worst: tuple[str, float] | None = None
+    for name, host in one.items():
+        if (
+            name not in other
+            or other[name].shape != host.shape
+            or not (host.values().any() or other[name].values().any())
+        ):
+            continue
+        share = apart(host, other[name]).share
+        limit = margin * max(HALF, apart(host, noisy[name]).share if name in noisy else 0.0)
+        if share > limit and (worst is None or share > worst[1]):
+            worst = name, share if math.isfinite(share) else 1.0
+    return worst
+
+
+class _Overlay:
+    """An adapter for which the tensors of a module are their gradients."""
+
+    def __init__(self, adapter: Adapter, gradients: Gradients, path: str) -> None:
+        self._adapter, self._gradients, self._path = adapter, gradients, path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapter, name)
+
+    def own(self, module: Any) -> dict[str, Any]:
+        """Returns the gradients with respect to the tensors of a module."""
+        grads = self._gradients.tensors
+        return {name: grads[self._path, name] for name in self._adapter.own(module) if (self._path, name) in grads}
