@@ -101,6 +101,10 @@ class Adapter:
         """Returns the class of a module by the name that `nn.layouts` has for it in the layout."""
         return type(module).__name__
 
+    def layout_of(self, module: Any) -> str:
+        """Returns whose layout the tensors of a module are in."""
+        return self.layout
+
     def attention(self, module: Any) -> dict[str, int]:
         """Returns `embed_dim`, `head_dim`, `num_heads` and `num_kv_heads` of a layer of attention; {} of others."""
         return {}
@@ -116,6 +120,10 @@ class Adapter:
     def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Calls a model so that its result can be differentiated."""
         return model(*args, **kwargs)
+
+    def traced_as(self, traced: Any, array: Any) -> Any:
+        """Returns an array as one of the batch of another one, where a library hides the axis of a batch."""
+        return array
 
     def added(self, x: Any, y: Any) -> Any:
         """Returns the sum of two arrays, which may be traced."""

@@ -141,14 +141,15 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
         found |= _ordered(first, second, ones, others)
         ones, others = _without(ones, found), _without(others, found.values())
         names |= found
-        opened = _opened(first, ones) if others else None
-        if opened is not None:
-            ones = opened
-            continue
-        opened = _opened(second, others) if ones else None
-        if opened is None:
+        if not ones or not others:
             return names
-        others = opened
+        widest = _widest(first, ones), _widest(second, others)
+        if widest == (None, None):
+            return names
+        if _count(first, widest[0]) >= _count(second, widest[1]):
+            ones = _opened(first, ones, widest[0])
+        else:
+            others = _opened(second, others, widest[1])
 
 
 def _without(names: list[str], taken: Any) -> list[str]:
@@ -156,14 +157,20 @@ def _without(names: list[str], taken: Any) -> list[str]:
     return [name for name in names if name not in left]
 
 
-def _opened(side: Side, paths: Sequence[str]) -> list[str] | None:
-    """Returns modules with the largest one replaced by those in it; None if none of them has any."""
+def _widest(side: Side, paths: Sequence[str]) -> str | None:
+    """Returns the module that has others in it and the most elements; None if none has others."""
     composites = [path for path in paths if side.children(path)]
-    if not composites:
-        return None
-    widest = max(composites, key=lambda path: sum(side.sizes(path).elements()))
-    at = paths.index(widest)
-    return [*paths[:at], *side.children(widest), *paths[at + 1 :]]
+    return max(composites, key=lambda path: _count(side, path), default=None)
+
+
+def _count(side: Side, path: str | None) -> int:
+    return -1 if path is None else sum(side.sizes(path).elements())
+
+
+def _opened(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
+    """Returns modules with one replaced by those in it."""
+    at = paths.index(path or "")
+    return [*paths[:at], *side.children(paths[at]), *paths[at + 1 :]]
 
 
 def _named(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:

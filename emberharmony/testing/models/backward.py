@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -78,16 +78,20 @@ class _Probing(Watching):
                 continue
             array, place = arrays[number], (there, pair.first)
             if self.given is None:
-                self.zeros[place] = self._adapter.native(np.zeros(tuple(array.shape)))
+                self.zeros[place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
             elif place in self.given:
-                new[number] = self._adapter.added(self._noisy(array), self.given[place])
+                probe = self.given[place]
+                new[number] = self._adapter.added(
+                    self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
+                )
         return new
 
-    def _noisy(self, array: Any) -> Any:
+    def _noisy(self, array: Any, shape: tuple[int, ...]) -> Any:
         if not self._noise:
             return array
-        signs = self._draws.integers(0, 2, tuple(array.shape)) * 2.0 - 1.0
-        return self._adapter.scaled(array, self._adapter.native(1.0 + self._noise * signs))
+        signs = self._draws.integers(0, 2, shape) * 2.0 - 1.0
+        factors = self._adapter.native(1.0 + self._noise * signs)
+        return self._adapter.scaled(array, self._adapter.traced_as(array, factors))
 
 
 class Backward:
@@ -158,7 +162,7 @@ class Backward:
     def is_true(self, place: Place, gradient: Host) -> bool | None:
         """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
         fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
-        direction = np.random.default_rng(2).normal(size=gradient.shape)
+        direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
         here = fit.to_second(direction) if self._second else direction
 
         def moved(step: float) -> dict[Place, Any]:
@@ -174,7 +178,7 @@ class Backward:
         if tensor is None or (path, name) not in gradients.tensors:
             return None
         gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide()
-        direction = np.random.default_rng(2).normal(size=gradient.shape)
+        direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
 
         def moved(step: float) -> dict[Place, Any]:
             adapter.put(module, {name: adapter.native(values + step * direction)})
@@ -275,7 +279,7 @@ def _tensors(
     """Returns the parameter of a module whose gradients differ most, and how far, if by more than rounding."""
     try:
         one, other, noisy = (
-            tensors_of(_Overlay(side.adapter, grads, name), side.modules[name], {})[0].hosts
+            tensors_of(cast(Adapter, _Overlay(side.adapter, grads, name)), side.modules[name], {})[0].hosts
             for side, grads, name in (
                 (sides[0], gradients[0], path),
                 (sides[1], gradients[1], names[path]),

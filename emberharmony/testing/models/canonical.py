@@ -32,15 +32,16 @@ class Tensors(NamedTuple):
 def kind_of(adapter: Adapter, module: Any) -> str:
     """Returns the class of a module, by the name of the class in PyTorch if `nn.layouts` knows it."""
     title = adapter.title(module)
-    for key in _keys(adapter, title):
+    for key in _keys(adapter, module):
         return re.sub(r"\dd$", "", key)
     return re.sub(r"\dd$", "", title)
 
 
-def _keys(adapter: Adapter, title: str) -> Iterator[str]:
-    if adapter.layout != "torch":
+def _keys(adapter: Adapter, module: Any) -> Iterator[str]:
+    title, layout = adapter.title(module), adapter.layout_of(module)
+    if layout != "torch":
         for key, layouts in TABLE.items():
-            theirs = layouts.mlx_class if adapter.layout == "mlx" else layouts.keras_class
+            theirs = layouts.mlx_class if layout == "mlx" else layouts.keras_class
             if title in theirs.split(", "):
                 yield key
 
@@ -54,7 +55,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         below: the modules below it, by their names in it.
     """
     own = adapter.own(module)
-    row = _row(adapter, module, own)
+    row, layer = _row(adapter, module, own)
     if row is None:
         return Tensors({name: adapter.host(array) for name, array in own.items()}), set()
     hosts: dict[str, Host] = {}
@@ -69,7 +70,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         used.add(holder)
         own = {key: array for key, array in own.items() if holder or key != name}
         host = adapter.host(held[name])
-        joined = _back(host.bits, weight.pattern, weight.lengths, module)
+        joined = _back(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
         for part in weight.parts:
             rows = len(joined) if part.stop is None else part.stop - (part.start or 0)
@@ -85,16 +86,18 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     return Tensors(hosts, tuple(sums)), used - {""}
 
 
-def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> Row | None:
-    for key in _keys(adapter, adapter.title(module)):
+def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
+    """Returns the row of a layer, and what it asks the layer for."""
+    layer = _stand_in(adapter, module, own)
+    for key in _keys(adapter, module):
         layouts = TABLE[key]
-        rule = layouts.mlx if adapter.layout == "mlx" else layouts.keras
+        rule = layouts.mlx if adapter.layout_of(module) == "mlx" else layouts.keras
         try:
-            row = rule if isinstance(rule, Row) else rule(_stand_in(adapter, module, own))
+            row = rule if isinstance(rule, Row) else rule(layer)
         except (AttributeError, KeyError, TypeError):
             continue
-        return row
-    return None
+        return row, layer
+    return None, layer
 
 
 def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNamespace:
@@ -106,18 +109,18 @@ def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNa
         found["hidden_size"] = hidden
     found |= {f"{role}_proj_weight": None for role in "qkv"}
     found |= adapter.attention(module)
-    found |= {name: options[name] for name in ("groups", "hidden_size") if name in options}
+    found |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
     return SimpleNamespace(**found)
 
 
-def _back(array: Array, pattern: str, lengths: Mapping[str, int], module: Any) -> Array:
+def _back(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) -> Array:
     """Returns a tensor with the axes of PyTorch."""
     if not pattern:
         return array
     named = dict(lengths)
     for name in re.findall(r"\w{2,}", pattern):
         if name not in named:
-            named[name] = int(getattr(module, name, 1) or 1)
+            named[name] = int(getattr(layer, name, 1) or 1)
     theirs, ours = pattern.split(" -> ")[1], pattern.split(" -> ")[0]
     try:
         steps = rearrangement(f"{theirs} -> {ours}", array.shape, named)

@@ -1,14 +1,14 @@
 """The adapter of a model or function: which library a function is of, and the models that it refers to."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.testing.models.adapter import Adapter, Hook
-from emberharmony.testing.models.libraries import adapter_for, known_packages, package_of
+from emberharmony.testing.models.libraries import adapter_for, known_packages, library_of, package_of
 
 
 def adapter_of(model: Any) -> Adapter:
@@ -51,6 +51,8 @@ def _named(fn: Any) -> Iterator[tuple[str, Any]]:
         yield from _named(fn.func)
         yield from ((f"arg{i}", value) for i, value in enumerate(fn.args))
         yield from fn.keywords.items()
+    elif not isinstance(fn, type) and package_of(getattr(fn, "__wrapped__", None)):  # what `jax.vmap` returns
+        yield "model", fn.__wrapped__
     elif isinstance(fn, MethodType):
         yield "model", fn.__self__
     elif isinstance(fn, FunctionType):
@@ -74,9 +76,13 @@ def _referred(fn: Any) -> Iterator[Any]:
 def _library(value: Any) -> str | None:
     """Returns the registered package that a module, function or class is from."""
     place = getattr(value, "__name__" if type(value).__name__ == "module" else "__module__", None)
-    top = place.partition(".")[0] if isinstance(place, str) else ""
-    top = {"jax": "flax", "jaxlib": "flax"}.get(top, top)
-    return top if top in set(known_packages()) else None
+    return library_of(place) if isinstance(place, str) else None
+
+
+_OF_ARRAYS = (
+    *("put", "is_array", "host", "native", "widened", "version", "attention", "is_floating", "added", "scaled"),
+    *("dot", "traced_as", "layout_of"),
+)
 
 
 class Functions(Adapter):
@@ -90,8 +96,11 @@ class Functions(Adapter):
         self._adapter = adapter
         self._hook: Hook | None = None
         self.name, self.layout = adapter.name, adapter.layout
-        for name in ("put", "is_array", "host", "native", "widened", "version", "attention"):
+        for name in _OF_ARRAYS:
             setattr(self, name, getattr(adapter, name))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adapter, name)
 
     def modules(self, model: Any) -> dict[str, Any]:
         """Returns the function, and the modules of the models that it refers to."""
@@ -148,13 +157,34 @@ class Functions(Adapter):
                 stack.enter_context(self._adapter.kept(inner))
             yield
 
+    @contextlib.contextmanager
+    def trained(self, model: Any) -> Iterator[None]:
+        """Makes the models ready for `differentiated` in the block."""
+        with contextlib.ExitStack() as stack:
+            for _, inner in _models(model):
+                stack.enter_context(self._adapter.trained(inner))
+            yield
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        """Returns the gradients of a loss, as the adapter of the library does for the modules of the function."""
+        return type(self._adapter).differentiated(self, model, loss, arrays)
+
+    def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
+        """Calls the function so that its result can be differentiated."""
+        return self._called(self._adapter.forward, model, args, kwargs)
+
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Calls the function, or a module."""
+        return self._called(self._adapter.call, model, args, kwargs)
+
+    def _called(self, call: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         hook, self._hook = self._hook, None
         if hook is None or package_of(model) is not None:
-            return self._adapter.call(model, args, kwargs)
+            return call(model, args, kwargs)
         args, kwargs = hook.enter("", args, kwargs)
-        return hook.exit("", self._adapter.call(model, args, kwargs))
+        return hook.exit("", call(model, args, kwargs))
 
 
 class _Below:

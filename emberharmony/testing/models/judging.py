@@ -144,7 +144,10 @@ class Judge:
 
     def backward(self, runs: Runs) -> None:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
-        pairs, back = runs.apart.pairs, {other: path for path, other in self._names.items()}
+        seen = runs.apart
+        # A value that is given once for two arguments has the sum of their gradients, so it cannot be compared.
+        pairs = {at: each for at, each in seen.pairs.items() if at.place == EXIT or seen.whole[at]}
+        back = {other: path for path, other in self._names.items()}
         names = {path: path for path in self._names}, back
         both = [
             Backward(model, side, pairs, mapped, second)

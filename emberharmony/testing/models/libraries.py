@@ -17,6 +17,9 @@ _ADAPTERS: dict[str, str | Callable[[], Adapter]] = {
 }
 """By the package that the class of a model, or a class that it is made from, is defined in."""
 
+_ARRAYS = {"jax": "emberharmony.testing.models.adapters.jax_arrays:JaxArrays"}
+"""By package, the adapters of functions of a library that has no models."""
+
 _made: dict[str, Adapter] = {}
 
 
@@ -50,7 +53,7 @@ def package_of(model: Any) -> str | None:
 def adapter_for(package: str) -> Adapter:
     """Returns the adapter of a package."""
     if package not in _made:
-        maker = _ADAPTERS[package]
+        maker = _ADAPTERS.get(package) or _ARRAYS[package]
         if isinstance(maker, str):
             place, _, name = maker.partition(":")
             maker = getattr(importlib.import_module(place), name)
@@ -62,3 +65,9 @@ def adapter_for(package: str) -> Adapter:
 def known_packages() -> Iterator[str]:
     """Yields the packages whose models can be compared."""
     yield from _ADAPTERS
+
+
+def library_of(name: str) -> str | None:
+    """Returns the package of which a module, function or class of some name is, if its functions can be compared."""
+    top = name.partition(".")[0]
+    return top if top in _ADAPTERS or top in _ARRAYS else None

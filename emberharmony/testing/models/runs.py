@@ -97,12 +97,14 @@ class Seen:
         shares: the distance of each array of the first model, by event; infinite for one without a counterpart.
         dtypes: the dtypes of the arrays of the run.
         pairs: which arrays correspond.
+        whole: whether each floating array has its counterpart.
     """
 
     def __init__(self) -> None:
         self.shares: dict[Event, dict[int, float]] = {}
         self.dtypes: dict[Event, list[str]] = {}
         self.pairs: dict[Event, list[Pair]] = {}
+        self.whole: dict[Event, bool] = {}
 
     def see(self, event: Event, stored: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Takes an event of the run."""
@@ -112,7 +114,9 @@ class Seen:
             shares[numbers[0]] = math.inf
         self.shares[event] = shares
         self.dtypes[event] = [host.dtype for host in hosts]
+        floats = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
         self.pairs[event] = pairs
+        self.whole[event] = len(numbers) == floats == sum(pair.first in numbers for pair in pairs)
 
     def most(self, event: Event) -> float:
         """Returns the largest distance of an event."""

@@ -14,7 +14,7 @@ from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.report import Report
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.testing.models.adapter import Adapter
-from emberharmony.testing.models.alignment import Alignment, Side, aligned
+from emberharmony.testing.models.alignment import Side, aligned
 from emberharmony.testing.models.arrays import arrays_in, best_fit
 from emberharmony.testing.models.functions import adapter_of
 from emberharmony.testing.models.judging import Judge
@@ -55,7 +55,10 @@ def compare_models(
     if one.error is not None and two.error is not None:
         raise one.error
     alignment = aligned(*pair, match or {})
-    tensors = unequal(*pair, alignment)
+    tensors, parts = unequal(*pair, alignment)
+    left = tuple(
+        [path for path in paths if path not in inner] for paths, inner in zip(alignment.left, parts, strict=True)
+    )
     judge = Judge(report, pair, (one, two), alignment, tensors, original, tolerance)
     judge.weights()
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
@@ -65,7 +68,7 @@ def compare_models(
         judge.calls(runs, stop)
         if gradients and not any(found.cause in ("formula", "error") for found in report.divergences):
             judge.backward(runs)
-    _note(report, pair, (one, two), alignment)
+    _note(report, pair, (one, two), left)
     return report
 
 
@@ -120,10 +123,10 @@ def _first_kernel(model: Model) -> tuple[int, ...] | None:
     return None
 
 
-def _note(report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], alignment: Alignment) -> None:
+def _note(report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], lefts: Sequence[Sequence[str]]) -> None:
     """Adds to a report what could not be aligned or computed, and how far the results are apart."""
-    for side, left, name in zip(pair, alignment.left, report.sides, strict=True):
-        tensors = [path for path in left if side.sizes(path)]
+    for side, left, name in zip(pair, lefts, report.sides, strict=True):
+        tensors = [path for path in left if side.adapter.own(side.modules[path])]
         others = [path for path in left if path not in tensors and path in side.order]
         for paths, what in ((tensors, "tensors"), (others, "no tensors")):
             if paths:

@@ -62,8 +62,11 @@ class _Source:
         """Does nothing."""
 
 
-def unequal(first: Side, second: Side, alignment: Alignment) -> list[Unequal]:
-    """Returns the tensors of corresponding modules that differ, in the order of the calls of the first model."""
+def unequal(first: Side, second: Side, alignment: Alignment) -> tuple[list[Unequal], tuple[set[str], set[str]]]:
+    """Returns the tensors of corresponding modules that differ, in the order of the calls of the first model.
+
+    The second value has the modules of each model whose tensors were compared with those of a module around them.
+    """
     found: list[Unequal] = []
     claimed: tuple[set[str], set[str]] = (set(), set())
     ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
@@ -79,7 +82,7 @@ def unequal(first: Side, second: Side, alignment: Alignment) -> list[Unequal]:
         hosts = summed(one, two.sums), summed(two, one.sums)
         found += _of_module(path, other, *hosts)
     found = _swapped(first, second, found)
-    return sorted(found, key=lambda each: first.order.get(each.path, len(first.order)))
+    return sorted(found, key=lambda each: first.order.get(each.path, len(first.order))), claimed
 
 
 def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
+from emberharmony.backend.mlx.elementwise.elementary_ops import MLXElementaryOps
 from emberharmony.testing.models.patching import attributes
 
 NARROW = (mx.float32, mx.float16, mx.bfloat16)

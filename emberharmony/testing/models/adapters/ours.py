@@ -87,6 +87,7 @@ class OurModels(Adapter):
         cells = {
             (path, name): cell
             for path, module in self.modules(model).items()
+            if isinstance(module, walk.Holder)
             for name, cell in walk.own_cells(module)
             if isinstance(cell, Parameter) and cell.trainable
         }

@@ -177,7 +177,8 @@ class TorchModels(Adapter):
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         named = {
             (path, name): parameter
-            for path, module in model.named_modules()
+            for path, module in self.modules(model).items()
+            if isinstance(module, torch.nn.Module)
             for name, parameter in module.named_parameters(recurse=False)
             if parameter.requires_grad
         }

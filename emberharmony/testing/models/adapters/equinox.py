@@ -1,0 +1,75 @@
+"""Models of Equinox: `equinox.Module`."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from emberharmony.testing.models.adapter import Hook, plain_options
+from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
+from emberharmony.testing.models.patching import classes_hooked
+
+
+class EquinoxModels(JaxArrays):
+    """The adapter of Equinox, whose tensors have PyTorch's layout."""
+
+    name = "equinox"
+
+    def version(self) -> str:
+        return f"{sys.modules['equinox'].__version__}, {super().version()}"
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        named = {"": model}
+        for name, module in _below(model, ""):
+            if not any(module is each for each in named.values()):
+                named[name] = module
+        return named
+
+    def layout_of(self, module: Any) -> str:
+        return "mlx" if _is_attention(module) else "torch"
+
+    def title(self, module: Any) -> str:
+        return "MultiHeadAttention" if _is_attention(module) else type(module).__name__
+
+    def attention(self, module: Any) -> dict[str, int]:
+        if not _is_attention(module):
+            return {}
+        heads, width = module.num_heads, module.qk_size
+        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": heads}
+
+    def own(self, module: Any) -> dict[str, Any]:
+        named = {name: value for name, value in vars(module).items() if self.is_array(value)}
+        if "Conv" in type(module).__name__ and "bias" in named:  # it has an axis of length 1 for each of the image
+            named["bias"] = named["bias"].reshape(-1)
+        return named
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        for name, tensor in tensors.items():
+            object.__setattr__(module, name, tensor.reshape(vars(module)[name].shape))
+
+    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return classes_hooked(self.modules(model), hook)
+
+    def options(self, module: Any) -> dict[str, Any]:
+        return plain_options(vars(module))
+
+
+def _is_attention(module: Any) -> bool:
+    """Returns whether a module is Equinox's attention, whose projections are layers as those of MLX are."""
+    return type(module).__name__ == "MultiheadAttention"
+
+
+def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the modules in a module, list, tuple or dict."""
+    held = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
+    for name, item in held.items():
+        full = f"{path}.{name}".removeprefix(".")
+        if any(kind.__module__.startswith("equinox.") and kind.__name__ == "Module" for kind in type(item).__mro__):
+            yield full, item
+            yield from _below(item, full)
+        elif isinstance(item, (list, tuple, dict)):
+            yield from _below(item, full)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple))

@@ -1,0 +1,117 @@
+"""Models of Flax: `flax.nnx.Module`."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from emberharmony.testing.models.adapter import Hook, plain_options
+from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
+from emberharmony.testing.models.patching import classes_hooked
+
+_TITLES = {"Linear": "Dense", "LinearGeneral": "Dense", "Embed": "Embedding", "LayerNorm": "LayerNormalization"}
+_TITLES |= {"RMSNorm": "RMSNormalization", "BatchNorm": "BatchNormalization", "GroupNorm": "GroupNormalization"}
+_NAMES = {"scale": "gamma", "bias": "beta", "mean": "moving_mean", "var": "moving_variance"}
+_PARTS = {"query": "query_dense", "key": "key_dense", "value": "value_dense", "out": "output_dense"}
+"""How Keras calls the layers and tensors that have the layout of its own."""
+
+
+class FlaxModels(JaxArrays):
+    """The adapter of Flax's NNX."""
+
+    name = "flax"
+    layout = "keras"
+
+    def version(self) -> str:
+        return f"{sys.modules['flax'].__version__}, {super().version()}"
+
+    def channels_last(self, model: Any) -> bool:
+        return True
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        return {"": model, **dict(_below(model, ""))}
+
+    def own(self, module: Any) -> dict[str, Any]:
+        renamed = self._names(module)
+        return {renamed.get(name, name): variable.get_raw_value() for name, variable in _variables(module)}
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        renamed = self._names(module)
+        for name, variable in _variables(module):
+            if renamed.get(name, name) in tensors:
+                object.__setattr__(variable, "_raw_value", tensors[renamed.get(name, name)])  # Flax checks the trace
+
+    def is_trained(self, module: Any, name: str) -> bool:
+        renamed = self._names(module)
+        kinds = {renamed.get(each, each): type(variable).__name__ for each, variable in _variables(module)}
+        return kinds[name] == "Param"
+
+    def title(self, module: Any) -> str:
+        title = type(module).__name__
+        if title in ("Conv", "ConvTranspose"):
+            return f"Conv{len(module.kernel_size)}D" + ("Transpose" if title == "ConvTranspose" else "")
+        return _TITLES.get(title, title)
+
+    def _names(self, module: Any) -> dict[str, str]:
+        title = type(module).__name__
+        if title in ("LayerNorm", "BatchNorm", "GroupNorm"):
+            return _NAMES
+        return {"embedding": "embeddings"} if title == "Embed" else {}
+
+    def attention(self, module: Any) -> dict[str, int]:
+        if type(module).__name__ != "MultiHeadAttention":
+            return {}
+        width = module.qkv_features // module.num_heads
+        heads = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
+        return {"embed_dim": module.qkv_features, "head_dim": width, **heads}
+
+    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return classes_hooked(self.modules(model), hook)
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        variables = [variable for module in self.modules(model).values() for _, variable in _variables(module)]
+        before = [(variable, variable.get_raw_value()) for variable in variables]
+        try:
+            yield
+        finally:
+            for variable, value in before:
+                object.__setattr__(variable, "_raw_value", value)
+
+    def options(self, module: Any) -> dict[str, Any]:
+        return plain_options({name: value for name, value in vars(module).items() if not name.startswith("_")})
+
+    def is_container(self, module: Any) -> bool:
+        return type(module).__name__ in ("List", "Dict", "Sequential")
+
+
+def _is_of(value: Any, name: str) -> bool:
+    return any(kind.__module__.startswith("flax.nnx") and kind.__name__ == name for kind in type(value).__mro__)
+
+
+def _variables(module: Any) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(module).items():
+        if _is_of(value, "Variable") and hasattr(value.get_raw_value(), "dtype"):
+            kind = str(value.get_raw_value().dtype)
+            if not kind.startswith(("key", "uint32")):
+                yield name, value
+
+
+def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields the modules in a module, list or dict."""
+    attention = type(value).__name__ == "MultiHeadAttention"
+    items = value.items() if isinstance(value, dict) else enumerate(value) if _is_list(value) else vars(value).items()
+    for name, item in items:
+        if str(name).startswith("_"):
+            continue
+        full = f"{path}.{_PARTS.get(str(name), name) if attention else name}".removeprefix(".")
+        if _is_of(item, "Module"):
+            yield full, item
+            yield from _below(item, full)
+        elif isinstance(item, (list, tuple, dict)):
+            yield from _below(item, full)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or type(value).__name__ == "List"

@@ -1,0 +1,119 @@
+"""Arrays of JAX, for the libraries of models that use them."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src.interpreters import batching  # JAX 0.10 has no public name for the tracer of `vmap`
+from jax._src.interpreters.partial_eval import DynamicJaxprTracer
+
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter
+from emberharmony.testing.models.patching import attributes
+
+_NARROW = ("float32", "float16", "bfloat16")
+_STRICT = ("conv_general_dilated", "conv_transpose", "dot_general", "dot")
+"""Functions of `jax.lax` that take two arrays of one dtype only."""
+
+
+class JaxArrays(Adapter):
+    """What the adapters of libraries on JAX have in common."""
+
+    name = "jax"
+
+    _compiles = False
+    """Whether a model compiles parts of itself, in which the values are not seen; these are then run op by op."""
+
+    def version(self) -> str:
+        return f"JAX {jax.__version__}"
+
+    def is_array(self, value: Any) -> bool:
+        if isinstance(value, DynamicJaxprTracer):
+            self._compiles = True
+        return isinstance(value, jax.Array)
+
+    def host(self, array: Any) -> Host:
+        if isinstance(array, batching.BatchTracer):  # of `jax.vmap`: its batch is the first axis of the comparison
+            axis = array.batch_dim
+            array = array.val if axis is None else jnp.moveaxis(array.val, axis, 0)
+            return self.host(array)
+        values, name = np.asarray(array), str(array.dtype)
+        return Host(values.view(np.uint16) if name == "bfloat16" else values, name)
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        made = jnp.asarray(np.ascontiguousarray(array))
+        if like is None:
+            return made
+        return _batched(made.astype(like.dtype), like)
+
+    def widened(self, array: Any) -> Any:
+        return array.astype(jnp.float64) if str(array.dtype) in _NARROW else array
+
+    def traced_as(self, traced: Any, array: Any) -> Any:
+        return _batched(array, traced)
+
+    def is_floating(self, array: Any) -> bool:
+        return bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        strict = {name: _promoting(getattr(jax.lax, name), self.widened) for name in _STRICT}
+        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, strict):
+            yield
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        before = [(module, self.own(module)) for module in self.modules(model).values()]
+        try:
+            yield
+        finally:
+            for module, tensors in before:
+                self.put(module, tensors)
+
+    def call(self, model: Any, args: Any, kwargs: Any) -> Any:
+        with jax.disable_jit(self._compiles):
+            return model(*args, **kwargs)
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        modules = self.modules(model)
+        named = {
+            (path, name): self.widened(tensor)
+            for path, module in modules.items()
+            for name, tensor in self.own(module).items()
+            if self.is_floating(tensor) and self.is_trained(module, name)
+        }
+
+        def value(given: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
+            for (path, name), tensor in zip(named, tensors, strict=True):
+                self.put(modules[path], {name: tensor})
+            return loss(given)
+
+        found, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(named.values()))
+        return list(found), dict(zip(named, tensors, strict=True))
+
+    def is_trained(self, module: Any, name: str) -> bool:
+        """Returns whether a tensor of a module is a parameter."""
+        return True
+
+
+def _promoting(function: Callable[..., Any], widened: Callable[[Any], Any]) -> Callable[..., Any]:
+    def wide(value: Any) -> Any:
+        return widened(value) if isinstance(value, jax.Array) else value
+
+    def promoted(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(wide, args), **{name: wide(value) for name, value in kwargs.items()})
+
+    return promoted
+
+
+def _batched(array: Any, like: Any) -> Any:
+    """Returns an array as a tracer of the `jax.vmap` that another one is of; its first axes are the batches."""
+    if not isinstance(like, batching.BatchTracer) or like.batch_dim is None:
+        return array
+    inner = _batched(array, like.val)
+    return batching.BatchTracer(like._trace, inner, 0, None)

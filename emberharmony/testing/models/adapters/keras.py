@@ -1,0 +1,237 @@
+"""Models of Keras: `keras.Layer`, on the backend that Keras has."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import BackendUnavailableError
+from emberharmony.testing.differences.records import Host
+from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
+from emberharmony.testing.models.patching import attributes, classes_hooked
+
+_NO_OPTIONS = ("name", "trainable", "dtype", "built", "build_config")
+
+
+class KerasModels(Adapter):
+    """The adapter of Keras."""
+
+    name = "keras"
+    layout = "keras"
+
+    def __init__(self) -> None:
+        self._keras: Any = sys.modules["keras"]
+        self._arrays = _arrays_of(self._keras.backend.backend())
+
+    def version(self) -> str:
+        return f"{self._keras.__version__} on {self._keras.backend.backend()}"
+
+    def channels_last(self, model: Any) -> bool:
+        formats = [getattr(layer, "data_format", None) for layer in self.modules(model).values()]
+        return next((each == "channels_last" for each in formats if each), True)
+
+    def modules(self, model: Any) -> dict[str, Any]:
+        named = {"": model}
+        for name, layer in self._below(model, ""):
+            if not any(layer is each for each in named.values()):
+                named[name] = layer
+        return named
+
+    def _below(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
+        kind = self._keras.layers.Layer
+        seen: list[Any] = []
+        held = {**getattr(layer, "_modules", {}), **vars(layer)}
+        for name, value in held.items():
+            if name in ("_layers", "_functional", "_metrics", "_loss_tracker"):
+                continue
+            items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+            inner = {name.strip("_"): value} if isinstance(value, kind) else {f"{name}.{key}": x for key, x in items}
+            for own, item in inner.items():
+                if isinstance(item, kind) and not any(item is each for each in seen):
+                    seen.append(item)
+                    yield f"{path}.{own}".removeprefix("."), item
+                    yield from self._below(item, f"{path}.{own}".removeprefix("."))
+        for item in getattr(layer, "_layers", ()):
+            if not any(item is each for each in seen):
+                yield f"{path}.{item.name}".removeprefix("."), item
+                yield from self._below(item, f"{path}.{item.name}".removeprefix("."))
+
+    def _variables(self, layer: Any) -> list[Any]:
+        return [v for v in (*layer._trainable_variables, *layer._non_trainable_variables) if "seed" not in v.path]
+
+    def own(self, module: Any) -> dict[str, Any]:
+        return {variable.name: variable._value for variable in self._variables(module)}
+
+    def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
+        for variable in self._variables(module):
+            if variable.name in tensors:
+                variable._value = tensors[variable.name]
+
+    def is_array(self, value: Any) -> bool:
+        return bool(self._arrays.is_array(value))
+
+    def host(self, array: Any) -> Host:
+        host: Host = self._arrays.host(array)
+        return host
+
+    def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
+        return self._arrays.native(array, like)
+
+    def widened(self, array: Any) -> Any:
+        return self._arrays.widened(array)
+
+    def is_floating(self, array: Any) -> bool:
+        return bool(self._arrays.is_floating(array))
+
+    @contextlib.contextmanager
+    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+        layers = self.modules(model)
+        with contextlib.ExitStack() as stack:
+            before = _BeforeActivation(hook)
+            for path, layer in layers.items():
+                if _is_linear_with_activation(layer):
+                    stack.enter_context(attributes(layer, {"activation": before.activation(path, layer.activation)}))
+            stack.enter_context(classes_hooked(layers, before))
+            yield
+
+    @contextlib.contextmanager
+    def wide(self, model: Any) -> Iterator[None]:
+        before = self._keras.config.floatx()
+        with contextlib.ExitStack() as stack:
+            for layer in self.modules(model).values() if model is not None else ():
+                stack.enter_context(attributes(layer, {"autocast": False}))
+            self._keras.config.set_floatx("float64")
+            stack.callback(self._keras.config.set_floatx, before)
+            stack.enter_context(self._arrays.wide(model))
+            yield
+
+    @contextlib.contextmanager
+    def kept(self, model: Any) -> Iterator[None]:
+        held = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
+        before = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in held]
+        try:
+            yield
+        finally:
+            for variable, value, bits in before:
+                variable._value = value
+                if not np.array_equal(self.host(value).bits, bits):
+                    variable.assign(bits)
+
+    def call(self, model: Any, args: Any, kwargs: Any) -> Any:
+        return self._arrays.call(model, args, kwargs)
+
+    def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
+        return self._arrays.forward(model, args, kwargs)
+
+    @contextlib.contextmanager
+    def trained(self, model: Any) -> Iterator[None]:
+        layers = self.modules(model).values()
+        before = [(layer, self.own(layer)) for layer in layers]
+        try:
+            for layer, tensors in before:
+                self.put(layer, {name: self._arrays.leaf(tensor) for name, tensor in tensors.items()})
+            yield
+        finally:
+            for layer, tensors in before:
+                self.put(layer, tensors)
+
+    def differentiated(
+        self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
+    ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
+        layers = self.modules(model)
+        named = {
+            (path, variable.name): variable._value
+            for path, layer in layers.items()
+            for variable in layer._trainable_variables
+            if variable.trainable
+        }
+
+        def put(tensors: Sequence[Any]) -> None:
+            for (path, name), tensor in zip(named, tensors, strict=True):
+                self.put(layers[path], {name: tensor})
+
+        found = self._arrays.gradients_of(loss, put, list(arrays), list(named.values()))
+        return found[: len(arrays)], dict(zip(named, found[len(arrays) :], strict=True))
+
+    def attention(self, module: Any) -> dict[str, int]:
+        if type(module).__name__ not in ("MultiHeadAttention", "GroupedQueryAttention"):
+            return {}
+        heads = getattr(module, "num_query_heads", None) or module.num_heads
+        narrow = getattr(module, "num_key_value_heads", heads)
+        width = getattr(module, "_key_dim", None) or module.head_dim
+        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": narrow}
+
+    def options(self, module: Any) -> dict[str, Any]:
+        own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        if type(module).__module__.startswith("keras."):
+            with contextlib.suppress(Exception):
+                own = module.get_config()
+        return plain_options({name: value for name, value in own.items() if name not in _NO_OPTIONS})
+
+    def is_container(self, module: Any) -> bool:
+        return type(module).__name__ == "Sequential"
+
+
+def _is_linear_with_activation(layer: Any) -> bool:
+    """Returns whether a layer applies an activation to a product or convolution, which is a layer alone elsewhere."""
+    return (
+        hasattr(layer, "kernel")
+        and not hasattr(layer, "recurrent_kernel")
+        and callable(getattr(layer, "activation", None))
+    )
+
+
+class _BeforeActivation:
+    """A hook for which the result of a layer is what its activation gets.
+
+    `Dense(8, activation="relu")` is compared with a `Linear` of other libraries, where the activation is a call of
+    its own.
+
+    Args:
+        hook: the hook that is told.
+    """
+
+    def __init__(self, hook: Hook) -> None:
+        self._hook = hook
+        self._told: set[str] = set()
+
+    def activation(self, path: str, activation: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Returns the activation of a layer, which tells the hook of its input first."""
+
+        def tell(x: Any) -> Any:
+            self._told.add(path)
+            return activation(self._hook.exit(path, x))
+
+        return tell
+
+    def enter(self, path: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        self._told.discard(path)
+        return self._hook.enter(path, args, kwargs)
+
+    def exit(self, path: str, result: Any) -> Any:
+        return result if path in self._told else self._hook.exit(path, result)
+
+    def leave(self, path: str) -> None:
+        if path not in self._told:
+            self._hook.leave(path)
+
+
+def _arrays_of(backend: str) -> Any:
+    """Returns the adapter of the arrays of a backend of Keras.
+
+    Raises:
+        BackendUnavailableError: if models of the backend cannot be compared.
+    """
+    if backend == "torch":
+        from emberharmony.testing.models.adapters.keras_on_torch import TorchOfKeras
+
+        return TorchOfKeras()
+    if backend == "jax":
+        from emberharmony.testing.models.adapters.keras_on_jax import JaxOfKeras
+
+        return JaxOfKeras()
+    raise BackendUnavailableError(
+        f"compare() takes models of Keras on its backends 'torch' and 'jax', not {backend!r}: set KERAS_BACKEND"
+    )

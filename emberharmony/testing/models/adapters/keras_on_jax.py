@@ -1,0 +1,32 @@
+"""Arrays of Keras on JAX."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
+
+
+class JaxOfKeras(JaxArrays):
+    """What the adapter of Keras needs of JAX."""
+
+    def leaf(self, tensor: Any) -> Any:
+        """Returns a parameter as it is."""
+        return tensor
+
+    def gradients_of(
+        self,
+        loss: Callable[[Sequence[Any]], Any],
+        put: Callable[[Sequence[Any]], None],
+        arrays: Sequence[Any],
+        tensors: Sequence[Any],
+    ) -> list[Any]:
+        """Returns the gradients of a loss with respect to arrays and parameters."""
+
+        def value(given: Any, held: Any) -> Any:
+            put(held)
+            return loss(given)
+
+        of, named = jax.grad(value, argnums=(0, 1))(list(arrays), [self.widened(x) for x in tensors])
+        return [*of, *named]
