@@ -233,7 +233,7 @@ def parted(
     noise: Gradients,
     margin: float,
 ) -> Parted | None:
-    """Returns where the gradients of two models part first, against the order of the calls; None if nowhere."""
+    """Returns the last call whose gradients differ, the first of the backward pass; None if all agree."""
     around: list[Event] = []
     seen: set[str] = set()
     for event in reversed(events):

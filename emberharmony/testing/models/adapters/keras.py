@@ -190,7 +190,7 @@ class _BeforeActivation:
     its own.
 
     Args:
-        hook: the hook that is told.
+        hook: gets the calls.
     """
 
     def __init__(self, hook: Hook) -> None:
