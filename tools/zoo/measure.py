@@ -56,7 +56,6 @@ def run_torch(net: Any, args: Any, kwargs: Any, dtype: torch.dtype) -> tuple[lis
 
 def run_own(net: Any, args: Any, kwargs: Any) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
     """Returns the outputs of a captured module and its gradients."""
-    found: list[Any] = []
 
     def loss() -> Any:
         outputs = [x for x in ops.tree_leaves(net(*args, **kwargs)) if hasattr(x, "shape") and is_floating(x)]
@@ -66,8 +65,8 @@ def run_own(net: Any, args: Any, kwargs: Any) -> tuple[list[np.ndarray], dict[st
         ]
         return sum(scaled), outputs
 
-    (_, found), gradients = nn.value_and_grad(net, loss, has_aux=True)()
-    return [ops.to_numpy(x).astype("float64") for x in found], {
+    (_, results), gradients = nn.value_and_grad(net, loss, has_aux=True)()
+    return [ops.to_numpy(x).astype("float64") for x in results], {
         n: ops.to_numpy(g).astype("float64") for n, g in gradients.items()
     }
 
@@ -77,26 +76,26 @@ def is_floating(x: Any) -> bool:
     return bool(ops.isdtype(ops.dtype(x), "real floating"))
 
 
-def error(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+def error(got: list[np.ndarray], wanted: list[np.ndarray]) -> float:
     """Returns the largest error as a share of the largest element of the same output."""
-    if len(found) != len(wanted):
+    if len(got) != len(wanted):
         return float("inf")
     return max(
         (
             float(np.max(np.abs(a - b), initial=0)) / max(float(np.max(np.abs(b), initial=0)), 1e-30)
-            for a, b in zip(found, wanted, strict=True)
+            for a, b in zip(got, wanted, strict=True)
         ),
         default=0.0,
     )
 
 
-def gradient_error(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+def gradient_error(got: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
     """Returns the largest error as a share of the largest element of the same gradient, or of a hundredth of all."""
     top = max((float(np.max(np.abs(g), initial=0)) for g in wanted.values()), default=0.0)
     errors = [
-        float(np.max(np.abs(found[n] - g), initial=0)) / max(float(np.max(np.abs(g), initial=0)), top / 100, 1e-30)
+        float(np.max(np.abs(got[n] - g), initial=0)) / max(float(np.max(np.abs(g), initial=0)), top / 100, 1e-30)
         for n, g in wanted.items()
-        if n in found
+        if n in got
     ]
     return max(errors, default=0.0)
 
@@ -113,7 +112,7 @@ def seconds(call: Callable[[], Any], rounds: int = 5, limit: float = 2.0) -> flo
     return best
 
 
-def measured(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
+def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
     """Writes what is found of a model in one mode into a report."""
     torch.manual_seed(0)
     net, args, kwargs = MODELS[name]()
@@ -142,8 +141,8 @@ def measured(name: str, train: bool, report: dict[str, Any], backends: tuple[str
                 given, named = _pytree.tree_map(
                     lambda x: ops.array(x.numpy()) if isinstance(x, torch.Tensor) else x, (args, kwargs)
                 )
-                found, found_gradients = run_own(copy.deepcopy(captured), given, named)
-                entry["error"], entry["gradient"] = error(found, outputs), gradient_error(found_gradients, gradients)
+                results, own = run_own(copy.deepcopy(captured), given, named)
+                entry["error"], entry["gradient"] = error(results, outputs), gradient_error(own, gradients)
                 if not train and backend in ("numpy", "torch"):
                     entry["forward_s"] = seconds(partial(captured, *given, **named))
         except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
@@ -165,7 +164,7 @@ def main() -> None:
     for mode in ("eval", "train"):
         entry = report[mode] = {}
         try:
-            measured(name, mode == "train", entry, BACKENDS if mode == "eval" else BACKENDS[:1])
+            measure(name, mode == "train", entry, BACKENDS if mode == "eval" else BACKENDS[:1])
         except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
             entry["failure"] = f"{type(failure).__name__}: {failure}"[:900]
             entry["trace"] = traceback.format_exc()[-2000:]

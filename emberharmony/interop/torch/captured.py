@@ -11,7 +11,7 @@ from emberharmony.interop.torch.checking import Report, check
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
-from emberharmony.interop.torch.structure import built
+from emberharmony.interop.torch.structure import build
 from emberharmony.nn.state import saved_places
 from emberharmony.ops import use_backend
 
@@ -69,7 +69,7 @@ class Captured(nn.Module):
         count = len(graph.written)
         for name, value in zip(graph.written, outputs[:count], strict=True):
             self.cell(name).value = value
-        return built(graph.result, outputs[count:])
+        return build(graph.result, outputs[count:])
 
     def runner(self) -> Runner:
         """Returns what runs the module in its mode, which is captured if it was not before.
@@ -83,7 +83,7 @@ class Captured(nn.Module):
                 raise CaptureError(
                     f"{self.name} was saved without its program for {mode}(): save it after a call in this mode"
                 )
-            graph, constants = self._modes.source.captured(self.training)
+            graph, constants = self._modes.source.capture(self.training)
             for name, value in constants.items():
                 self._constants.setdefault(name, Buffer(value, persistent=False))
             self._modes.runners[mode] = Runner(graph)
@@ -95,13 +95,13 @@ class Captured(nn.Module):
         Raises:
             ArgumentError: if a layer in its place has none of this name, as a quantised one has no weight.
         """
-        found = self._members.get(name)
-        if found is None:
+        member = self._members.get(name)
+        if member is None:
             path, _, last = name.rpartition(".")
-            found = getattr(self._members.get(path), last, None)
-        if not isinstance(found, Cell):
+            member = getattr(self._members.get(path), last, None)
+        if not isinstance(member, Cell):
             raise ArgumentError(f"{self.name} computes with {name}, which the layer in its place lacks")
-        return found
+        return member
 
     def inputs(self, runner: Runner, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Returns the inputs of a program.
@@ -114,18 +114,18 @@ class Captured(nn.Module):
         graph, used = runner.graph, runner.used
         tensors = {place: (ops.convert_to_tensor(x), path) for place, x, path in graph.signature.tensors(args, kwargs)}
         dtype = None if graph.reference is None else ops.dtype(self.cell(graph.reference).value)
-        found: list[Any] = []
+        values: list[Any] = []
         lengths: dict[str, int] = {}
         for place, slot in enumerate(graph.slots):
             if place not in used:
-                found.append(None)
+                values.append(None)
             elif slot.kind == "input":
-                found.append(_checked(*tensors[place], slot, dtype, lengths))
+                values.append(_argument(*tensors[place], slot, dtype, lengths))
             else:
-                found.append(self._held(slot, dtype))
-        return found
+                values.append(self._value_of(slot, dtype))
+        return values
 
-    def _held(self, slot: Slot, dtype: Any) -> Any:
+    def _value_of(self, slot: Slot, dtype: Any) -> Any:
         if slot.kind == "cell":
             return self.cell(slot.target).value
         if slot.kind == "layer":
@@ -208,7 +208,7 @@ class Captured(nn.Module):
         return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes})"
 
 
-def _checked(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
+def _argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
     """Returns an argument in the dtype of the capture; integers of other widths are cast.
 
     Args:

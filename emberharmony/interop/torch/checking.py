@@ -74,11 +74,11 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     if source is None:
         raise ArgumentError("check() needs the module of PyTorch: call it on what from_torch() returns")
     # Imported here, because it imports PyTorch.
-    from emberharmony.interop.torch.capture.reference import expected
+    from emberharmony.interop.torch.capture.reference import expect
 
     runner = net.runner()
     state = net.state_dict(host=True)
-    wanted = expected(source, state, net.training)
+    wanted = expect(source, state, net.training)
     rows = []
     for backend in backends or list(ops.available_backends()):
         with ops.use_backend(cast(BackendLike, backend)):
@@ -101,9 +101,9 @@ def _row(net: "Captured", backend: str, wanted: Any) -> Row:
     graph = net.runner().graph
 
     def loss() -> Any:
-        found = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
-        outputs = [x for _, x, _ in found if _is_floating(x)]
-        return _weighted(outputs), outputs
+        results = leaves(graph.result, net(*args, **kwargs), "result")  # in PyTorch's order
+        outputs = [x for _, x, _ in results if _is_floating(x)]
+        return _weighted_sum(outputs), outputs
 
     try:
         if net.parameters(trainable=True):
@@ -120,11 +120,11 @@ def _row(net: "Captured", backend: str, wanted: Any) -> Row:
     ]
     if len(outputs) != len(wanted.outputs):
         raise ArgumentError(f"the program has {len(outputs)} floating results, and the module {len(wanted.outputs)}")
-    found = max((_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
-    return Row(backend, found, max(errors, default=0.0))
+    output = max((_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
+    return Row(backend, output, max(errors, default=0.0))
 
 
-def _weighted(outputs: Sequence[Any]) -> Any:
+def _weighted_sum(outputs: Sequence[Any]) -> Any:
     # Imported here, because it imports PyTorch.
     from emberharmony.interop.torch.capture.reference import loss_weights
 
@@ -137,12 +137,12 @@ def _is_floating(x: Any) -> bool:
     return ops.is_tensor(x) and ops.isdtype(ops.dtype(x), "real floating")
 
 
-def _error(found: Any, wanted: Any, least: float = 0.0) -> float:
+def _error(got: Any, wanted: Any, least: float = 0.0) -> float:
     """Returns the largest difference as a share of the largest element."""
     # Imported here, because it imports PyTorch.
     from emberharmony.interop.torch.capture.reference import relative_error
 
-    host = ops.to_numpy(ops.cast(found, "float32") if ops.dtype(found) == "bfloat16" else found)
+    host = ops.to_numpy(ops.cast(got, "float32") if ops.dtype(got) == "bfloat16" else got)
     return relative_error(host, wanted, least)
 
 
@@ -182,19 +182,19 @@ def _difference(
             filled[i] = x
         args, keywords = ops.tree_unflatten(tree, filled)
         layer = (inputs[call.args[0]],) if call.function == LAYER else ()
-        found = function(*layer, *args, **keywords)
-        return list(found) if call.several else [found]
+        value = function(*layer, *args, **keywords)
+        return list(value) if call.several else [value]
 
     try:
-        found = results([given[i] for i in places])
-        for register, ours, theirs in zip(call.results, found, step.results, strict=False):
+        ours = results([given[i] for i in places])
+        for register, own, theirs in zip(call.results, ours, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
-                error = _error(ours, theirs)
+                error = _error(own, theirs)
                 if error > tolerance:
                     return f"result differs by {error:.1e}"
         if step.gradients:
             floating = [i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")]
-            gradients = ops.grad(lambda chosen: _weighted([results(chosen)[i] for i in floating]))(
+            gradients = ops.grad(lambda chosen: _weighted_sum([results(chosen)[i] for i in floating]))(
                 [given[i] for i in places]
             )
             error = max((_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0)

@@ -54,7 +54,7 @@ def from_torch(
 
     source = Source(module, args, kwargs, dynamic)
     training = source.module.training if train is None else train
-    graph, constants = source.captured(training)
+    graph, constants = source.capture(training)
     cells = {name: Buffer(value, persistent=False) for name, value in constants.items()}
     modes = Modes({"train" if training else "eval": graph}, source)
     return Captured(type(module).__name__, source.members(graph), cells, modes, training)

@@ -118,39 +118,39 @@ class _Reader:
             return float(inner)
         if kind == "complex" and isinstance(inner, list) and len(inner) == 2:
             return complex(*[float(part) for part in inner if isinstance(part, (int, float))])
-        raise _damaged(where, value)
+        raise _damage(where, value)
 
 
-def _damaged(where: str, value: Any) -> CaptureError:
+def _damage(where: str, value: Any) -> CaptureError:
     return CaptureError(f"the program is damaged: {where} has {brief(value)}")
 
 
 def _require(holds: bool, where: str, value: Any) -> None:
     if not holds:
-        raise _damaged(where, value)
+        raise _damage(where, value)
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise _damaged(where, value)
+        raise _damage(where, value)
     return value
 
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _damaged(where, value)
+        raise _damage(where, value)
     return value
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise _damaged(where, value)
+        raise _damage(where, value)
     return value
 
 
 def _number(value: Any, count: int, where: str) -> int:
     if type(value) is not int or not 0 <= value < count:
-        raise _damaged(where, value)
+        raise _damage(where, value)
     return value
 
 

@@ -37,7 +37,7 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     return made
 
 
-def described(path: str, layer: nn.Module) -> dict[str, Any]:
+def describe(path: str, layer: nn.Module) -> dict[str, Any]:
     """Returns the class and the options of a layer.
 
     Raises:

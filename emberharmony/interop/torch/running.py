@@ -54,7 +54,7 @@ class Runner:
         if entry is None:
             casts: set[int] = set()
             outputs = self.walk(inputs, casts)
-            self._compiled[key] = self._written(casts)
+            self._compiled[key] = self._compile(casts)
             return outputs
         function, places = entry
         try:
@@ -75,9 +75,9 @@ class Runner:
         program = self.graph.program
         for place, call in enumerate(program.calls):
             try:
-                args = _filled(call.args, values)
-                found = self.functions[place](*args, **{k: _filled(v, values) for k, v in call.keywords})
-                results = list(found)[: len(call.results)] if call.several else [found]
+                args = _fill(call.args, values)
+                value = self.functions[place](*args, **{k: _fill(v, values) for k, v in call.keywords})
+                results = list(value)[: len(call.results)] if call.several else [value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
                 error.add_note(f"in {self.graph.describe(place)}")
@@ -87,7 +87,7 @@ class Runner:
                 watch(place, call, results)
             for register in self._ends[place]:
                 values.pop(register, None)
-        return [_filled(output, values) for output in program.outputs]
+        return [_fill(output, values) for output in program.outputs]
 
     def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
         """Returns a result in its dtype."""
@@ -101,7 +101,7 @@ class Runner:
             casts.add(register)
         return ops.cast(value, wanted)
 
-    def _written(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
+    def _compile(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
         """Returns the function of the program, and the place of the call for each of its lines."""
         calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
         wanted = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
@@ -158,15 +158,15 @@ class _Lines(FunctionSource):
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
-        found = super().lines(place, call)
+        statements = super().lines(place, call)
         for register in call.results:
             if register in self._casts:
                 name = self.names[register]
-                found.append(f"{name} = {self.name_of(ops.cast)}({name}, {self.text(self._casts[register])})")
+                statements.append(f"{name} = {self.name_of(ops.cast)}({name}, {self.text(self._casts[register])})")
         gone = [self.names[x] for x in self._ends[place]]
-        found += [f"del {', '.join(gone)}"] if gone else []
-        self.places += [place] * len(found)
-        return found
+        statements += [f"del {', '.join(gone)}"] if gone else []
+        self.places += [place] * len(statements)
+        return statements
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -196,11 +196,11 @@ def _ends(graph: Graph) -> list[list[int]]:
     return ends
 
 
-def _filled(value: Any, values: dict[int, Any]) -> Any:
+def _fill(value: Any, values: dict[int, Any]) -> Any:
     """Returns an argument with values in the places of registers."""
     kind = value.__class__
     if kind is Register:
         return values[value]
     if kind is list or kind is tuple:
-        return kind([_filled(item, values) for item in value])
+        return kind([_fill(item, values) for item in value])
     return value

@@ -9,7 +9,7 @@ from emberharmony import Buffer, Parameter, io, nn
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.state.files import replace_bytes
 from emberharmony.interop.torch.data import graph_to_data
-from emberharmony.interop.torch.layers import described
+from emberharmony.interop.torch.layers import describe
 
 if TYPE_CHECKING:
     from emberharmony.interop.torch.captured import Captured
@@ -29,7 +29,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         if not isinstance(member, nn.Module):
             cells[name] = _cell(member)
         else:
-            layers[name] = described(name, member)
+            layers[name] = describe(name, member)
             cells |= {f"{name}.{own}": _cell(cell) for own, cell in member.named_parameters()}
     data = {
         "format": FORMAT,

@@ -14,8 +14,8 @@ class Record(dict[str, Any]):
     """A result with names, such as transformers' `ModelOutput`: a dict whose values are attributes and have places.
 
     Example:
-        >>> found = Record(logits=1, cache=2)
-        >>> found.logits, found[0], found["cache"]
+        >>> result = Record(logits=1, cache=2)
+        >>> result.logits, result[0], result["cache"]
         (1, 1, 2)
     """
 
@@ -73,13 +73,13 @@ def _inner_leaves(template: Template, value: Any, path: str) -> Iterator[tuple[i
             yield from leaves(item, value[key], f"{path}[{key!r}]")
 
 
-def built(template: Template, values: Sequence[Any]) -> Any:
+def build(template: Template, values: Sequence[Any]) -> Any:
     """Returns the tree of a template with values in the places of its leaves."""
     if "leaf" in template:
         return values[template["leaf"]]
     if "constant" in template:
         return template["constant"]
-    items = [built(item, values) for item in template["items"]]
+    items = [build(item, values) for item in template["items"]]
     if template["kind"] == "record":
         return Record(zip(template["keys"], items, strict=True))
     if template["kind"] == "dict":
@@ -121,13 +121,13 @@ class Signature:
                     f"the model was captured without the argument {name!r}{suggest(name, self.arguments)}; its "
                     f"arguments are {', '.join(self.arguments)}"
                 )
-        found: list[tuple[int, Any, str]] = []
+        tensors: list[tuple[int, Any, str]] = []
         for name, template in self.arguments.items():
             if name in given:
-                found += leaves(template, given[name], name)
+                tensors += leaves(template, given[name], name)
             elif has_leaves(template):
                 raise ArgumentError(f"argument {name!r} is missing")
-        return found
+        return tensors
 
     def _positional(self, count: int) -> list[str]:
         return [self.names[i] if i < len(self.names) else f"*{i}" for i in range(count)]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.elementwise import scaled
+from emberharmony.interop.torch.aten.elementwise import scale
 from emberharmony.interop.torch.aten.table import aten
 
 aten("log_sigmoid")(ops.log_sigmoid)
@@ -88,7 +88,7 @@ def celu(x: Any, alpha: float = 1) -> Any:
 @aten("softplus")
 def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
     """Returns `log(1 + exp(beta * x)) / beta`, and `x` where that is the same but for digits."""
-    product = scaled(x, beta)
+    product = scale(x, beta)
     soft = ops.softplus(product)
     return ops.where(ops.greater(product, threshold), x, soft if beta == 1 else ops.divide(soft, beta))
 

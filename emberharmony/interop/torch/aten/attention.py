@@ -23,7 +23,7 @@ def attention(
     The result of a query without any key is 0.
     """
     if len(query.shape) != 4:
-        return _flattened(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        return _flatten(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if attn_mask is not None and len(attn_mask.shape) < 2:
         attn_mask = ops.broadcast_to(attn_mask, (query.shape[-2], key.shape[-2]))
     is_mask = attn_mask is not None and ops.dtype(attn_mask) == "bool"
@@ -33,7 +33,7 @@ def attention(
         has_key = ops.any(allowed, axis=-1, keepdims=True)
         # The softmax of a row without any number is NaN, also in the derivative.
         attn_mask = ops.logical_or(attn_mask, ops.logical_not(has_key)) if is_mask else ops.where(has_key, attn_mask, 0)
-    found = ops.dot_product_attention(
+    attended = ops.dot_product_attention(
         ops.swapaxes(query, 1, 2),
         ops.swapaxes(key, 1, 2),
         ops.swapaxes(value, 1, 2),
@@ -43,11 +43,11 @@ def attention(
         is_causal=is_causal,
         dropout_rate=dropout_p,
     )
-    result = ops.swapaxes(found, 1, 2)
+    result = ops.swapaxes(attended, 1, 2)
     return result if has_key is None else ops.where(has_key, result, 0)
 
 
-def _flattened(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
+def _flatten(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
     """Returns attention for another number of batch axes than two."""
     lead = tuple(query.shape[:-2])
     lengths = (query.shape[-2], key.shape[-2])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.table import aten, entered
+from emberharmony.interop.torch.aten.table import aten, enter_names
 
 aten("abs")(ops.absolute)
 aten("acos")(ops.arccos)
@@ -113,7 +113,7 @@ aten("special_xlog1py")(ops.xlog1py)
 aten("special_zeta")(ops.zeta)
 
 
-def scaled(x: Any, factor: Any) -> Any:
+def scale(x: Any, factor: Any) -> Any:
     """Returns a multiple of a tensor, which is the tensor itself for the factor 1."""
     return x if factor.__class__ is int and factor == 1 else ops.multiply(x, factor)
 
@@ -121,31 +121,31 @@ def scaled(x: Any, factor: Any) -> Any:
 @aten("add")
 def add(x: Any, other: Any, alpha: Any = 1) -> Any:
     """Returns `x + alpha * other`."""
-    return ops.add(x, scaled(other, alpha))
+    return ops.add(x, scale(other, alpha))
 
 
 @aten("sub", "subtract")
 def sub(x: Any, other: Any, alpha: Any = 1) -> Any:
     """Returns `x - alpha * other`."""
-    return ops.subtract(x, scaled(other, alpha))
+    return ops.subtract(x, scale(other, alpha))
 
 
 @aten("rsub")
 def rsub(x: Any, other: Any, alpha: Any = 1) -> Any:
     """Returns `other - alpha * x`."""
-    return ops.subtract(other, scaled(x, alpha))
+    return ops.subtract(other, scale(x, alpha))
 
 
 @aten("addcmul")
 def addcmul(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
     """Returns `x + value * first * second`."""
-    return ops.add(x, scaled(ops.multiply(first, second), value))
+    return ops.add(x, scale(ops.multiply(first, second), value))
 
 
 @aten("addcdiv")
 def addcdiv(x: Any, first: Any, second: Any, value: Any = 1) -> Any:
     """Returns `x + value * first / second`."""
-    return ops.add(x, scaled(ops.divide(first, second), value))
+    return ops.add(x, scale(ops.divide(first, second), value))
 
 
 @aten("lerp")
@@ -225,7 +225,7 @@ def same(x: Any) -> Any:
 
 
 @aten("resolve_neg", "view_as")
-def viewed(x: Any, other: Any = None) -> Any:
+def view_as(x: Any, other: Any = None) -> Any:
     """Returns the tensor, in the shape of another one."""
     return x if other is None else ops.reshape(x, tuple(other.shape))
 
@@ -236,7 +236,7 @@ def to(x: Any, dtype: Any = None, copy: bool = False) -> Any:
     return x if dtype is None else ops.cast(x, dtype)
 
 
-@entered("prims.convert_element_type")
+@enter_names("prims.convert_element_type")
 def convert_element_type(x: Any, dtype: Any) -> Any:
     """Returns a tensor of a dtype."""
     return ops.cast(x, dtype)

@@ -90,24 +90,24 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 @aten("index_add")
 def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
     """Returns a tensor with multiples of others added at places of an axis."""
-    return _indexed(x, dim, index, ops.multiply(source, alpha), "add")
+    return _index(x, dim, index, ops.multiply(source, alpha), "add")
 
 
 @aten("index_copy")
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """Returns a tensor with others at places of an axis."""
-    return _indexed(x, dim, index, source, "set")
+    return _index(x, dim, index, source, "set")
 
 
 @aten("index_fill")
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """Returns a tensor with a number at places of an axis."""
-    return _indexed(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
+    return _index(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
 
 
-def _indexed(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
+def _index(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
     if not len(x.shape):
-        return ops.reshape(_indexed(ops.reshape(x, (1,)), 0, index, source, mode), ())
+        return ops.reshape(_index(ops.reshape(x, (1,)), 0, index, source, mode), ())
     return ops.set_item(x, at(x, dim, index), ops.cast(source, ops.dtype(x)), mode)
 
 
@@ -158,11 +158,11 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
     return ops.take_along_axis(x, indices, axis=dim)
 
 
-def _scattered(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
+def _scatter(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
     """Returns a tensor with others at indices along an axis; the index may be shorter than both."""
     if not len(x.shape) or not len(index.shape):
         whole = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
-        return ops.reshape(_scattered(whole[0], 0, whole[1], whole[2], mode), tuple(x.shape))
+        return ops.reshape(_scatter(whole[0], 0, whole[1], whole[2], mode), tuple(x.shape))
     rank, dim = len(index.shape), dim % len(index.shape)
     if hasattr(src, "shape"):
         if tuple(src.shape) != tuple(index.shape):
@@ -175,19 +175,19 @@ def _scattered(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
 @aten("scatter.src")
 def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
     """Returns a tensor with others at indices along an axis."""
-    return _scattered(x, dim, index, src, "set")
+    return _scatter(x, dim, index, src, "set")
 
 
 @aten("scatter.value")
 def scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
     """Returns a tensor with a number at indices along an axis."""
-    return _scattered(x, dim, index, value, "set")
+    return _scatter(x, dim, index, value, "set")
 
 
 @aten("scatter_add")
 def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     """Returns a tensor with others added at indices along an axis."""
-    return _scattered(x, dim, index, src, "add")
+    return _scatter(x, dim, index, src, "add")
 
 
 _REDUCED = {
@@ -205,26 +205,26 @@ _REDUCED = {
 @aten("scatter.reduce")
 def scatter_src_reduced(x: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
     """Returns a tensor with others added or multiplied at indices along an axis."""
-    return _scattered(x, dim, index, src, _REDUCED[reduce])
+    return _scatter(x, dim, index, src, _REDUCED[reduce])
 
 
 @aten("scatter.value_reduce")
 def scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
     """Returns a tensor with a number added or multiplied at indices along an axis."""
-    return _scattered(x, dim, index, value, _REDUCED[reduce])
+    return _scatter(x, dim, index, value, _REDUCED[reduce])
 
 
 @aten("scatter_reduce.two")
 def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
     """Returns a tensor combined with others at indices along an axis, with or without its own elements there."""
     if not include_self:
-        x = _scattered(x, dim, index, _neutral(reduce, ops.dtype(x)), "set")
-    combined = _scattered(x, dim, index, src, _REDUCED[reduce])
+        x = _scatter(x, dim, index, _neutral(reduce, ops.dtype(x)), "set")
+    combined = _scatter(x, dim, index, src, _REDUCED[reduce])
     if reduce != "mean":
         return combined
     ones = ops.ones_like(x)
-    first = ones if include_self else _scattered(ones, dim, index, 0, "set")
-    count = _scattered(first, dim, index, ops.ones_like(src), "add")
+    first = ones if include_self else _scatter(ones, dim, index, 0, "set")
+    count = _scatter(first, dim, index, ops.ones_like(src), "add")
     count = ops.maximum(count, 1)
     return (
         ops.divide(combined, count) if ops.isdtype(ops.dtype(x), "real floating") else ops.floor_divide(combined, count)

@@ -91,8 +91,8 @@ def batch_norm_functional(
 ) -> tuple[Any, ...]:
     """Returns what `batch_norm_of_batch` does and the running means and variances after it, the latter unbiased."""
     if not training:
-        found = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
-        return (*found, running_mean, running_var)
+        normalized = batch_norm_by_statistics(x, weight, bias, running_mean, running_var, momentum, eps)
+        return (*normalized, running_mean, running_var)
     y, mean, variance = ops.batch_normalization_training(x, 1, bias, weight, eps)
     count = math.prod(x.shape) // x.shape[1]
     unbiased = ops.multiply(variance, count / max(count - 1, 1))
@@ -100,12 +100,12 @@ def batch_norm_functional(
         y,
         mean,
         ops.rsqrt(ops.add(variance, eps)),
-        _moved(running_mean, mean, momentum),
-        _moved(running_var, unbiased, momentum),
+        _move(running_mean, mean, momentum),
+        _move(running_var, unbiased, momentum),
     )
 
 
-def _moved(old: Any, new: Any, momentum: float) -> Any:
+def _move(old: Any, new: Any, momentum: float) -> Any:
     return ops.add(ops.multiply(old, 1 - momentum), ops.multiply(ops.stop_gradient(new), momentum))
 
 

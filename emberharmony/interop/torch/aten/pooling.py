@@ -8,12 +8,12 @@ from emberharmony.interop.torch.aten.convolution import Sizes, each
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _batched(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
+def _batch(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
     """Returns what a function of a batch gives for a batch, or for one image."""
     if len(x.shape) == count + 2:
         return function(x, *options)
-    found = function(ops.expand_dims(x, 0), *options)
-    return tuple(ops.squeeze(y, 0) for y in found) if isinstance(found, tuple) else ops.squeeze(found, 0)
+    pooled = function(ops.expand_dims(x, 0), *options)
+    return tuple(ops.squeeze(y, 0) for y in pooled) if isinstance(pooled, tuple) else ops.squeeze(pooled, 0)
 
 
 def _windows(kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int) -> tuple[list[int], list[int], Any]:
@@ -35,8 +35,8 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         size, by, pads = _windows(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", each(dilation, count), ceil_mode)
         if not indices:
-            return _batched(ops.max_pool, count, x, *options)
-        return _batched(ops.max_pool, count, x, *options), _batched(ops.max_pool_indices, count, x, *options)
+            return _batch(ops.max_pool, count, x, *options)
+        return _batch(ops.max_pool, count, x, *options), _batch(ops.max_pool_indices, count, x, *options)
 
     return pool
 
@@ -53,7 +53,7 @@ def _average_pool(count: int) -> Callable[..., Any]:
     ) -> Any:
         size, by, pads = _windows(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", ceil_mode, count_include_pad, divisor_override)
-        return _batched(ops.average_pool, count, x, *options)
+        return _batch(ops.average_pool, count, x, *options)
 
     return pool
 
@@ -61,7 +61,7 @@ def _average_pool(count: int) -> Callable[..., Any]:
 def _adaptive(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
         sizes = [n or x.shape[i - count] for i, n in enumerate(each(output_size, count))]
-        return _batched(lambda batch: function(batch, sizes, "channels_first"), count, x)
+        return _batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
 
     return pool
 

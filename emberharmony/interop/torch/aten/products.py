@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.elementwise import scaled
-from emberharmony.interop.torch.aten.table import aten, entered
+from emberharmony.interop.torch.aten.elementwise import scale
+from emberharmony.interop.torch.aten.table import aten, enter_names
 
 aten("matmul", "mm", "bmm", "mv")(ops.matmul)
 aten("dot", "inner")(ops.inner)
@@ -26,37 +26,37 @@ def addmm(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> Any
     """Returns `beta * x + alpha * first @ second`."""
     if beta == alpha == 1 and len(x.shape) == 1 and x.shape[0] == second.shape[1]:
         return ops.linear(first, second, x)
-    return _added(x, ops.matmul(first, second), beta, alpha)
+    return _weighted_sum(x, ops.matmul(first, second), beta, alpha)
 
 
 @aten("addmv")
 def addmv(x: Any, matrix: Any, vector: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns `beta * x + alpha * matrix @ vector`."""
-    return _added(x, ops.matmul(matrix, vector), beta, alpha)
+    return _weighted_sum(x, ops.matmul(matrix, vector), beta, alpha)
 
 
 @aten("addr")
 def addr(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns `beta * x + alpha * outer(first, second)`."""
-    return _added(x, ops.outer(first, second), beta, alpha)
+    return _weighted_sum(x, ops.outer(first, second), beta, alpha)
 
 
 @aten("baddbmm")
 def baddbmm(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns `beta * x + alpha * first @ second` for batches of matrices."""
-    return _added(x, ops.matmul(first, second), beta, alpha)
+    return _weighted_sum(x, ops.matmul(first, second), beta, alpha)
 
 
 @aten("addbmm")
 def addbmm(x: Any, first: Any, second: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns `beta * x` and `alpha` times the sum of the products of a batch of matrices."""
-    return _added(x, ops.sum(ops.matmul(first, second), axis=0), beta, alpha)
+    return _weighted_sum(x, ops.sum(ops.matmul(first, second), axis=0), beta, alpha)
 
 
-def _added(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _weighted_sum(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """Returns a weighted sum; with the weight 0 not even NaN of `x` counts."""
-    product = scaled(product, alpha)
-    return ops.broadcast_to(product, tuple(product.shape)) if beta == 0 else ops.add(scaled(x, beta), product)
+    product = scale(product, alpha)
+    return ops.broadcast_to(product, tuple(product.shape)) if beta == 0 else ops.add(scale(x, beta), product)
 
 
 @aten("einsum")
@@ -74,8 +74,8 @@ def tensordot(x: Any, other: Any, dims_self: Sequence[int], dims_other: Sequence
 @aten("bilinear")
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Returns `input1 @ weight[k] @ input2` for each k, plus a bias."""
-    found = ops.einsum("...i,kij,...j->...k", input1, weight, input2)
-    return found if bias is None else ops.add(found, bias)
+    product = ops.einsum("...i,kij,...j->...k", input1, weight, input2)
+    return product if bias is None else ops.add(product, bias)
 
 
 @aten("linalg_cross")
@@ -96,7 +96,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: int | None = None) -> 
     return ops.cdist(x1, x2, p)
 
 
-@entered("transformers.grouped_mm_fallback", "aten._grouped_mm")
+@enter_names("transformers.grouped_mm_fallback", "aten._grouped_mm")
 def grouped_mm(x: Any, weight: Any, offs: Any, bias: object = None, out_dtype: object = None) -> Any:
     """Returns the product of each group of rows with its own matrix; transformers' mixtures of experts call it."""
     ends = [0, *(int(end) for end in ops.to_numpy(offs))]

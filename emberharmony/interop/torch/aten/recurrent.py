@@ -35,7 +35,7 @@ def _layers(
             weights = list(params[place * count : (place + 1) * count])
             named = {"weight_hr": weights.pop()} if projected else {}
             biases = weights[2:] if has_biases else [None, None]
-            found, *after = cell(
+            output, *after = cell(
                 x,
                 *weights[:2],
                 *biases,
@@ -44,7 +44,7 @@ def _layers(
                 reverse=bool(direction),
                 **named,
             )
-            outputs.append(found)
+            outputs.append(output)
             last.append(after)
         x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:

@@ -382,8 +382,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
 @aten("_unique2")
 def unique2(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """Returns the distinct elements, the place of each element among them, and their counts."""
-    found = ops.unique_all(x)
-    return found.values, found.inverse_indices, found.counts
+    unique = ops.unique_all(x)
+    return unique.values, unique.inverse_indices, unique.counts
 
 
 @aten("trapezoid.x", "trapz.x")

@@ -21,10 +21,10 @@ def aten(*names: str) -> Callable[[F], F]:
     Args:
         names: names as "add" or "max.dim".
     """
-    return entered(*(f"aten.{name}" for name in names))
+    return enter_names(*(f"aten.{name}" for name in names))
 
 
-def entered(*names: str) -> Callable[[F], F]:
+def enter_names(*names: str) -> Callable[[F], F]:
     """Returns a decorator that enters a function for operators, whose names begin with their namespace.
 
     Raises:

@@ -25,7 +25,7 @@ _LAYERS = {
 """The operators that are layers if their weights are those of one, with the class and the place of the weight."""
 
 
-def encoded(module: torch.nn.Module, program: ExportedProgram) -> Graph:
+def encode(module: torch.nn.Module, program: ExportedProgram) -> Graph:
     """Returns a graph as plain data.
 
     Raises:
@@ -91,7 +91,7 @@ class _Encoding:
     def _place_inputs(self) -> dict[str, int]:
         """Makes registers for the inputs; returns the places of the arguments that are tensors, by node name."""
         specs = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for node in self.nodes:
             if node.op != "placeholder":
                 continue
@@ -110,12 +110,12 @@ class _Encoding:
             elif spec.kind is InputKind.USER_INPUT and isinstance(value, torch.Tensor):
                 shape = tuple(n if isinstance(n, int) else str(n) for n in value.shape)
                 slot = Slot("input", node.name, self.dtype(value.dtype), shape)
-                found[node.name] = len(self.slots)
+                places[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
             self.places[node] = self._register(value)
             self.slots.append(slot)
-        return found
+        return places
 
     def _place_layers(self) -> None:
         """Makes registers for layers whose operators can be called as layers of this library."""
@@ -177,13 +177,13 @@ class _Encoding:
 
     def _keywords(self, node: torch.fx.Node) -> dict[str, Any]:
         """Returns the arguments by name; a function that makes a tensor of none gets the dtype of that."""
-        found = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
+        keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
         target, value = node.target, node.meta.get("val")
         if isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
             takes = any(argument.name == "dtype" and argument.kwarg_only for argument in target._schema.arguments)
             if takes and not any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
-                found["dtype"] = value.dtype
-        return found
+                keywords["dtype"] = value.dtype
+        return keywords
 
     def _value(self, value: Any) -> Any:
         """Returns an argument as plain data.
@@ -234,26 +234,26 @@ class _Encoding:
         args, kwargs = self.exported.call_spec.in_spec.children()
         leaves = iter(items)
         names = parameters(self.module)
-        found: dict[str, Template] = {}
+        arguments: dict[str, Template] = {}
         for i, child in enumerate(args.children()):
-            found[names[i] if i < len(names) else f"*{i}"] = _filled(_template(child, _counting()), leaves)
+            arguments[names[i] if i < len(names) else f"*{i}"] = _fill(_template(child, _counting()), leaves)
         for key, child in zip(kwargs.context, kwargs.children(), strict=True):
-            found[key] = _filled(_template(child, _counting()), leaves)
-        return Signature(names, found)
+            arguments[key] = _fill(_template(child, _counting()), leaves)
+        return Signature(names, arguments)
 
 
 def _counting() -> Any:
     return iter(range(2**31))
 
 
-def _filled(template: Template, leaves: Any) -> Template:
+def _fill(template: Template, leaves: Any) -> Template:
     """Returns a template with other ones in the places of its leaves."""
     if "leaf" in template:
         filled: Template = next(leaves)
         return filled
     if "items" not in template:
         return template
-    return {**template, "items": [_filled(item, leaves) for item in template["items"]]}
+    return {**template, "items": [_fill(item, leaves) for item in template["items"]]}
 
 
 def _template(spec: Any, numbers: Any) -> Template:

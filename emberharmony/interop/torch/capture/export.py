@@ -18,7 +18,7 @@ _TORCH = Path(torch.__file__).parent
 _OWN = Path(__file__).parents[2]
 
 
-def exported(
+def export(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], dynamic: Any, train: bool
 ) -> ExportedProgram:
     """Returns the graph of a module in a mode, with the state of the module unchanged.
@@ -40,7 +40,7 @@ def exported(
         except EmberError:
             raise
         except Exception as error:
-            raise _explained(module, error) from error
+            raise _explain(module, error) from error
     return decomposed
 
 
@@ -107,7 +107,7 @@ def _decompositions() -> Any:
     return rules
 
 
-def _explained(module: torch.nn.Module, error: Exception) -> CaptureError:
+def _explain(module: torch.nn.Module, error: Exception) -> CaptureError:
     """Returns the error for a model that `torch.export` cannot follow: the line, what it does, and the way out."""
     name = type(error).__name__
     text = str(error)

@@ -38,13 +38,13 @@ class Expected(NamedTuple):
         return max((float(np.max(np.abs(g), initial=0.0)) for g in self.gradients.values()), default=0.0)
 
 
-def relative_error(found: Any, wanted: Any, least: float = 0.0) -> float:
+def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
     """Returns the largest difference of two arrays as a share of the largest element of the second, or of a number."""
-    if found.shape != wanted.shape:
+    if got.shape != wanted.shape:
         return float("inf")
-    same = np.equal(found, wanted) | (np.isnan(found) & np.isnan(wanted))
+    same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
-        difference = np.where(same, 0.0, np.abs(found.astype("float64") - wanted))
+        difference = np.where(same, 0.0, np.abs(got.astype("float64") - wanted))
     size = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
     return float(np.max(difference, initial=0.0)) / max(float(size), least, 1e-30)
 
@@ -55,7 +55,7 @@ def loss_weights(shapes: Sequence[tuple[int, ...]]) -> Arrays:
     return [rng.normal(size=shape) / max(math.prod(shape), 1) for shape in shapes]
 
 
-def expected(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
+def expect(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
     """Returns what a module gives for its example arguments, in float64 or, if it fails there, in its own dtype.
 
     Args:
@@ -66,12 +66,12 @@ def expected(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
     module = copy.deepcopy(source.module).train(train)
     module.load_state_dict({name: torch.tensor(value) for name, value in state.items()}, strict=False)
     try:
-        return _computed(copy.deepcopy(module), source, torch.float64)
+        return _compute(copy.deepcopy(module), source, torch.float64)
     except (RuntimeError, TypeError):  # a model that makes tensors of float32 itself
-        return _computed(module, source, None)
+        return _compute(module, source, None)
 
 
-def _computed(module: torch.nn.Module, source: Source, dtype: torch.dtype | None) -> Expected:
+def _compute(module: torch.nn.Module, source: Source, dtype: torch.dtype | None) -> Expected:
     def cast(x: Any) -> Any:
         return x.to(dtype) if dtype and isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
@@ -94,8 +94,8 @@ def _computed(module: torch.nn.Module, source: Source, dtype: torch.dtype | None
         name: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.double().numpy()
         for name, p in module.named_parameters()
     }
-    found = [x.detach().double().numpy() for x in outputs]
-    return Expected(found, gradients, str(dtype or "float32").removeprefix("torch."))
+    values = [x.detach().double().numpy() for x in outputs]
+    return Expected(values, gradients, str(dtype or "float32").removeprefix("torch."))
 
 
 class Step(NamedTuple):
@@ -132,8 +132,8 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
     values[0] = torch.float64
     for place, call in enumerate(graph.program.calls):
         function = _layer(source.module, values[call.args[0]]) if call.function == LAYER else _function(call)
-        args = _filled(call.args[1:] if call.function == LAYER else call.args, values)
-        keywords = {key: _filled(value, values) for key, value in call.keywords}
+        args = _fill(call.args[1:] if call.function == LAYER else call.args, values)
+        keywords = {key: _fill(value, values) for key, value in call.keywords}
         results, gradients = _with_gradients(function, args, keywords)
         yield Step(place, _arrays(args), _arrays(keywords), _arrays(results), gradients)
         kept = results if call.several else results[:1]
@@ -143,8 +143,8 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
 def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
     leaves = [x for x in _pytree.tree_leaves((args, keywords)) if isinstance(x, torch.Tensor)]
     inputs = [x.requires_grad_() for x in leaves if x.is_floating_point()]
-    found = function(*args, **keywords)
-    results = list(found) if isinstance(found, (tuple, list)) else [found]
+    result = function(*args, **keywords)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
     outputs = [x for x in results if isinstance(x, torch.Tensor) and x.is_floating_point()]
     weights = loss_weights([tuple(x.shape) for x in outputs])
     terms = [(x * torch.tensor(w, dtype=x.dtype)).sum() for x, w in zip(outputs, weights, strict=True)]
@@ -164,12 +164,12 @@ def _function(call: ProgramCall) -> Callable[..., Any]:
     """Returns the function of PyTorch or Python with the name that a call has."""
     root, *path = call.function.split(".")
     homes: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
-    found: Any = homes[root] if root in homes else getattr(torch.ops, root)
+    target: Any = homes[root] if root in homes else getattr(torch.ops, root)
     for name in path:
-        found = getattr(found, name, None)
-    if not callable(found):
+        target = getattr(target, name, None)
+    if not callable(target):
         raise ArgumentError(f"PyTorch has no operator {call.function}")
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = target
     return function
 
 
@@ -183,11 +183,11 @@ def _layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
 _DTYPES = {str(x).removeprefix("torch."): x for x in vars(torch).values() if isinstance(x, torch.dtype)}
 
 
-def _filled(value: Any, values: Mapping[int, Any]) -> Any:
+def _fill(value: Any, values: Mapping[int, Any]) -> Any:
     if value.__class__ is Register:
         return values[value]
     if isinstance(value, (list, tuple)):
-        return type(value)([_filled(item, values) for item in value])
+        return type(value)([_fill(item, values) for item in value])
     return _DTYPES.get(value, value) if isinstance(value, str) else value
 
 

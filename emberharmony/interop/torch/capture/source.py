@@ -9,9 +9,9 @@ from emberharmony import Buffer, Parameter, nn
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.trees.objects import Sealed
-from emberharmony.interop.torch.capture.encoding import encoded
-from emberharmony.interop.torch.capture.export import exported
-from emberharmony.interop.torch.capture.tensors import first_axes, moved
+from emberharmony.interop.torch.capture.encoding import encode
+from emberharmony.interop.torch.capture.export import export
+from emberharmony.interop.torch.capture.tensors import first_axes, host_copy
 from emberharmony.interop.torch.graph import Graph
 from emberharmony.interop.torch.layers import layer_of
 
@@ -37,18 +37,18 @@ class Source(Sealed):
         self.kwargs = dict(kwargs or {})
         self.dynamic = first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
 
-    def captured(self, train: bool) -> tuple[Graph, dict[str, Any]]:
+    def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
         """Returns the graph of a mode, and the tensors that are constants of it, by name."""
-        program = exported(self.module, self.args, self.kwargs, self.dynamic, train)
-        graph = encoded(self.module, program)
+        program = export(self.module, self.args, self.kwargs, self.dynamic, train)
+        graph = encode(self.module, program)
         targets = {slot.target for slot in graph.slots if slot.kind == "constant"}
-        return graph, {name: moved(program.constants[name]) for name in targets}
+        return graph, {name: host_copy(program.constants[name]) for name in targets}
 
     def example(self) -> tuple[Any, dict[str, Any]]:
         """Returns the example arguments with tensors of the active backend."""
 
         def tensor(x: Any) -> Any:
-            return moved(x) if isinstance(x, torch.Tensor) else x
+            return host_copy(x) if isinstance(x, torch.Tensor) else x
 
         args, kwargs = torch.utils._pytree.tree_map(tensor, (tuple(self.args), self.kwargs))
         return args, kwargs
@@ -60,11 +60,11 @@ class Source(Sealed):
         saved = set(self.module.state_dict(keep_vars=True))
         for name, parameter in self.module.named_parameters(remove_duplicate=False):
             if id(parameter) not in known:
-                known[id(parameter)] = Parameter(moved(parameter), trainable=parameter.requires_grad)
+                known[id(parameter)] = Parameter(host_copy(parameter), trainable=parameter.requires_grad)
             members[name] = known[id(parameter)]
         for name, buffer in self.module.named_buffers(remove_duplicate=False):
             if id(buffer) not in known:
-                known[id(buffer)] = Buffer(moved(buffer), persistent=name in saved)
+                known[id(buffer)] = Buffer(host_copy(buffer), persistent=name in saved)
             members[name] = known[id(buffer)]
         for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
             layer = self.module.get_submodule(path)

@@ -9,7 +9,7 @@ import torch
 from emberharmony import ops, to_backend
 
 
-def moved(tensor: torch.Tensor) -> Any:
+def host_copy(tensor: torch.Tensor) -> Any:
     """Returns a copy of a tensor, as one of the active backend."""
     with torch.no_grad():
         own = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
