@@ -41,14 +41,19 @@ class Steps:
     """The most elements of a tensor for which `as_vector` and `parts_of` take less time than a few calls of ops."""
 
     def likeness(self, columns: Sequence[Sequence[Any]]) -> Likeness:
-        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `holds`."""
+        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `holds`.
+
+        Programs take one dtype.
+        """
 
         def looks(tensors: Sequence[Any]) -> list[Any]:
             same = list(map(_LOOKS, tensors))
             return [*same, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else same
 
-        known = looks(list(itertools.chain.from_iterable(columns)))
-        return Likeness(lambda *tensors: looks(tensors) == known)
+        tensors = list(itertools.chain.from_iterable(columns))
+        known = looks(tensors)
+        # A program computes in the dtype to which its inputs are promoted; a rule keeps the dtype of each tensor.
+        return Likeness(lambda *others: looks(others) == known, len({tensor.dtype for tensor in tensors}) == 1)
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, nn, ops, optim
+from emberharmony import Buffer, Parameter, nn, ops, optim
 from emberharmony.core.registry import OPS
 from emberharmony.demo import gpt
 from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensorError
@@ -238,6 +238,17 @@ def test_a_new_rate_of_an_optimizer_compiles_nothing(shape: tuple[int, ...], cou
     assert compiled[-1] > before
     with ops.use_backend("numpy"):
         np.testing.assert_allclose(found, steps(), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_a_step_keeps_the_dtype_of_a_parameter_whose_state_is_wider() -> None:
+    optimizer = optim.Lion(cells := [Parameter(np.ones(3, np.float32)) for _ in range(2)], lr=0.5)
+    for cell in cells:
+        optimizer.state[cell] = {"exp_avg": Buffer(ops.ones(3, dtype="float64"))}
+        cell.grad = ops.ones(3)
+    optimizer.step()
+    assert [cell.value.dtype for cell in cells] == ["float32"] * 2
+    assert ops.to_numpy(cells[0].value).tolist() == [0.5] * 3
 
 
 @pytest.mark.usefixtures("on_jax")
