@@ -15,7 +15,7 @@ import pytest
 
 from emberharmony import Parameter, ops
 from emberharmony.core.registry import OPS
-from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, OutOfMemoryError, ShapeError
+from emberharmony.errors import ArgumentTypeError, IndexOutOfBoundsError, LinAlgError, OutOfMemoryError, ShapeError
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import values
 from emberharmony.testing.samples import all_samples
@@ -174,6 +174,29 @@ def test_keys_select_what_they_select_in_numpy(key: Any) -> None:
     written = array.copy()
     written[key] = -1.0
     np.testing.assert_array_equal(ops.set_item(array, key, -1.0), written)
+
+
+@pytest.mark.usefixtures("on_dask")
+@pytest.mark.parametrize("key", [[0.0, 1.0], [1j, 0j]])
+def test_a_key_of_numbers_that_are_no_integers_is_refused_before_it_is_computed(key: list[Any]) -> None:
+    x = ops.ones((2, 3))
+    for wrong in (ops.convert_to_tensor(key), (slice(None), ops.convert_to_tensor(key))):
+        with pytest.raises(ArgumentTypeError):
+            ops.get_item(x, wrong)
+
+
+@pytest.mark.usefixtures("on_dask")
+@pytest.mark.parametrize(
+    "shapes", [((0, 3), (3, 4)), ((2, 3), (3, 0)), ((2, 0), (0, 3)), ((0,), (0,)), ((2, 0, 3), (3,))]
+)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_products_of_tensors_without_elements_are_those_of_numpy(shapes: Any, dtype: str) -> None:
+    a, b = (np.ones(shape, dtype) for shape in shapes)
+    found = ops.to_numpy(ops.matmul(*(da.from_array(x, chunks=2) for x in (a, b))))
+    with ops.use_backend("numpy"):
+        wanted = ops.matmul(a, b)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.usefixtures("on_dask")

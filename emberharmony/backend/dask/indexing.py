@@ -24,7 +24,7 @@ from emberharmony.backend.promote import single
 from emberharmony.backend.shared.arrays.indexing import block, nonnegative_indices, parts_of
 from emberharmony.backend.shared.arrays.shape import FURTHEST, clip_offset, matrices
 from emberharmony.core.axes import broadcast
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
 _INT64 = np.dtype(np.int64)
 
@@ -40,10 +40,13 @@ def _places(indices: Any, length: int) -> Any:
     """Returns indices from 0 up: those of a tensor unread, others as an array of int64.
 
     Raises:
-        EmberError: if they are not integers, or one on the host is out of bounds.
+        ArgumentTypeError: if they are not integers.
+        EmberError: if one on the host is out of bounds.
     """
     if not isinstance(indices, da.Array):
         return nonnegative_indices(host_indices(indices), length)
+    if indices.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
     integers = cast(with_known_lengths(indices), _INT64)
     return each_block(Block(nonnegative_indices, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
 
