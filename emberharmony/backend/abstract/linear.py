@@ -72,7 +72,7 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
     def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
         return named_by_keras(functools.partial(transformed, backend, name))(*args, **kwargs)
 
-    return Rule(with_both_names if halves or halved else transformed)
+    return Rule(with_both_names)
 
 
 class AbstractLinear:
