@@ -1,5 +1,6 @@
 """Small modules of PyTorch, each with what was lost in silence by a simpler capture."""
 
+import copy
 import functools
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import nn
 
 import emberharmony
 from emberharmony.interop.torch.captured import Captured
+from emberharmony.interop.torch.running import Modes
 
 
 class Base(nn.Module):
@@ -124,6 +126,65 @@ class Tied(nn.Module):
         return self.out(torch.tanh(self.e(tokens)))
 
 
+class Operators(nn.Module):
+    """One call of many operators, so that one capture checks them all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.b = nn.Parameter(x(4, 4)), nn.Parameter(x(4))
+        self.register_buffer("order", torch.tensor([[1, 0, 3, 2], [2, 3, 0, 0], [0, 1, 1, 3], [3, 3, 3, 0]]))
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        y, order, f = x + self.w, self.order, torch.nn.functional
+        image = y.reshape(1, 1, 4, 4)
+        return [
+            torch.addmm(self.b, y, self.w, beta=0.5, alpha=2.0),
+            y.clamp(min=self.b),
+            y.cumsum(1),
+            y.cummax(0)[0],
+            y.gather(1, order),
+            y.scatter_add(1, order[:, :2], self.w[:, :2]),
+            y.scatter_reduce(1, order, self.w, "amax"),
+            y.index_add(0, order[0], self.w),
+            y.index_put((order[0], order[1]), self.b, accumulate=True),
+            y.topk(2, dim=0)[0],
+            y.sort(1)[0],
+            y.kthvalue(2, 1)[0],
+            y.masked_fill(y > 0.5, 0.0),
+            y.softmax(0),
+            y.log_softmax(1),
+            y.logsumexp(1),
+            y.var(1, correction=0),
+            y.std((0, 1)),
+            y.norm(dim=1),
+            y.prod(1),
+            y.roll(1, 0),
+            y.flip(1),
+            y.tril(1),
+            y.unfold(1, 2, 1),
+            y.diagonal(1),
+            y.as_strided((2, 2), (1, 4), 1),
+            torch.where(y > 0, y, self.b),
+            torch.cdist(y, self.w),
+            torch.einsum("ij,jk,k->i", y, self.w, self.b),
+            torch.lerp(y, self.w, 0.3),
+            f.conv2d(image, self.w[None, None, :3, :3], padding=1),
+            f.conv_transpose2d(image, self.w[None, None, :2, :2], stride=2),
+            f.avg_pool2d(image, 3, 2, 1, count_include_pad=False),
+            f.max_pool2d(image, 2, 1),
+            f.adaptive_avg_pool2d(image, 3),
+            f.interpolate(image, size=(5, 7), mode="bilinear", align_corners=True),
+            f.pad(image, (1, 2, -1, 1), mode="constant", value=1.5),
+            f.group_norm(y, 2, self.b, self.b),
+            f.gelu(y, approximate="tanh"),
+            f.softplus(y, 2.0),
+            f.embedding(order, self.w),
+            f.one_hot(order, 5) * 1.0,
+            f.cross_entropy(y, order[0]),
+            f.smooth_l1_loss(y, self.w, beta=0.3),
+        ]
+
+
 def x(*shape: int) -> torch.Tensor:
     """Returns the same numbers for a shape each time."""
     return torch.tensor(np.random.default_rng(7).normal(size=shape).astype("float32"))
@@ -141,6 +202,7 @@ CASES: dict[str, tuple[type[nn.Module], tuple[torch.Tensor, ...]]] = {
     "recurrent": (Recurrent, (x(3, 4),)),
     "shapes": (Shapes, (x(3, 4),)),
     "tied": (Tied, (TOKENS,)),
+    "operators": (Operators, (x(4, 4),)),
 }
 
 
@@ -148,6 +210,13 @@ def made(name: str) -> nn.Module:
     """Returns the module of a case, with the same values each time."""
     torch.manual_seed(0)
     return CASES[name][0]()
+
+
+def copied(name: str) -> Captured:
+    """Returns a captured module that reads the table of ATen anew."""
+    net = copy.deepcopy(captured(name))
+    net._modes = Modes(net.graphs, net.source)
+    return net
 
 
 @functools.cache

@@ -59,7 +59,7 @@ def test_a_captured_module_is_pickled() -> None:
 
 
 def test_a_layer_that_a_program_cannot_hold_is_named(tmp_path: Path) -> None:
-    net = emberharmony.from_torch(modules.made("no_grad"), modules.x(3, 4))
+    net = modules.copied("no_grad")
     nn.add_lora(net, rank=1)
     with pytest.raises(ArgumentError, match="a, a LoRALinear"):
         net.save(tmp_path)
