@@ -62,6 +62,40 @@ def table(folder: Path) -> str:
     return "\n".join(rows)
 
 
+def drawn_names(seed: int) -> list[list[str]]:
+    """Returns the names of models of timm and of transformers in a random order."""
+    code = f"import json, measure, drawing; print('NAMES', json.dumps(drawing.names({seed})))"
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=HERE, capture_output=True, text=True, check=True
+    )
+    pools: list[list[str]] = json.loads(run.stdout.partition("NAMES ")[2])
+    return pools
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the results of a model, measured in a process of its own unless they are in the folder; prints them."""
+    path = (options.folder / f"{name.replace('/', '-').replace(':', '-')}.json").resolve()
+    took = "before"
+    if options.again or not path.exists():
+        start = time.perf_counter()
+        path.unlink(missing_ok=True)
+        command = [sys.executable, "-W", "ignore", "measure.py", name, str(path)]
+        failure = ""
+        try:
+            run = subprocess.run(
+                command, cwd=HERE, capture_output=True, text=True, timeout=options.timeout, check=False
+            )
+            failure = f"exit {run.returncode}: {run.stderr[-400:]}" if run.returncode else ""
+        except subprocess.TimeoutExpired:
+            failure = f"more than {options.timeout} s"
+        if failure and not path.exists():
+            path.write_text(json.dumps({"name": name, "eval": {"failure": failure}}))
+        took = f"{time.perf_counter() - start:.0f} s"
+    report: dict[str, Any] = json.loads(path.read_text())
+    print(f"{name} ({took}): {line(report)}", flush=True)
+    return report
+
+
 def main() -> None:
     """Measures the models that have no result yet."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -70,33 +104,28 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure models again that have a result")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a model")
     parser.add_argument("--table", action="store_true", help="print the table of the docs from the results")
+    parser.add_argument(
+        "--draw", type=int, default=0, help="measure so many models of timm and transformers instead, drawn by a seed"
+    )
+    parser.add_argument("--seed", type=int, default=2026, help="the seed of the draw")
     options = parser.parse_args()
     if options.table:
         print(table(options.folder))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
+    if options.draw:
+        for pool in drawn_names(options.seed):
+            count = 0
+            for name in pool:
+                report = measure(name, options)
+                made = not report["eval"].get("failure", "").startswith("NotMadeError")
+                count += made
+                if count == options.draw // 2:
+                    break
+        return
     chosen = [name for name in names() if any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)]
-    for place, name in enumerate(chosen, 1):
-        path = (options.folder / f"{name.replace('/', '-')}.json").resolve()
-        if options.again or not path.exists():
-            start = time.perf_counter()
-            path.unlink(missing_ok=True)
-            command = [sys.executable, "-W", "ignore", "measure.py", name, str(path)]
-            try:
-                run = subprocess.run(
-                    command, cwd=HERE, capture_output=True, text=True, timeout=options.timeout, check=False
-                )
-                if run.returncode and not path.exists():
-                    path.write_text(
-                        json.dumps({"name": name, "eval": {"failure": f"exit {run.returncode}: {run.stderr[-400:]}"}})
-                    )
-            except subprocess.TimeoutExpired:
-                if not path.exists():
-                    path.write_text(json.dumps({"name": name, "eval": {"failure": f"more than {options.timeout} s"}}))
-            took = f"{time.perf_counter() - start:.0f} s"
-        else:
-            took = "before"
-        print(f"[{place}/{len(chosen)}] {name} ({took}): {line(json.loads(path.read_text()))}", flush=True)
+    for name in chosen:
+        measure(name, options)
 
 
 if __name__ == "__main__":

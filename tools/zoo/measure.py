@@ -16,7 +16,7 @@ import numpy as np
 import others
 import torch
 import vision
-from registry import MODELS
+from registry import MODELS, Example
 from torch.utils import _pytree
 
 import emberharmony
@@ -112,10 +112,19 @@ def seconds(call: Callable[[], Any], rounds: int = 5, limit: float = 2.0) -> flo
     return best
 
 
+def made(name: str) -> Example:
+    """Returns a model by its name."""
+    if not name.startswith("draw:"):
+        return MODELS[name]()
+    import drawing  # after registry, which torchvision's import needs
+
+    return drawing.make(name)
+
+
 def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str, ...]) -> None:
     """Writes what is found of a model in one mode into a report."""
     torch.manual_seed(0)
-    net, args, kwargs = MODELS[name]()
+    net, args, kwargs = made(name)
     for part in net.modules():  # random numbers differ, so nothing is dropped
         if isinstance(part, torch.nn.modules.dropout._DropoutNd):
             part.p = 0.0
