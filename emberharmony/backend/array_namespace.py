@@ -94,10 +94,10 @@ class ArrayNamespace(ModuleType):
         return hash((self._backend.name, self._part))
 
     def __reduce__(self) -> "tuple[Callable[[str, str], ArrayNamespace], tuple[str, str]]":
-        return _named, (self._backend.name, self._part)
+        return _namespace_of, (self._backend.name, self._part)
 
 
-def _named(backend: str, part: str) -> ArrayNamespace:
+def _namespace_of(backend: str, part: str) -> ArrayNamespace:
     """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
     space = load(backend).namespace
     return getattr(space, part) if part else space

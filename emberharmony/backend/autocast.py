@@ -49,11 +49,11 @@ class _Casting:
         spec = OPS.get(name)
         target = None if spec is None else {"half": self.half, "float32": "float32"}.get(spec.facts.autocast)
         if spec is None or spec.takes_callable or (target is None and not spec.composite):
-            found = inner
+            wrapped_op = inner
         else:
-            found = self._cast(inner, target, spec)
-        setattr(self, name, found)
-        return found
+            wrapped_op = self._cast(inner, target, spec)
+        setattr(self, name, wrapped_op)
+        return wrapped_op
 
     def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
         """Returns a function that casts the tensors of a call, and runs a composite without the rules."""
@@ -64,13 +64,13 @@ class _Casting:
         def call(*args: Any, **kwargs: Any) -> Any:
             if target is not None:
                 places = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
-                args = tuple([self._converted(x, target, whole) for x, whole in zip(args, places, strict=True)])
-                kwargs = {name: self._converted(x, target, name in lists) for name, x in kwargs.items()}
+                args = tuple([self._convert(x, target, whole) for x, whole in zip(args, places, strict=True)])
+                kwargs = {name: self._convert(x, target, name in lists) for name, x in kwargs.items()}
             return backend.plainly(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
         return call
 
-    def _converted(self, x: Any, target: str, whole: bool) -> Any:
+    def _convert(self, x: Any, target: str, whole: bool) -> Any:
         """Returns a tensor of a floating dtype up to 32 bits as one of another dtype; anything else unchanged.
 
         Args:
@@ -80,7 +80,7 @@ class _Casting:
         """
         if type(x) in (list, tuple):
             if not whole:
-                return type(x)([self._converted(item, target, False) for item in x])
+                return type(x)([self._convert(item, target, False) for item in x])
             x = self.inner.convert_to_tensor(x)
         if isinstance(x, Cell):
             x = x.on(self.inner)

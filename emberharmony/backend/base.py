@@ -149,14 +149,22 @@ class Backend(Steps, Transforms, Probes, HostMemory):
             left -= owner.__dict__.keys()
 
     @property
-    def unwatched(self) -> "Backend":
+    def without_watchers(self) -> "Backend":
         """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
         return self
 
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
         """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
-        names = ("pullback", "gradients", "constant_gradients", "pushforward", "linearize", "transposed", "map_slices")
+        names = (
+            "pullback",
+            "gradients",
+            "constant_gradients",
+            "pushforward",
+            "linearize",
+            "transpose_pullback",
+            "map_slices",
+        )
         return {name: getattr(Backend, name) for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
@@ -212,10 +220,10 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         return False
 
     def may_write(self, *tensors: Any) -> bool:
-        """Returns whether `written` may write tensors into others; not if a transform or a graph watches one."""
+        """Returns whether `write_into` may write tensors into others; not if a transform or a graph watches one."""
         return False
 
-    def written(self, memory: Any, place: Any, updates: Any) -> Any:
+    def write_into(self, memory: Any, place: Any, updates: Any) -> Any:
         """Returns a tensor with updates at a place, in its own memory as far as the library can.
 
         An op cannot know who else holds its argument, so `set_item` copies the whole tensor; this is for those who do.
@@ -251,7 +259,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         """
         raise NotImplementedError
 
-    def packed(self, tensor: Any) -> HostBits:
+    def pack(self, tensor: Any) -> HostBits:
         """Returns the bits of a tensor on the host, perhaps in the memory of the tensor.
 
         Raises:
@@ -264,7 +272,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         # PyTorch warns about read-only arrays while torch.compile traces.
         return HostBits(array if array.flags.writeable else array.copy(), neutral.name)
 
-    def unpacked(self, packed: HostBits, device: Any = None) -> Any:
+    def unpack(self, packed: HostBits, device: Any = None) -> Any:
         """Returns bits on the host as a native tensor with memory of its own.
 
         Args:
@@ -281,7 +289,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
         return self.bound.view(tensor, name) if name == "bfloat16" else tensor
 
-    def awaited(self, result: Any) -> bool:
+    def wait_for(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
         return False
 
@@ -374,9 +382,9 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     def as_tensors(self, values: Any) -> list[Any]:
         """Returns a sequence of `TensorLike` values as a list of native tensors."""
         kind = self.tensor_type
-        return [value if value.__class__ is kind else self._listed(value) for value in values]
+        return [value if value.__class__ is kind else self._item_tensor(value) for value in values]
 
-    def _listed(self, value: Any) -> Any:
+    def _item_tensor(self, value: Any) -> Any:
         """Returns an item of a list as a tensor.
 
         Raises:
@@ -466,7 +474,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
             raise TracedTensorError(CLOSED_OVER)
         return outputs
 
-    def _named(self, op: str, message: str) -> str:
+    def _message_for(self, op: str, message: str) -> str:
         """Returns a message that begins with the op that was called, and names the inner op that failed, if any."""
         head = re.match(_HEAD, message)
         if head is None:
@@ -482,7 +490,7 @@ class Backend(Steps, Transforms, Probes, HostMemory):
         If the error is typed already, its message gets the names of the op and the backend in front.
         """
         if isinstance(error, EmberError):
-            error.args = (self._named(op, str(error)) + diagnosis.unpacked(OPS[op], arguments),)
+            error.args = (self._message_for(op, str(error)) + diagnosis.other_library_hint(OPS[op], arguments),)
             return with_location(error)
         typed = next(
             (

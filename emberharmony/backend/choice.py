@@ -19,7 +19,7 @@ from emberharmony.backend.discovery import (
     create_backend,
     is_installed,
     load,
-    loaded,
+    loaded_backends,
 )
 from emberharmony.core import selection
 from emberharmony.core.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR
@@ -125,16 +125,18 @@ def backend_of(*trees: Any) -> Backend | None:
         ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
         BackendMismatchError: if the trees hold tensors of two backends other than NumPy.
     """
-    found: dict[str, Backend] = {}
+    by_name: dict[str, Backend] = {}
     for leaf in tree_leaves(trees):
         backend = owner(leaf)
         if backend is not None:
-            found[backend.name] = backend
-    if len(found) > 1:
-        found.pop("numpy", None)
-    if len(found) > 1:
-        raise BackendMismatchError(f"tensors of the backends {' and '.join(sorted(found))} are mixed; convert one kind")
-    return next(iter(found.values()), None)
+            by_name[backend.name] = backend
+    if len(by_name) > 1:
+        by_name.pop("numpy", None)
+    if len(by_name) > 1:
+        raise BackendMismatchError(
+            f"tensors of the backends {' and '.join(sorted(by_name))} are mixed; convert one kind"
+        )
+    return next(iter(by_name.values()), None)
 
 
 def owner(leaf: Any) -> Backend | None:
@@ -149,7 +151,7 @@ def owner(leaf: Any) -> Backend | None:
     if isinstance(leaf, TensorProxy):  # every backend takes it for a tensor of its own
         traced: Backend = leaf.backend
         return traced
-    for backend in loaded():
+    for backend in loaded_backends():
         if backend.is_tensor(leaf):
             if leaf.__class__ is backend.tensor_type:
                 OWNERS.setdefault(leaf.__class__, backend)
@@ -164,7 +166,8 @@ def owner(leaf: Any) -> Backend | None:
     if hasattr(leaf, "__dlpack__"):
         raise ArgumentTypeError(
             f"no loaded backend has tensors of type {type(leaf).__module__}.{type(leaf).__qualname__} "
-            f"(loaded: {', '.join(b.name for b in loaded()) or 'none'}); load theirs first with create_backend(name)"
+            f"(loaded: {', '.join(b.name for b in loaded_backends()) or 'none'}); "
+            "load theirs first with create_backend(name)"
         )
     return None
 
@@ -229,18 +232,18 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         if flags & COROUTINE:
 
             @functools.wraps(function)
-            async def awaited(*args: Any, **kwargs: Any) -> Any:
+            async def await_inside(*args: Any, **kwargs: Any) -> Any:
                 with self:
                     return await function(*args, **kwargs)
 
-            return awaited  # type: ignore[return-value]
+            return await_inside  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def call_inside(*args: Any, **kwargs: Any) -> Any:
             with self:
                 return function(*args, **kwargs)
 
-        return called  # type: ignore[return-value]
+        return call_inside  # type: ignore[return-value]
 
 
 def available_backends() -> dict[BackendName, dict[str, Any]]:
@@ -248,15 +251,15 @@ def available_backends() -> dict[BackendName, dict[str, Any]]:
 
     The devices of a backend that is not loaded yet are None, because listing them would import its library.
     """
-    live = {backend.name: backend for backend in loaded()}
-    found: dict[BackendName, dict[str, Any]] = {}
+    live = {backend.name: backend for backend in loaded_backends()}
+    available: dict[BackendName, dict[str, Any]] = {}
     for name in backend_names():
         if name in live:
             devices = list(live[name].get_available_devices())
-            found[name] = {"version": live[name].version, "loaded": True, "devices": devices}
+            available[name] = {"version": live[name].version, "loaded": True, "devices": devices}
         elif is_installed(name):
-            found[name] = {"version": _version(name), "loaded": False, "devices": None}
-    return found
+            available[name] = {"version": _version(name), "loaded": False, "devices": None}
+    return available
 
 
 def _version(name: str) -> str | None:

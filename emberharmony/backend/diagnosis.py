@@ -66,7 +66,7 @@ def explain(
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     given = describe(backend, spec, arguments)
-    way_out = unpacked(spec, arguments) or _misfit(backend, spec, arguments)
+    way_out = other_library_hint(spec, arguments) or _misfit(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed in _WAY_OUT:
@@ -74,7 +74,7 @@ def explain(
     return typed(f"{head}{message} (given {given}){way_out}")
 
 
-def unpacked(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a hint if the arguments of a call are those of another library, else an empty string.
 
     `zeros(2, 3)` gives 3 as the dtype, `concatenate(a, b)` gives b as the axis, and `where(condition)` gives indices in

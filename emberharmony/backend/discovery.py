@@ -98,7 +98,7 @@ def load(name: str) -> Backend:
     return _LOADED[name]
 
 
-def loaded() -> list[Backend]:
+def loaded_backends() -> list[Backend]:
     """Returns the backends that are loaded so far."""
     return list(_LOADED.values())
 

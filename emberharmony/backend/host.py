@@ -95,13 +95,13 @@ def _kinds_of(value: Any, depth: int = 1) -> set[type] | None:
         return kinds
     if not kinds <= _SEQUENCES or depth >= _DEEPEST:
         return None
-    found: set[type] = set()
+    kinds_inside: set[type] = set()
     for item in value:
         inner = _kinds_of(item, depth + 1)
         if inner is None:
             return None
-        found |= inner
-    return found
+        kinds_inside |= inner
+    return kinds_inside
 
 
 def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> bool:
@@ -129,9 +129,9 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
     if kinds is None:
         return None
     if dtype is not None and kinds == _INTEGERS and dtype.is_integer:
-        found = _integers(value, dtype)
-        if found is not None:
-            return found
+        integers = _integers(value, dtype)
+        if integers is not None:
+            return integers
     array = _as_array(value, np.asarray)
     made = array.dtype
     if dtype is None:
@@ -146,7 +146,7 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
         if unsigned is None:
             raise RangeError(f"no integer dtype holds all integers in {brief(value)}; use floats or split it")
         array = unsigned
-    return _weakened(value, array) if dtype is None else _read(array, dtype)
+    return _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
 
 
 def _integers(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
@@ -211,11 +211,11 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     array = _as_array(value, plain)
     _check_dtype(value, array, host)
     if not host and not _holds_numpy(value):
-        array = _weakened(value, array) if dtype is None else _read(array, dtype)
+        array = _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _weakened(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _in_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns an array made from Python numbers in their default dtype."""
     default = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):

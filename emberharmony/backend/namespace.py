@@ -41,28 +41,28 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
         >>> x.dtype == xp.float32
         True
     """
-    found: dict[str, Backend] = {}
+    backends: dict[str, Backend] = {}
     others = []
     for tensor in tensors:
         backend = OWNERS.get(tensor.__class__)  # the common case, at a fifth of the cost of a search in trees
         if backend is None:
             others.append(tensor)
         else:
-            found[backend.name] = backend
+            backends[backend.name] = backend
     scalar = False
     for leaf in tree_leaves(others) if others else ():
         if isinstance(leaf, np.generic):
             scalar = True
         elif not isinstance(leaf, (int, float, complex)):
             backend = _backend(leaf)
-            found[backend.name] = backend
-    if len(found) > 1:
+            backends[backend.name] = backend
+    if len(backends) > 1:
         raise BackendMismatchError(
-            f"array_namespace() got tensors of the backends {' and '.join(sorted(found))}; convert one kind: "
+            f"array_namespace() got tensors of the backends {' and '.join(sorted(backends))}; convert one kind: "
             f"array_namespace(y).asarray(array_namespace(x).to_numpy(x))"
         )
-    if found:
-        return standard_namespace(found.popitem()[1], api_version)
+    if backends:
+        return standard_namespace(backends.popitem()[1], api_version)
     if scalar:
         return standard_namespace(load("numpy"), api_version)
     raise ArgumentTypeError(

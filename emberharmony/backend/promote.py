@@ -174,13 +174,13 @@ class Promotion:
             strong = [own for own in strong if self.kinds[own] in ("float", "complex")] or strong
         dtype = None
         for own in strong:
-            dtype = own if dtype is None else self._promoted(dtype, own)
+            dtype = own if dtype is None else self._promote(dtype, own)
         for x in operands:
             if not _has_dtype(x):
                 dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._weak(dtype, type(x))
         return dtype
 
-    def _promoted(self, a: Any, b: Any) -> Any:
+    def _promote(self, a: Any, b: Any) -> Any:
         if a == b:
             return a
         return self.table[a, b]
@@ -283,9 +283,9 @@ class Promotion:
                 self.refuse(tensors[0], refused)
             return function(*tensors)
 
-        found: Any = of_one if count == 1 else of_several
-        found.__promoted__ = function
-        whole: Native = found
+        promoting: Any = of_one if count == 1 else of_several
+        promoting.__promoted__ = function
+        whole: Native = promoting
         return whole
 
     def _unary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:

@@ -56,11 +56,11 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
     backend = name if isinstance(name, Backend) else load(cast("BackendLike", name))
     move = _Move(backend.home)
     try:
-        found = move.value(obj, type(obj).__name__)
+        moved = move.value(obj, type(obj).__name__)
     except RecursionError as error:
         raise ArgumentError("an object is nested too deeply to be walked; move its parts one by one") from error
     commit(move.steps())
-    return cast(T, found)
+    return cast(T, moved)
 
 
 class _Move:
@@ -93,10 +93,10 @@ class _Move:
         if id(value) not in self._done:
             self._kept.append(value)
             self._done[id(value)] = value  # for cycles
-            self._done[id(value)] = self._moved(value, place)
+            self._done[id(value)] = self._move(value, place)
         return self._done[id(value)]
 
-    def _moved(self, value: Any, place: str) -> Any:
+    def _move(self, value: Any, place: str) -> Any:
         if isinstance(value, Cell):
             self._cells += steps_of_move(value, self._home)
             return value
@@ -121,7 +121,7 @@ class _Move:
         if source.home is self._home or (isinstance(tensor, np.ndarray) and tensor.dtype.kind not in "biufcV"):
             return tensor
         try:
-            return self._home.backend.unpacked(source.packed(tensor))
+            return self._home.backend.unpack(source.pack(tensor))
         except EmberError as error:
             kind = type(error)
             raise kind(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error

@@ -25,7 +25,7 @@ class Transforms:
     bound: Any
     kind_of: Callable[[Any], str]
     may_keep_all: Callable[[Sequence[Any]], bool]
-    unwatched: Any
+    without_watchers: Any
     run_uncompiled: Any = None
     """Calls a function that a compiler does not trace, because it would have to compile it in each call.
 
@@ -65,7 +65,7 @@ class Transforms:
     def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
         outputs, gradients = self.gradients(fn, primals)
-        if self.unwatched is self and self.may_keep_all([*outputs, *gradients]):
+        if self.without_watchers is self and self.may_keep_all([*outputs, *gradients]):
             return outputs, gradients
         constant = self.bound.stop_gradient
         return [constant(y) for y in outputs], [constant(gradient) for gradient in gradients]
@@ -78,10 +78,10 @@ class Transforms:
 
     def linearize(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
         """Returns `pushforward` at fixed primals, as a function of the tangents; each call may run `fn` again."""
-        return self.transposed(fn, primals)
+        return self.transpose_pullback(fn, primals)
 
-    def transposed(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns the same as `linearized`, as the pullback of the pullback: a pullback is linear in its cotangents.
+    def transpose_pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
+        """Returns the same as `linearize`, as the pullback of the pullback: a pullback is linear in its cotangents.
 
         Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
         """
@@ -117,10 +117,10 @@ class Transforms:
             same: whether `fn` gives all slices the same random draws, also if it is called once per slice; by default
                 each slice has draws of its own.
         """
-        return self.looped(fn, tensors, axes)
+        return self.loop_over_slices(fn, tensors, axes)
 
-    def looped(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-        """Returns the same as `batched`, but calls `fn` once per slice: for libraries and ops that do not vectorize."""
+    def loop_over_slices(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+        """Returns the same as `map_slices`, but calls `fn` once per slice, for what does not vectorize."""
         take, stack = self.bound.take, self.bound.stack
         rows = [
             fn(*(take(tensor, i, axis=axis) for tensor, axis in zip(tensors, axes, strict=True)))

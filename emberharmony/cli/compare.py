@@ -120,8 +120,8 @@ def compare(
     if html_file:
         report.html(html_file)
     if report_file:
-        found = json.loads(report.to_json())
-        kept = {name: found[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        content = json.loads(report.to_json())
+        kept = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
         result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **kept}
         write_report(report_file, "compare", names, device, time.perf_counter() - started, result)
     if repro_file and report.first is not None and report.first.is_wrong:
@@ -157,7 +157,7 @@ def _program(text: str) -> Callable[..., Any]:
         names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
     if name not in names:
         raise click.UsageError(f"{place} has no {name}{suggest(name, names)}")
-    found: Callable[..., Any] = names[name]() if made else names[name]
-    if not callable(found):
-        raise click.UsageError(f"{name} in {place} is a {type(found).__name__}, not a function or a model")
-    return found
+    program: Callable[..., Any] = names[name]() if made else names[name]
+    if not callable(program):
+        raise click.UsageError(f"{name} in {place} is a {type(program).__name__}, not a function or a model")
+    return program

@@ -323,9 +323,9 @@ def _apply(
     ):
 
         def forward(*tensors: Any, places: list[int] = places) -> list[Any]:
-            hosts = [backend.packed(x) for x in tensors]
+            hosts = [backend.pack(x) for x in tensors]
             results = here.run(call, lambda transport: run(transport, hosts), peer)
-            return [backend.unpacked(x, devices[i]) for i, x in zip(places, results, strict=True)]
+            return [backend.unpack(x, devices[i]) for i, x in zip(places, results, strict=True)]
 
         if not places:
             continue

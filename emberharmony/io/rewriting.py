@@ -151,7 +151,7 @@ def _cast(block: Array, old: str, new: str, path: str, name: str) -> Array:
         tensor = ops.cast(as_tensor(block, old, path, name), as_dtype(new))
     backend = owner(tensor)
     assert backend is not None
-    bits: Array = backend.packed(tensor).bits
+    bits: Array = backend.pack(tensor).bits
     return bits
 
 

@@ -159,7 +159,7 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
 def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
     """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
     try:
-        packed, again = backend.packed(tensor), backend.packed(tensor)
+        packed, again = backend.pack(tensor), backend.pack(tensor)
     except EmberError as error:
         kind = type(error)
         raise kind(f"save(): {name!r}: {error}") from error
@@ -177,7 +177,7 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
 
 def _parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
     """Yields the bytes of a tensor."""
-    bits = backend.packed(tensor).bits
+    bits = backend.pack(tensor).bits
     if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
         bits = bits.view(np.uint8) != 0
     yield as_bytes(bits)

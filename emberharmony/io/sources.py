@@ -158,7 +158,7 @@ class _OfTorch:
         tensor = self._held[name]
         backend = owner(tensor)
         assert backend is not None
-        packed = backend.packed(tensor)
+        packed = backend.pack(tensor)
         return packed.bits, str(packed.dtype)
 
 

@@ -173,6 +173,6 @@ def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tupl
             batch, _, heads, width = old.shape
             memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old.dtype)
             memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old)), 1, 2)
-            memory = backend.written(memory, (_ALL, slice(past)), old)
-        made.append(backend.written(memory, (_ALL, slice(past, length)), more))
+            memory = backend.write_into(memory, (_ALL, slice(past)), old)
+        made.append(backend.write_into(memory, (_ALL, slice(past, length)), more))
     return made[0], made[1]

@@ -69,7 +69,7 @@ class _Parametrized(Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # `pickle` finds a class by its name, but this one is in no module, so its parts are pickled instead.
-        return _made, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
+        return _empty_layer, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
 
 
 def _plain(kind: type[Any]) -> Any:
@@ -88,7 +88,7 @@ def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
     return type(f"Parametrized{kind.__name__}", (_Parametrized, kind), {name: reader(name) for name in names})
 
 
-def _made(kind: Any, names: tuple[str, ...]) -> Any:
+def _empty_layer(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a layer without attributes, for `pickle` and `copy`."""
     return object.__new__(_class_with(kind, names))
 

@@ -37,7 +37,7 @@ def source(value: Any) -> str:
         TypeError: if there is no such expression, as for a function of a sample row.
     """
     if isinstance(value, Strided):
-        return f"strided({source(value.array)})"
+        return f"non_contiguous({source(value.array)})"
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, np.generic):
@@ -61,7 +61,7 @@ def _array(array: np.ndarray[Any, Any]) -> str:
         return f"np.array({array.tolist()!r})"
     if array.size > WRITTEN_OUT or array.dtype.byteorder == ">" or not (exact or name == "bfloat16"):
         packed = base64.b85encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
-        return f"unpacked({packed!r}, {name!r}, {array.shape})"
+        return f"unpack({packed!r}, {name!r}, {array.shape})"
     if array.size == 0:
         return f"np.zeros({array.shape}, {_dtype(name)})"
     return f"np.array({array.tolist()!r}, {_dtype(name)})"
@@ -71,7 +71,7 @@ def _dtype(name: str) -> str:
     return "bfloat16_of_numpy()" if name == "bfloat16" else repr(name)
 
 
-def unpacked(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def unpack(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Returns the array that `source` packed."""
     kind = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
     return np.frombuffer(zlib.decompress(base64.b85decode(packed)), kind).reshape(shape)

@@ -24,10 +24,10 @@ IMPORTS = {
     "OPS[": "from emberharmony.core.registry import OPS",
     "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
-    "strided(": "from emberharmony.testing.inputs import strided",
+    "non_contiguous(": "from emberharmony.testing.inputs import non_contiguous",
     "verify(": "from emberharmony.testing.verify import verify",
     "all_samples(": "from emberharmony.testing.samples import all_samples",
-    "unpacked(": "from emberharmony.testing.repr_source import unpacked",
+    "unpack(": "from emberharmony.testing.repr_source import unpack",
 }
 """By the name that a program uses (with what follows it), the line that imports it."""
 

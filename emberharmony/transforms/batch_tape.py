@@ -10,7 +10,7 @@ that belong to the earlier ones. So the tape of a gradient inside of `vmap` reco
 runs for all slices; and a tape outside of `vmap` records the ops on whole tensors.
 
 What the function can do with one slice only, such as reading a value or drawing a random number on the host, ends the
-run with an error; `batched` then calls the function once for each slice.
+run with an error; `map_slices` then calls the function once for each slice.
 
 Products decide the speed: rows times one matrix are one product of two matrices, and the product of a column and a row,
 as in the gradient of a weight for each sample, is a multiplication, because NumPy calls the BLAS once for each matrix
@@ -144,7 +144,7 @@ class Batch(Tape):
             UnbatchableError: if it has to run in each slice.
         """
         if backend is not self.backend:
-            if backend.home is self.backend.home and backend.unwatched is backend:  # `ops.eval_shape` wraps the backend
+            if backend.home is self.backend.home and backend.without_watchers is backend:  # in `ops.eval_shape`
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
         spec = OPS[op]
@@ -352,5 +352,5 @@ def map_at_once(
         if not says(error, (EmberError,)):
             raise
         # The function reads a value, or its own error has to name the shapes of slices, as those of a loop do.
-    looped: list[Any] = backend.looped(fn, tensors, axes)
-    return looped
+    results: list[Any] = backend.loop_over_slices(fn, tensors, axes)
+    return results

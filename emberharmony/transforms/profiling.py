@@ -196,9 +196,9 @@ class Profiler(LogWriter):
 
     def after(self, call: WatchedCall, result: Any) -> None:
         """Waits for the result, and adds what is known of it."""
-        self._profile._backend = call.backend.unwatched
+        self._profile._backend = call.backend.without_watchers
         try:
-            if call.backend.awaited(result):
+            if call.backend.wait_for(result):
                 call.seconds = perf_counter() - call.started
         except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
             self.on_note(_UNTIMED)

@@ -76,7 +76,7 @@ class Tape:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
         self.kinds, self.tensor_type = backend.kinds, backend.tensor_type
-        self.watched = backend.unwatched is not backend
+        self.watched = backend.without_watchers is not backend
         self.plans = _PLANS.setdefault(self.tensor_type, {})
 
     def read(self, what: str) -> None:
@@ -94,7 +94,7 @@ class Tape:
             UnsupportedOpError: if the op has no gradient.
         """
         if (
-            backend is not self.backend and backend.unwatched is not self.backend.unwatched
+            backend is not self.backend and backend.without_watchers is not self.backend.without_watchers
         ):  # a twin may watch in its place
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))

@@ -250,7 +250,7 @@ class Twin:
     wrap: Any
 
     @property
-    def unwatched(self) -> Any:
+    def without_watchers(self) -> Any:
         """The backend that the twin stands for."""
         return self.wrapped
 
@@ -365,7 +365,7 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     """
     if isinstance(backend, Twin) and backend.mode >= mode:
         return backend
-    plain = backend.unwatched
+    plain = backend.without_watchers
     kind = type(plain)
     if mode == GRAPH and not plain.has_nodes:
         mode = TAPE

@@ -286,7 +286,7 @@ class ArrayBase(SharedMethods, Standing):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        return _revived, (self._kit.namespace, self._kit.backend.packed(self._read("pickle")))
+        return _from_pickle, (self._kit.namespace, self._kit.backend.pack(self._read("pickle")))
 
     def __repr__(self) -> str:
         tensor = value(self)
@@ -316,7 +316,7 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _revived(namespace: Any, packed: Any) -> Any:
+def _from_pickle(namespace: Any, packed: Any) -> Any:
     """Returns a pickled array."""
     kit = namespace._kit
-    return kit.lift(kit.backend.unpacked(packed))
+    return kit.lift(kit.backend.unpack(packed))

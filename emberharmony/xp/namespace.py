@@ -96,10 +96,10 @@ class Namespace(ModuleType):
         return id(self)
 
     def __reduce__(self) -> "tuple[Callable[[str, str], Any], tuple[str, str]]":
-        return _named, (self._kit.name, self._part)
+        return _namespace_part, (self._kit.name, self._part)
 
 
-def _named(name: str, part: str) -> Any:
+def _namespace_part(name: str, part: str) -> Any:
     """Returns the namespace of a backend, or a part of it; pickles refer to this function."""
     return getattr(namespace(name), part) if part else namespace(name)
 

@@ -236,13 +236,13 @@ class Memory:
             if links is not None:
                 self._detach(array)
             try:
-                self.backend.written(old, key, new)
+                self.backend.write_into(old, key, new)
                 return
             except (IndexError, ValueError, TypeError, RuntimeError):
                 if not self._is_writable(old):
                     raise
             # The op takes other keys too, and raises the typed error.
-            self.backend.written(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
+            self.backend.write_into(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
             return
         new = self._cast(new, old)
         written = self._in_place(array, old, key, new)
@@ -269,7 +269,7 @@ class Memory:
             return None
         if not self.backend.may_write(old):
             return None
-        return self.backend.written(old, key, self.ops.convert_to_tensor(new, old.dtype))
+        return self.backend.write_into(old, key, self.ops.convert_to_tensor(new, old.dtype))
 
     def _is_writable(self, tensor: Any) -> bool:
         flags = getattr(tensor, "flags", None)
@@ -291,7 +291,7 @@ class Memory:
             array._v, array._links = new, None
         elif self.shares and self._is_plain(array, old, new):
             self._detach(array)
-            self.backend.written(old, ..., new)
+            self.backend.write_into(old, ..., new)
         else:
             self._update(array, new)
 

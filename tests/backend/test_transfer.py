@@ -209,14 +209,14 @@ def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
 def failing(backend: Backend, at: int, error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes a backend fail at its conversion number `at`."""
     count = itertools.count()
-    convert = type(backend).unpacked
+    convert = type(backend).unpack
 
-    def unpacked(self: Backend, *args: Any) -> Any:
+    def unpack(self: Backend, *args: Any) -> Any:
         if next(count) == at:
             raise error("planted")
         return convert(self, *args)
 
-    monkeypatch.setattr(type(backend), "unpacked", unpacked)
+    monkeypatch.setattr(type(backend), "unpack", unpack)
 
 
 @pairs

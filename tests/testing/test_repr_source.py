@@ -8,16 +8,16 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.core.registry import OPS
-from emberharmony.testing.inputs import Stranger, Strided, as_argument, strided
-from emberharmony.testing.repr_source import WRITTEN_OUT, source, spell_op, unpacked
+from emberharmony.testing.inputs import Stranger, Strided, as_argument, non_contiguous
+from emberharmony.testing.repr_source import WRITTEN_OUT, source, spell_op, unpack
 from tests.together import together
 
 SCOPE = {
     "np": np,
     "inf": np.inf,
     "nan": np.nan,
-    "strided": strided,
-    "unpacked": unpacked,
+    "non_contiguous": non_contiguous,
+    "unpack": unpack,
     "Stranger": Stranger,
     "bfloat16_of_numpy": bfloat16_of_numpy,
 }

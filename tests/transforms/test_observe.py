@@ -81,7 +81,7 @@ def test_the_tape_shows_the_backward_pass_on_every_backend(backend: str) -> None
     assert ops.to_numpy(found) == pytest.approx(ops.to_numpy(plain), abs=1e-5)
     pulled = [call.gradient_of for call in seen.calls if call.gradient_of]
     assert {"sum", "linear"} <= set(pulled)
-    assert all(call.backend.unwatched is selection.current() for call in seen.calls)
+    assert all(call.backend.without_watchers is selection.current() for call in seen.calls)
 
 
 def test_calls_inside_of_transforms_have_modules(backend: str) -> None:

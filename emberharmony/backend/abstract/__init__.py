@@ -69,18 +69,18 @@ class AbstractBackend(
         """Returns the backend that computes the shapes of a backend's results; there is one for each backend object."""
         if isinstance(wrapped, AbstractBackend):  # a call inside of another one
             return wrapped
-        wrapped = wrapped.unwatched
+        wrapped = wrapped.without_watchers
         if "_abstract" not in wrapped.__dict__:
             wrapped.__dict__.setdefault("_abstract", cls(wrapped))
-        found: AbstractBackend = wrapped.__dict__["_abstract"]
-        return found
+        abstract: AbstractBackend = wrapped.__dict__["_abstract"]
+        return abstract
 
     @property
     def version(self) -> str:
         """The version of the library behind the wrapped backend."""
         return self.wrapped.version
 
-    def abstracted(self, shape: Sequence[int], dtype: Any, known: Any = None) -> AbstractTensor:
+    def tensor_of(self, shape: Sequence[int], dtype: Any, known: Any = None) -> AbstractTensor:
         """Returns a tensor of a shape and a native dtype."""
         return AbstractTensor(self, shape, dtype, known)
 
@@ -102,7 +102,7 @@ class AbstractBackend(
         Raises:
             DTypeError: if the wrapped backend does not have this dtype.
         """
-        return self.abstracted(array.shape, self.dtypes[array.dtype.name], array)
+        return self.tensor_of(array.shape, self.dtypes[array.dtype.name], array)
 
     def convert(self, value: Any, dtype: Any = None) -> Any:
         """Returns a `TensorLike` value as a tensor without values, or with the values that were given.
@@ -112,20 +112,20 @@ class AbstractBackend(
         """
         if isinstance(value, AbstractTensor):
             return value
-        adopted = self.adopted(value)
+        adopted = self.adopt(value)
         return adopted if isinstance(adopted, AbstractTensor) else super().convert(value, dtype)
 
-    def adopted(self, value: Any) -> Any:
+    def adopt(self, value: Any) -> Any:
         """Returns a tensor of the wrapped backend as one of this backend, with its values; other values unchanged."""
         if isinstance(value, AbstractTensor) or not self.wrapped.is_tensor(value) or isinstance(value, np.ndarray):
             return value
         known = None if isinstance(value, TensorProxy) else value
-        return self.abstracted(value.shape, value.dtype, known)
+        return self.tensor_of(value.shape, value.dtype, known)
 
     def adopting(self, values: Any) -> Any:
         """Returns values with the tensors of the wrapped backend, at any depth in lists and tuples, as ones of this."""
         if values.__class__ is not list and values.__class__ is not tuple:
-            return self.adopted(values)
+            return self.adopt(values)
         return values.__class__(map(self.adopting, values))
 
     def is_tensor(self, value: object) -> bool:
@@ -140,14 +140,14 @@ class AbstractBackend(
         self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]
     ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
         """Returns the outputs of `fn`, and a function that returns gradients: they have the shapes of the primals."""
-        return list(fn(*primals)), lambda cotangents: [self.abstracted(x.shape, x.dtype) for x in primals]
+        return list(fn(*primals)), lambda cotangents: [self.tensor_of(x.shape, x.dtype) for x in primals]
 
     def linearize(self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> Any:
         """Returns a function that returns the outputs of `fn` and their tangents, which have the same shapes."""
 
         def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             outputs = list(fn(*primals))
-            return outputs, [self.abstracted(y.shape, y.dtype) for y in outputs]
+            return outputs, [self.tensor_of(y.shape, y.dtype) for y in outputs]
 
         return push
 

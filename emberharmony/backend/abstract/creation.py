@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
 
 
-def _shaped(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None, device: Any = None) -> Any:
-    return backend.abstracted(as_shape(shape), dtype_from(backend, name, (), dtype, device))
+def _of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None, device: Any = None) -> Any:
+    return backend.tensor_of(as_shape(shape), dtype_from(backend, name, (), dtype, device))
 
 
-def _drawn(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
-    return backend.abstracted(as_shape(shape), backend.dtypes[floating(dtype)])
+def _draw(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
+    return backend.tensor_of(as_shape(shape), backend.dtypes[floating(dtype)])
 
 
-def _filled(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+def _fill(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
         _require_held(value.shape, shape)
     one = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
-    return backend.abstracted(shape, dtype_from(backend, name, one, value, dtype, device))
+    return backend.tensor_of(shape, dtype_from(backend, name, one, value, dtype, device))
 
 
 def _like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: Any = None, device: Any = None) -> Any:
-    return backend.abstracted(x.shape, dtype_from(backend, name, x, dtype, device))
+    return backend.tensor_of(x.shape, dtype_from(backend, name, x, dtype, device))
 
 
 def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
-    return backend.abstracted((max(operator.index(x), 0),), dtype_from(backend, name, 1, *options))
+    return backend.tensor_of((max(operator.index(x), 0),), dtype_from(backend, name, 1, *options))
 
 
 def _triangle(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
     clip_offset(k, *matrices(x).shape[-2:])
-    return backend.abstracted(x.shape, x.dtype)
+    return backend.tensor_of(x.shape, x.dtype)
 
 
 def _arange(
@@ -74,18 +74,18 @@ def _arange(
     # The ends are converted alone, because an integer dtype may not hold them.
     for end in ends:
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
-    return backend.abstracted((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
+    return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
 
 
-def _spaced(
+def _space(
     backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **named: Any
 ) -> Any:
     start, stop = (backend.convert(end) if isinstance(end, (list, tuple)) else end for end in (start, stop))
     count = operator.index(num)
     if count < 0:
         raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
-    found = one_element(backend, name, start, stop, 1, *options, **named)
-    samples, step = found if isinstance(found, tuple) else (found, None)
+    sample_result = one_element(backend, name, start, stop, 1, *options, **named)
+    samples, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
     bases = [value for value in (*options, *named.values()) if isinstance(value, AbstractTensor)]
     ends = broadcast(shapes_in((start, stop)))
     shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
@@ -93,8 +93,8 @@ def _spaced(
     axis = named.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (place,) = nonnegative_axes(axis, len(shape) + 1)
     shape.insert(place, count)
-    result = backend.abstracted(shape, samples.dtype)
-    return result if step is None else (result, backend.abstracted(ends, step.dtype))
+    result = backend.tensor_of(shape, samples.dtype)
+    return result if step is None else (result, backend.tensor_of(ends, step.dtype))
 
 
 _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
@@ -104,16 +104,16 @@ _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
 class AbstractCreation:
     """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
-    zeros, ones, empty = Rule(_shaped), Rule(_shaped), Rule(_shaped)
-    full, full_like = Rule(_filled), Rule(_filled)
+    zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
+    full, full_like = Rule(_fill), Rule(_fill)
     zeros_like, ones_like, empty_like = Rule(_like), Rule(_like), Rule(_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle), Rule(_triangle)
     arange = Rule(_arange)
-    linspace, logspace, geomspace = Rule(_spaced), Rule(_spaced), Rule(_spaced)
-    standard_uniform, standard_normal = Rule(_drawn), Rule(_drawn)
+    linspace, logspace, geomspace = Rule(_space), Rule(_space), Rule(_space)
+    standard_uniform, standard_normal = Rule(_draw), Rule(_draw)
 
-    abstracted: Any
+    tensor_of: Any
 
     @Rule
     def eye(
@@ -121,15 +121,15 @@ class AbstractCreation:
     ) -> AbstractTensor:
         shape = as_shape((N, N if M is None else M))
         clip_offset(k, *shape)
-        return self.abstracted(shape, dtype_from(self, name, 1, 1, 0, dtype, device))
+        return self.tensor_of(shape, dtype_from(self, name, 1, 1, 0, dtype, device))
 
     def diag(self, x: AbstractTensor, k: int = 0) -> AbstractTensor:
         if x.ndim not in (1, 2):
             raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
         if x.ndim == 1:
             length = x.shape[0] + abs(operator.index(k))
-            return self.abstracted((length, length), x.dtype)
-        return self.abstracted((diagonal_length(x.shape[0], x.shape[1], clip_offset(k, *x.shape)),), x.dtype)
+            return self.tensor_of((length, length), x.dtype)
+        return self.tensor_of((diagonal_length(x.shape[0], x.shape[1], clip_offset(k, *x.shape)),), x.dtype)
 
     @Rule
     def vander(
@@ -138,7 +138,7 @@ class AbstractCreation:
         if x.ndim != 1:
             raise ShapeError(f"expected a vector, got shape {x.shape}")
         columns = x.shape[0] if N is None else max(operator.index(N), 0)
-        return self.abstracted((x.shape[0], columns), dtype_from(self, name, x, 1, increasing))
+        return self.tensor_of((x.shape[0], columns), dtype_from(self, name, x, 1, increasing))
 
 
 def diagonal_length(rows: int, columns: int, offset: int) -> int:

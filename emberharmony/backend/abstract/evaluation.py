@@ -13,7 +13,7 @@ from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, ResultTree, refill, require_callable
 
 
-def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
+def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     """Returns a tree like the result of `fn(*specs)` whose leaves are specs, computing shapes and dtypes only.
 
     Raises:
@@ -41,7 +41,7 @@ def _abstract(op: str, backend: Any, leaf: Any) -> Any:
         return leaf
     try:
         spec = TensorSpec(shape, dtype)
-        return backend.abstracted(spec.shape, backend.dtypes[spec.dtype])
+        return backend.tensor_of(spec.shape, backend.dtypes[spec.dtype])
     except EmberError as error:
         kind = type(error)
         raise kind(f"{op}() on backend {backend.name!r}: {brief(leaf)} is no spec: {error}") from error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.abstract.creation import diagonal_length
-from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
+from emberharmony.backend.abstract.rules import Rule, dtype_from, resized_shape
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
@@ -33,13 +33,13 @@ _REDUCTIONS = ("add", "mul", "max", "min")
 class AbstractIndexing:
     """Holds the primitives of `ops/arrays/indexing.py`."""
 
-    abstracted: Any
-    adopted: Any
+    tensor_of: Any
+    adopt: Any
     dtypes: Any
     kind_of: Any
 
     def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
-        return self.abstracted(tuple(shape), x.dtype)
+        return self.tensor_of(tuple(shape), x.dtype)
 
     def integers(self, indices: Any) -> Any:
         """Returns indices as a tensor without values, or as a host array if their values are known.
@@ -47,7 +47,7 @@ class AbstractIndexing:
         Raises:
             ArgumentTypeError: if they are not integers.
         """
-        indices = self.adopted(indices)
+        indices = self.adopt(indices)
         if not isinstance(indices, AbstractTensor):
             return host_indices(indices)
         if self.kind_of(indices) not in ("signed", "unsigned"):
@@ -70,14 +70,14 @@ class AbstractIndexing:
             raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
         if isinstance(where, np.ndarray):
             nonnegative_indices(where, shape[place])
-        others = broadcast([resized(where.shape, place, 1), resized(shape, place, 1)])
-        return self._of(x, resized(others, place, where.shape[place]))
+        others = broadcast([resized_shape(where.shape, place, 1), resized_shape(shape, place, 1)])
+        return self._of(x, resized_shape(others, place, where.shape[place]))
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         kept: list[int] = []
         joint: list[tuple[int, ...]] = []
         first, followed, apart = 0, False, False  # as in `backend.shared.arrays.writing.selected`
-        key = tuple(map(self.adopted, key)) if isinstance(key, tuple) else self.adopted(key)
+        key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
         ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]
         for (part, axis, mask), end in zip(parts, ends, strict=True):
@@ -120,8 +120,8 @@ class AbstractIndexing:
             raise ShapeError("a tensor without axes has no indices")
         if x.known is None:
             raise no_value("the length of the result is the number of non-zero elements")
-        found = self.abstracted((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
-        return (found,) * x.ndim
+        places = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
+        return (places,) * x.ndim
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
         block(inputs.shape, self._starts(start_indices), shape)
@@ -157,8 +157,8 @@ class AbstractIndexing:
         if broadcast([updates.shape, whole]) != whole:
             raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {whole}")
         one = [[0] * at.shape[-1]]
-        return self.abstracted(
-            inputs.shape, dtype_from(self, name, inputs, one, self.abstracted((1,), updates.dtype), reduction)
+        return self.tensor_of(
+            inputs.shape, dtype_from(self, name, inputs, one, self.tensor_of((1,), updates.dtype), reduction)
         )
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
@@ -176,14 +176,14 @@ class AbstractIndexing:
         return self._pair(rows * columns - _below(rows, columns, clip_offset(k, rows, columns) - 1))
 
     def _pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
-        one = self.abstracted((count,), self.dtypes["int64"])
+        one = self.tensor_of((count,), self.dtypes["int64"])
         return one, one
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
         at, lengths = self.integers(indices), as_shape(shape)
         if isinstance(at, np.ndarray):
             unravel(at, lengths)
-        return (self.abstracted(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)
+        return (self.tensor_of(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)
 
     @Rule
     def one_hot(
@@ -196,9 +196,11 @@ class AbstractIndexing:
         sparse: bool = False,
     ) -> AbstractTensor:
         dense("sparse", sparse)
-        found = dtype_from(self, name, x, 1, axis, dtype)
+        result_dtype = dtype_from(self, name, x, 1, axis, dtype)
         (place,) = nonnegative_axes(axis, x.ndim + 1)
-        return self.abstracted((*x.shape[:place], class_count(operator.index(num_classes)), *x.shape[place:]), found)
+        return self.tensor_of(
+            (*x.shape[:place], class_count(operator.index(num_classes)), *x.shape[place:]), result_dtype
+        )
 
 
 def _below(rows: int, columns: int, offset: int) -> int:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized
+from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized_shape
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.arrays.shape import matrices
 from emberharmony.backend.shared.images.fft import along, named_by_keras
@@ -23,30 +23,30 @@ Shapes = Callable[[AbstractTensor], Sequence[Sequence[int]]]
 def _decomposition(shapes: Shapes) -> Rule:
     """Returns the rule of a decomposition, from the function that gives the shapes of its results."""
 
-    def decomposed(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
+    def decompose(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
         return _results(backend, shapes(x), one_element(backend, name, x, *options))
 
-    return Rule(decomposed)
+    return Rule(decompose)
 
 
-def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], found: Any) -> Any:
+def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], like: Any) -> Any:
     """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
-    if not isinstance(found, tuple):
-        return backend.abstracted(shapes[0], found.dtype)
-    made = [backend.abstracted(shape, one.dtype) for shape, one in zip(shapes, found, strict=True)]
-    return type(found)(*made) if type(found) is not tuple else tuple(made)
+    if not isinstance(like, tuple):
+        return backend.tensor_of(shapes[0], like.dtype)
+    made = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, like, strict=True)]
+    return type(like)(*made) if type(like) is not tuple else tuple(made)
 
 
 def _batch(x: AbstractTensor) -> tuple[int, ...]:
     return square(x).shape[:-2]
 
 
-def _solved(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
+def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
     check_sides(a, b)
     dtype = dtype_from(backend, name, a, b, *options)
     if b.ndim == 1:
-        return backend.abstracted(a.shape[:-1], dtype)
-    return backend.abstracted((*broadcast([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
+        return backend.tensor_of(a.shape[:-1], dtype)
+    return backend.tensor_of((*broadcast([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
 
 
 def _transform(halves: bool = False, halved: bool = False) -> Rule:
@@ -57,7 +57,7 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
         halved: whether the input is.
     """
 
-    def transformed(
+    def transform(
         backend: AbstractBackend,
         name: str,
         x: AbstractTensor,
@@ -66,11 +66,11 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
         norm: str = "backward",
     ) -> Any:
         place, length = along(x.shape, n, axis, norm, halved)
-        shape = resized(x.shape, place, length // 2 + 1 if halves else length)
-        return backend.abstracted(shape, dtype_from(backend, name, x, 1, axis, norm))
+        shape = resized_shape(x.shape, place, length // 2 + 1 if halves else length)
+        return backend.tensor_of(shape, dtype_from(backend, name, x, 1, axis, norm))
 
     def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
-        return named_by_keras(functools.partial(transformed, backend, name))(*args, **kwargs)
+        return named_by_keras(functools.partial(transform, backend, name))(*args, **kwargs)
 
     return Rule(with_both_names)
 
@@ -86,10 +86,10 @@ class AbstractLinear:
     eig = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
     lu_factor = _decomposition(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
     # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
-    solve, solve_triangular = Rule(_solved), Rule(_solved)
+    solve, solve_triangular = Rule(_solve), Rule(_solve)
     fft, ifft, rfft, irfft = _transform(), _transform(), _transform(halves=True), _transform(halved=True)
 
-    abstracted: Any
+    tensor_of: Any
 
     @Rule
     def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced") -> Any:
@@ -102,24 +102,24 @@ class AbstractLinear:
     def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         *batch, rows, columns = matrices(x).shape
         inner = min(rows, columns)
-        found = one_element(self, name, x, full_matrices, compute_uv)
+        sample_result = one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:
-            return self.abstracted((*batch, inner), found.dtype)
+            return self.tensor_of((*batch, inner), sample_result.dtype)
         left, right = (rows, columns) if full_matrices else (inner, inner)
-        return _results(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], found)
+        return _results(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], sample_result)
 
     @Rule
     def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:
         check_factors(x1.shape, x2.shape)
         batch = broadcast([x1.shape[:-2], x2.shape[:-2]])
         shape = (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
-        return self.abstracted(shape, dtype_from(self, name, x1, x2))
+        return self.tensor_of(shape, dtype_from(self, name, x1, x2))
 
     @Rule
     def einsum(self: Any, name: str, subscripts: str, *operands: AbstractTensor) -> AbstractTensor:
         check_subscripts(subscripts, *(x.shape for x in operands))
         dtype = dtype_from(self, name, subscripts, *operands)
-        return self.abstracted(_einsum_shape(subscripts, [x.shape for x in operands]), dtype)
+        return self.tensor_of(_einsum_shape(subscripts, [x.shape for x in operands]), dtype)
 
 
 def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ class AbstractLoops:
     """Overrides the ops of `ops/flow/control.py` that a value steers, or that would take many equal steps."""
 
     composed: Callable[[str], Callable[..., Any]]
-    abstracted: Any
+    tensor_of: Any
     convert: Any
 
     def cond(self, pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
@@ -84,7 +84,7 @@ class AbstractLoops:
         """Returns a tree of tensors with another length of their first axes."""
         leaves, structure = flatten(tree)
         tensors = map(self.convert, leaves)
-        return tree_unflatten(structure, [self.abstracted((count, *x.shape[1:]), x.dtype) for x in tensors])
+        return tree_unflatten(structure, [self.tensor_of((count, *x.shape[1:]), x.dtype) for x in tensors])
 
     def _signature(self, tree: Any) -> Signature:
         """Returns the structure of a tree, and the shape and dtype of each leaf."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
+from emberharmony.backend.abstract.rules import Rule, one_element, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, matrices
 from emberharmony.backend.shared.arrays.writing import check_mode, convert_like, does_not_fit, suits
@@ -44,8 +44,8 @@ def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -
             check_fits_shape(OPS[name].parameters[i + 1].name, given[i].shape, lengths)
     if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in given[:2]):
         given[:2] = 0, 1
-    found = _of_composite(backend, name, (1,) * len(lengths), *given)
-    return backend.abstracted(lengths, found.dtype)
+    sample_result = _of_composite(backend, name, (1,) * len(lengths), *given)
+    return backend.tensor_of(lengths, sample_result.dtype)
 
 
 def _quantile(
@@ -58,17 +58,17 @@ def _quantile(
     keepdims: bool = False,
 ) -> AbstractTensor:
     many = q.shape if isinstance(q, AbstractTensor) else np.shape(q)
-    found = _of_composite(backend, name, x, q, axis, method, keepdims)
-    return backend.abstracted((*many, *kept(x.shape, axis, keepdims)), found.dtype)
+    sample_result = _of_composite(backend, name, x, q, axis, method, keepdims)
+    return backend.tensor_of((*many, *reduced_shape(x.shape, axis, keepdims)), sample_result.dtype)
 
 
 def _frequencies(halved: bool) -> Rule:
     def frequencies(backend: AbstractBackend, name: str, n: int, *options: Any) -> AbstractTensor:
-        found = _of_composite(backend, name, 1, *options)
+        sample_result = _of_composite(backend, name, 1, *options)
         (length,) = as_shape(n)
         if length < 1:
             raise ArgumentError(f"expected a transform of length 1 or more, got {brief(n)}")
-        return backend.abstracted((length // 2 + 1 if halved else length,), found.dtype)
+        return backend.tensor_of((length // 2 + 1 if halved else length,), sample_result.dtype)
 
     return Rule(frequencies)
 
@@ -82,7 +82,7 @@ class AbstractReaders:
     quantile, nanquantile, percentile, nanpercentile = (Rule(_quantile) for _ in range(4))
     fftfreq, rfftfreq = _frequencies(halved=False), _frequencies(halved=True)
 
-    abstracted: Any
+    tensor_of: Any
     wrapped: Any
     composed: Callable[[str], Callable[..., Any]]
     convert: Any
@@ -97,8 +97,8 @@ class AbstractReaders:
 
     def random_get_state(self) -> State:
         with Aside():
-            found: State = self.wrapped.bound.random_get_state()
-            return found
+            state: State = self.wrapped.bound.random_get_state()
+            return state
 
     def random_set_state(self, state: Any) -> None:
         checked_streams(self.wrapped.name, state)
@@ -107,7 +107,7 @@ class AbstractReaders:
         length = size_of(x)
         if length is None:
             return self.random_shuffle(self.convert(x), axis, seed, generator)
-        return self.abstracted((length,), self.dtypes["int64"])
+        return self.tensor_of((length,), self.dtypes["int64"])
 
     @staticmethod
     def random_shuffle(x: AbstractTensor, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
@@ -129,12 +129,12 @@ class AbstractReaders:
         count = int(np.prod(lengths, dtype=object))
         if count and (not length or (not replace and count > length)):
             raise ArgumentError(f"expected at least {1 if replace else count} integers or slices, got {length}")
-        return self.abstracted((*lengths, *rest), dtype)
+        return self.tensor_of((*lengths, *rest), dtype)
 
     @Rule
     def nanmedian(self: Any, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False) -> AbstractTensor:
-        found = _of_composite(self, name, x, axis, keepdims)
-        return self.abstracted(kept(x.shape, axis, keepdims), found.dtype)
+        sample_result = _of_composite(self, name, x, axis, keepdims)
+        return self.tensor_of(reduced_shape(x.shape, axis, keepdims), sample_result.dtype)
 
     def unique(
         self,
@@ -151,24 +151,24 @@ class AbstractReaders:
             raise no_value("the length of the result is the number of different elements; pass size")
         count, places = integer("size", size, 0), self.dtypes["int64"]
         place = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
-        values = self.abstracted((count,) if axis is None else resized(x.shape, place, count), x.dtype)
-        inverse = self.abstracted(x.shape if axis is None else (x.shape[place],), places)
-        vector = self.abstracted((count,), places)
+        values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, place, count), x.dtype)
+        inverse = self.tensor_of(x.shape if axis is None else (x.shape[place],), places)
+        vector = self.tensor_of((count,), places)
         asked = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
         others = [part for wanted, part in asked if wanted]
         return (values, *others) if others else values
 
     @Rule
     def expm(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
-        return self.abstracted(square(x).shape, _of_composite(self, name, x).dtype)
+        return self.tensor_of(square(x).shape, _of_composite(self, name, x).dtype)
 
     @Rule
     def lu(self: Any, name: str, x: AbstractTensor) -> Any:
         *batch, rows, columns = matrices(x).shape
         inner = min(rows, columns)
         shapes = (*batch, rows, rows), (*batch, rows, inner), (*batch, inner, columns)
-        found = _of_composite(self, name, x)
-        return type(found)(*(self.abstracted(s, y.dtype) for s, y in zip(shapes, found, strict=True)))
+        sample_result = _of_composite(self, name, x)
+        return type(sample_result)(*(self.tensor_of(s, y.dtype) for s, y in zip(shapes, sample_result, strict=True)))
 
     @Rule
     def ctc_decode(
@@ -185,9 +185,7 @@ class AbstractReaders:
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
         batch, steps = inputs.shape[:2]
-        return self.abstracted((top_paths, batch, steps), labels.dtype), self.abstracted(
-            (batch, top_paths), scores.dtype
-        )
+        return self.tensor_of((top_paths, batch, steps), labels.dtype), self.tensor_of((batch, top_paths), scores.dtype)
 
     def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
         check_mode(mode)

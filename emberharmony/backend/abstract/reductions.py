@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, kept, one_element, resized
+from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonempty, single
 from emberharmony.backend.shared.reductions.histograms import check_weights
 from emberharmony.backend.shared.reductions.segments import check_segments, segment_count, segments
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from emberharmony.backend.abstract import AbstractBackend
 
 
-def _reduced(
+def _reduce(
     backend: AbstractBackend, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False, *options: Any
 ) -> Any:
-    shape = kept(x.shape, axis, keepdims)
-    return backend.abstracted(shape, dtype_from(backend, name, x, axis, keepdims, *options))
+    shape = reduced_shape(x.shape, axis, keepdims)
+    return backend.tensor_of(shape, dtype_from(backend, name, x, axis, keepdims, *options))
 
 
 def _extreme(
     backend: AbstractBackend, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False, *options: Any
 ) -> Any:
-    result = _reduced(backend, name, x, axis, keepdims, *options)
+    result = _reduce(backend, name, x, axis, keepdims, *options)
     if not options or options[0] is None:
         nonempty(x.shape, axis)
     return result
@@ -39,10 +39,10 @@ def _extreme(
 
 def _along(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any) -> Any:
     dtype = dtype_from(backend, name, x, axis, *options)
-    return backend.abstracted((x.size,) if axis is None else x.shape, dtype)
+    return backend.tensor_of((x.size,) if axis is None else x.shape, dtype)
 
 
-def _sorted(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
+def _sort(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
     if axis is not None:
         single(axis, max(x.ndim, 1))
     return _along(backend, name, x, axis, *options)
@@ -64,37 +64,37 @@ def _segments(
         raise no_value("the number of segments is the largest id plus one; pass num_segments")
     else:
         count = segment_count(num_segments)
-    return backend.abstracted((count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
+    return backend.tensor_of((count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
 
 
 class AbstractReductions:
     """Holds the primitives of `reduction.py`, `sorting.py`, `segments.py` and `statistics.py` in `ops/reductions`."""
 
-    sum, prod, mean, var, std = (Rule(_reduced) for _ in range(5))
-    any, all, logsumexp = Rule(_reduced), Rule(_reduced), Rule(_reduced)
+    sum, prod, mean, var, std = (Rule(_reduce) for _ in range(5))
+    any, all, logsumexp = Rule(_reduce), Rule(_reduce), Rule(_reduce)
     max, min, argmax, argmin = Rule(_extreme), Rule(_extreme), Rule(_extreme), Rule(_extreme)
     cumsum, cumprod, cummax, cummin = Rule(_along), Rule(_along), Rule(_along), Rule(_along)
-    sort, argsort = Rule(_sorted), Rule(_sorted)
+    sort, argsort = Rule(_sort), Rule(_sort)
     segment_sum, segment_prod, segment_max, segment_min = (Rule(_segments) for _ in range(4))
 
-    abstracted: Any
+    tensor_of: Any
     dtypes: Any
 
     @Rule
     def allclose(self: Any, name: str, x1: Any, x2: Any, *options: Any) -> AbstractTensor:
         broadcast([x.shape for x in (x1, x2) if isinstance(x, AbstractTensor)])
-        return self.abstracted((), dtype_from(self, name, x1, x2, *options))
+        return self.tensor_of((), dtype_from(self, name, x1, x2, *options))
 
     @Rule
     def array_equal(self: Any, name: str, x1: Any, x2: Any, *options: Any) -> AbstractTensor:
-        return self.abstracted((), dtype_from(self, name, x1, x2, *options))
+        return self.tensor_of((), dtype_from(self, name, x1, x2, *options))
 
     @Rule
     def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
         top(x.shape, k)
         values, places = one_element(self, name, x, 1, sorted)
-        shape = resized(x.shape, x.ndim - 1, operator.index(k))
-        return self.abstracted(shape, values.dtype), self.abstracted(shape, places.dtype)
+        shape = resized_shape(x.shape, x.ndim - 1, operator.index(k))
+        return self.tensor_of(shape, values.dtype), self.tensor_of(shape, places.dtype)
 
     @Rule
     def searchsorted(
@@ -112,7 +112,7 @@ class AbstractReductions:
             raise ShapeError(
                 f"expected sorter to be a vector of {sorted_sequence.shape[0]} indices, got shape {sorter.shape}"
             )
-        return self.abstracted(values.shape, dtype_from(self, name, sorted_sequence, values, side))
+        return self.tensor_of(values.shape, dtype_from(self, name, sorted_sequence, values, side))
 
     @Rule
     def isin(
@@ -124,7 +124,7 @@ class AbstractReductions:
         *,
         invert: bool = False,
     ) -> AbstractTensor:
-        return self.abstracted(x1.shape, dtype_from(self, name, x1, x2, assume_unique, invert=invert))
+        return self.tensor_of(x1.shape, dtype_from(self, name, x1, x2, assume_unique, invert=invert))
 
     @Rule
     def bincount(
@@ -133,11 +133,11 @@ class AbstractReductions:
         dense("sparse", sparse)
         if weights is not None:
             check_weights(weights, x)
-        found = dtype_from(self, name, x, weights, minlength)
+        result_dtype = dtype_from(self, name, x, weights, minlength)
         if x.known is None:
             raise no_value("the length of the result is the largest element plus one")
         length = int(x.value(name).max(initial=-1)) + 1
-        return self.abstracted((max(length, minlength),), found)
+        return self.tensor_of((max(length, minlength),), result_dtype)
 
     @Rule
     def histogram(self: Any, name: str, x: AbstractTensor, bins: int = 10, range: Any = None) -> Any:
@@ -145,4 +145,4 @@ class AbstractReductions:
         if count < 1:
             raise ArgumentError(f"expected bins of at least 1, got {count}")
         counts, edges = one_element(self, name, x, 1, range)
-        return self.abstracted((count,), counts.dtype), self.abstracted((count + 1,), edges.dtype)
+        return self.tensor_of((count,), counts.dtype), self.tensor_of((count + 1,), edges.dtype)

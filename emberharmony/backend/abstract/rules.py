@@ -54,7 +54,7 @@ def shapes_in(values: Sequence[Any]) -> list[tuple[int, ...]]:
 
 def _pointwise(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
     shape = broadcast(shapes_in((*args, *kwargs.values())))
-    return backend.abstracted(shape, dtype_from(backend, name, *args, **kwargs))
+    return backend.tensor_of(shape, dtype_from(backend, name, *args, **kwargs))
 
 
 def pointwise(name: str) -> Rule:
@@ -64,12 +64,12 @@ def pointwise(name: str) -> Rule:
     return rule
 
 
-def kept(shape: Sequence[int], axis: Any, keepdims: bool) -> tuple[int, ...]:
+def reduced_shape(shape: Sequence[int], axis: Any, keepdims: bool) -> tuple[int, ...]:
     """Returns the shape of a reduction over axes, where None stands for all."""
     axes = nonnegative_axes(axis, len(shape))
     return tuple([1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes])
 
 
-def resized(shape: Sequence[int], axis: int, length: int) -> tuple[int, ...]:
+def resized_shape(shape: Sequence[int], axis: int, length: int) -> tuple[int, ...]:
     """Returns a shape with another length of one axis, which is counted from 0."""
     return (*shape[:axis], length, *shape[axis + 1 :])

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
+from emberharmony.backend.abstract.rules import Rule, dtype_from, resized_shape
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
@@ -31,11 +31,11 @@ from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 class AbstractShapes:
     """Holds the primitives of `ops/arrays/shape.py`."""
 
-    abstracted: Any
-    adopted: Any
+    tensor_of: Any
+    adopt: Any
 
     def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
-        return self.abstracted(tuple(shape), x.dtype)
+        return self.tensor_of(tuple(shape), x.dtype)
 
     def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
         check_copy(copy)
@@ -83,12 +83,14 @@ class AbstractShapes:
     def concatenate(self: Any, name: str, xs: list[AbstractTensor], axis: int | None = 0) -> AbstractTensor:
         dtype = dtype_from(self, name, xs, axis)
         if axis is None:
-            return self.abstracted((sum(x.size for x in xs),), dtype)
+            return self.tensor_of((sum(x.size for x in xs),), dtype)
         (place,) = nonnegative_axes(axis, xs[0].ndim)
         for x in xs:
-            if len(x.shape) != len(xs[0].shape) or resized(x.shape, place, 0) != resized(xs[0].shape, place, 0):
+            if len(x.shape) != len(xs[0].shape) or resized_shape(x.shape, place, 0) != resized_shape(
+                xs[0].shape, place, 0
+            ):
                 raise ShapeError(f"shapes {xs[0].shape} and {x.shape} differ in other axes than axis {axis}")
-        return self.abstracted(resized(xs[0].shape, place, sum(x.shape[place] for x in xs)), dtype)
+        return self.tensor_of(resized_shape(xs[0].shape, place, sum(x.shape[place] for x in xs)), dtype)
 
     @Rule
     def stack(self: Any, name: str, x: list[AbstractTensor], axis: int = 0) -> AbstractTensor:
@@ -96,11 +98,11 @@ class AbstractShapes:
         if any(one.shape != x[0].shape for one in x):
             raise ShapeError(f"expected tensors of one shape, got {sorted({one.shape for one in x})}")
         (place,) = nonnegative_axes(axis, x[0].ndim + 1)
-        return self.abstracted((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
+        return self.tensor_of((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
 
     def split(self, x: AbstractTensor, indices_or_sections: Any, axis: int = 0) -> list[AbstractTensor]:
         (place,) = nonnegative_axes(axis, x.ndim)
-        return [self._of(x, resized(x.shape, place, b - a)) for a, b in cuts(x.shape[place], indices_or_sections)]
+        return [self._of(x, resized_shape(x.shape, place, b - a)) for a, b in cuts(x.shape[place], indices_or_sections)]
 
     def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:
         (place,) = nonnegative_axes(axis, x.ndim)
@@ -118,15 +120,15 @@ class AbstractShapes:
     def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        repeats = self.adopted(repeats)
+        repeats = self.adopt(repeats)
         if isinstance(repeats, AbstractTensor):
             if repeats.known is None:
                 raise no_value("the length of the result is the sum of the repeats, which are a tensor")
             repeats = repeats.value("repeat()")
         counts = host_indices(repeats)
         if counts.ndim == 0 or counts.size == 1:
-            return self._of(x, resized(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum())))
-        return self._of(x, resized(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
+            return self._of(x, resized_shape(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum())))
+        return self._of(x, resized_shape(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         nonnegative_axes(axis, x.ndim)

@@ -29,14 +29,14 @@ class AbstractTensors:
     set_default_device, synchronize, memory_info = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
     result_type = Rule(_of_wrapped)
 
-    abstracted: Any
+    tensor_of: Any
     dtypes: Any
     convert: Any
     wrapped: Any
 
     def dtype(self, x: AbstractTensor) -> DType:
-        found: DType = self.dtypes.neutral[x.dtype]
-        return found
+        dtype: DType = self.dtypes.neutral[x.dtype]
+        return dtype
 
     @Rule
     def to_device(self: Any, name: str, x: AbstractTensor, device: Any) -> AbstractTensor:
@@ -59,14 +59,14 @@ class AbstractTensors:
         if dtype is None or dtype == x.dtype:
             return x
         refuse_copy(copy)
-        return self.abstracted(x.shape, dtype)
+        return self.tensor_of(x.shape, dtype)
 
     def to_numpy(self, x: AbstractTensor) -> np.ndarray[Any, Any]:
-        found: np.ndarray[Any, Any] = x.value("to_numpy()")
-        return found
+        array: np.ndarray[Any, Any] = x.value("to_numpy()")
+        return array
 
     def cast(self, x: AbstractTensor, dtype: Any) -> AbstractTensor:
-        return x if x.dtype == dtype else self.abstracted(x.shape, dtype)
+        return x if x.dtype == dtype else self.tensor_of(x.shape, dtype)
 
     def copy(self, x: AbstractTensor) -> AbstractTensor:
         return x
@@ -75,19 +75,19 @@ class AbstractTensors:
         width, wanted = x.itemsize, self.dtypes.neutral[dtype].itemsize
         check_view(x.shape, width, wanted)
         shape = x.shape if width == wanted else (*x.shape[:-1], x.shape[-1] * width // wanted)
-        return self.abstracted(shape, dtype)
+        return self.tensor_of(shape, dtype)
 
     @Rule
     def view_as_complex(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
         check_parts(x.shape)
         pair = self.wrapped.bound.ones(2, x.dtype)
-        return self.abstracted(x.shape[:-1], getattr(self.wrapped.bound, name)(pair).dtype)
+        return self.tensor_of(x.shape[:-1], getattr(self.wrapped.bound, name)(pair).dtype)
 
     def from_dlpack(self, x: Any, device: Any = None, copy: Any = None) -> AbstractTensor:
         if isinstance(x, AbstractTensor):
             return x
-        found: AbstractTensor = self.convert(self.wrapped.bound.from_dlpack(x, device, copy))
-        return found
+        tensor: AbstractTensor = self.convert(self.wrapped.bound.from_dlpack(x, device, copy))
+        return tensor
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, (AbstractTensor, TensorProxy)) or bool(self.wrapped.is_tensor(x))

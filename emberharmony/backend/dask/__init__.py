@@ -110,9 +110,9 @@ class DaskBackend(
             error = unknown
         return super().translate(op, error, arguments)
 
-    def _named(self, op: str, message: str) -> str:
+    def _message_for(self, op: str, message: str) -> str:
         # Arguments are checked, and blocks computed, by the NumPy backend.
-        return super()._named(op, message).replace("on backend 'numpy'", f"on backend {self.name!r}")
+        return super()._message_for(op, message).replace("on backend 'numpy'", f"on backend {self.name!r}")
 
 
 BACKEND = DaskBackend

@@ -162,7 +162,7 @@ def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
     """Returns the result of an op as tensors that have a shape and a dtype only; raises the errors of its arguments."""
     shapes = AbstractBackend.over(load("numpy"))
     args, kwargs = _map_arguments(
-        lambda x: shapes.abstracted(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
+        lambda x: shapes.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)
     )
     return getattr(shapes.bound, op)(*args, **kwargs)
 

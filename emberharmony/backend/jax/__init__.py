@@ -127,7 +127,7 @@ class JAXBackend(
         """
         return of_host(array, self.dtypes[name_of(array.dtype)], place(None))
 
-    def unpacked(self, packed: HostBits, device: Any = None) -> jax.Array:
+    def unpack(self, packed: HostBits, device: Any = None) -> jax.Array:
         """Returns bits on the host as a tensor that outlives the function that is being traced.
 
         Raises:
@@ -135,9 +135,9 @@ class JAXBackend(
         """
         # In a function that is compiled, JAX would make a tracer even of constants.
         with jax.ensure_compile_time_eval():
-            return super().unpacked(packed, device)
+            return super().unpack(packed, device)
 
-    def awaited(self, result: Any) -> bool:
+    def wait_for(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed."""
         waiting = [x for x in tree_leaves(result) if isinstance(x, jax.Array) and not isinstance(x, Tracer)]
         jax.block_until_ready(waiting)

@@ -129,7 +129,7 @@ class MLXBackend(
         """Returns whether no transform runs: a write makes a new tensor, which takes the memory of the old one."""
         return bool(op_globals.untransformed)
 
-    def written(self, memory: mx.array, place: Any, updates: mx.array) -> mx.array:
+    def write_into(self, memory: mx.array, place: Any, updates: mx.array) -> mx.array:
         """Returns a tensor with updates at a place, and leaves other holders of the old one as they are.
 
         Only the new tensor may depend on the old one for MLX to write in its memory. That is why `set_item` copies: it
@@ -159,7 +159,7 @@ class MLXBackend(
             return of_host(array.view(np.uint16)).view(mx.bfloat16)
         return of_host(array, dtype)
 
-    def awaited(self, result: Any) -> bool:
+    def wait_for(self, result: Any) -> bool:
         """Computes the tensors in a result."""
         mx.eval([x for x in tree_leaves(result) if isinstance(x, mx.array)])
         return True
@@ -171,7 +171,7 @@ class MLXBackend(
             mx.reset_peak_memory()
         return usage[0], max(usage)
 
-    def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
+    def unpack(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.
 
         Raises:
@@ -180,7 +180,7 @@ class MLXBackend(
         # MLX 0.32 raises for float64 on a GPU only when it computes with the tensor.
         if packed.dtype == "float64" and (place(device) or mx.default_device()).type == mx.gpu:
             raise errors.DTypeError("MLX has no float64 on a GPU; cast it to float32, or work on the CPU")
-        made: mx.array = super().unpacked(packed, device)
+        made: mx.array = super().unpack(packed, device)
         mx.eval(made)  # so that other threads can read it
         return made
 

@@ -190,8 +190,8 @@ class NumpyBackend(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
         """Applies `fn` to all slices at once by the batching rules of the ops; by a loop where values are read."""
-        if checking() or self.unwatched is not self:
-            return self.looped(fn, tensors, axes)
+        if checking() or self.without_watchers is not self:
+            return self.loop_over_slices(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.
         from emberharmony.transforms.batch_tape import map_at_once
 

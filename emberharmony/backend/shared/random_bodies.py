@@ -15,7 +15,7 @@ from emberharmony.core.dtypes import DType, float64
 
 def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
     """Returns the default stream of a backend."""
-    known = backend.unwatched.__dict__
+    known = backend.without_watchers.__dict__
     stream: DefaultStream[np.random.Generator] | None = known.get("_stream")
     if stream is None:
         made = DefaultStream(lambda seed: np.random.default_rng(seed), clone)

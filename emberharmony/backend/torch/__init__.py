@@ -199,7 +199,7 @@ class TorchBackend(
 
     from_numpy = staticmethod(of_host)
 
-    def awaited(self, result: Any) -> bool:
+    def wait_for(self, result: Any) -> bool:
         """Waits for the accelerator, if a tensor is on it."""
         devices = {x.device for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
         devices = {device for device in devices if device.type not in ("cpu", "meta")}
@@ -217,7 +217,7 @@ class TorchBackend(
             return usage
         return None
 
-    def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
+    def unpack(self, packed: HostBits, device: Any = None) -> torch.Tensor:
         """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.
 
         Raises:
@@ -225,7 +225,7 @@ class TorchBackend(
         """
         # A transform wraps the tensors that are made in it, and those made in inference mode have no gradient.
         with torch._C._DisableFuncTorch(), torch.inference_mode(False):
-            made: torch.Tensor = super().unpacked(packed, device)
+            made: torch.Tensor = super().unpack(packed, device)
         return made
 
 

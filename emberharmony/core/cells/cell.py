@@ -284,12 +284,12 @@ class Cell(TensorMethods, Substitute):
         device = journey.devices.get(home.backend.prefix)
         try:
             if source is None:
-                return home.backend.unpacked(tensor, device)
+                return home.backend.unpack(tensor, device)
             if _is_proxy(tensor) or source.backend.is_traced(tensor):
                 raise TracedTensorError("a running transform holds its tensor, so it cannot move; leave the transform")
             if home.backend.is_tensor(tensor):  # two backend objects may share a library
                 return tensor
-            moved = home.backend.unpacked(source.backend.packed(tensor), device)
+            moved = home.backend.unpack(source.backend.pack(tensor), device)
             device_of_source = source.get_device(tensor)
             if device_of_source != source.get_default_device():
                 journey.devices[source.backend.prefix] = device_of_source
@@ -440,7 +440,7 @@ def _is_proxy(tensor: Any) -> bool:
 
 def _on_host(held: Held) -> tuple[Any, str]:
     tensor, home = held
-    return tuple(tensor if home is None else home.backend.packed(tensor))
+    return tuple(tensor if home is None else home.backend.pack(tensor))
 
 
 def _copy_of(held: Held) -> Held:

@@ -38,10 +38,10 @@ def fill(
         del space[name]
     space.update(names)
     space["__all__"] = sorted(names)
-    space["__getattr__"] = _unknown(module)
+    space["__getattr__"] = _module_getattr(module)
 
 
-def _unknown(module: str) -> Callable[[str], object]:
+def _module_getattr(module: str) -> Callable[[str], object]:
     def value_of(name: str) -> object:
         """Returns what an old name stands for, with a warning; raises `AttributeError` with a hint for others."""
         from emberharmony.core.names.deprecation import old_name  # only old and unknown names need it

@@ -324,7 +324,7 @@ def eval_shape(fn: Callable[..., Any], *specs: Any) -> Any:
 
     Source: `jax.eval_shape`.
     """
-    return evaluation.evaluated("eval_shape", fn, specs)
+    return evaluation.evaluate_shapes("eval_shape", fn, specs)
 
 
 @op

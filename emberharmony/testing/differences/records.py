@@ -251,12 +251,12 @@ def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
     if isinstance(tensor, (np.ndarray, np.generic)):
         array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
         return (array.view(np.uint16) if array.dtype.kind == "V" else array), _name(array.dtype)
-    plain = backend.unwatched
+    plain = backend.without_watchers
     if tensor.__class__ is plain.tensor_type:
         name = plain.dtypes.neutral[tensor.dtype].name
         if name != "bfloat16":
             return plain.bound.to_numpy(tensor), name
-    bits, name = plain.packed(tensor)
+    bits, name = plain.pack(tensor)
     return np.asarray(bits), name
 
 
@@ -325,4 +325,4 @@ def _numbers(value: Any) -> Iterator[Any]:
 
 def native(host: Host, backend: Any) -> Any:
     """Returns a tensor of a backend, with memory of its own."""
-    return backend.unwatched.unpacked(HostBits(np.ascontiguousarray(host.bits).reshape(host.shape), host.dtype))
+    return backend.without_watchers.unpack(HostBits(np.ascontiguousarray(host.bits).reshape(host.shape), host.dtype))

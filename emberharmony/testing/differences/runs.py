@@ -71,7 +71,7 @@ def portable(named: Any) -> Any:
         BackendNotFoundError: if the name is unknown.
         BackendUnavailableError: if its library is missing.
     """
-    plain = (load(named) if isinstance(named, str) else named).unwatched
+    plain = (load(named) if isinstance(named, str) else named).without_watchers
     found: Any = plain.__dict__.get("_portable")
     if found is None:
         kind: Any = type(plain)

@@ -71,7 +71,7 @@ class Arrays:
     def _host(self, shape: tuple[int, ...], dtype: str) -> str:
         size, name = math.prod(shape), spelled_dtype(dtype)
         if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
-            written = f"filled({shape}, {name})"
+            written = f"counting_array({shape}, {name})"
         else:
             written = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
             written += "" if len(shape) == 1 else f".reshape({shape})"
@@ -93,7 +93,7 @@ class Arrays:
 
     def with_odd_element(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
         """Returns the source of a host array with one element replaced."""
-        return f"poked({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
+        return f"with_element({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
 
     def in_some_form(self, array: str, ndim: int, hosted: bool = False) -> str:
         """Returns the source of a host array in one of the forms in which a tensor may be passed.
@@ -102,8 +102,12 @@ class Arrays:
             hosted: whether to draw only forms whose elements are on the host.
         """
         if hosted:
-            return self.rng.choice((array, f"frozen({array})", f"{array}.tolist()"))
-        forms = [f"tensor({array})"] * 5 + [array] * 2 + [f"frozen({array})", f"strided({array})", f"{array}.tolist()"]
+            return self.rng.choice((array, f"read_only({array})", f"{array}.tolist()"))
+        forms = (
+            [f"tensor({array})"] * 5
+            + [array] * 2
+            + [f"read_only({array})", f"non_contiguous({array})", f"{array}.tolist()"]
+        )
         if ndim:
             forms += [f"{array}[::-1]", f"{array}.T"]
         if self.rng.random() < 0.02:

@@ -46,7 +46,7 @@ WRONG = _sources(
     np.array([1, 'a'], object) ; np.array([None]) ; np.array(['2020'], 'M8[D]') ; np.str_('a') ;
     np.zeros(2, [('a', 'f4')]) ; np.array([1.5], '>f4') ; np.array([1, 2], '>i8') ; np.longdouble(1) ;
     np.array([1.5], np.longdouble) ; np.ma.masked_array([1.0, 2.0], [0, 1]) ; np.matrix([[1.0, 2.0]]) ;
-    nested(60) ; nested(2000) ; Stranger() ; Hostile() ; [Hostile()] ; 10**400 ; -2**63 ; [10**400] ; 2**64 ;
+    nested_list(60) ; nested_list(2000) ; Stranger() ; Hostile() ; [Hostile()] ; 10**400 ; -2**63 ; [10**400] ; 2**64 ;
     np.int64(-1) ; np.float64(2.0) ; np.uint8(255) ; ops.array(2) ; ops.array([1, 2]) ; ops.array(True) ;
     type ; Exception() ;
     bytearray(b'ab') ; memoryview(b'abcd') ; 'float32' ; '1' ; 'a' * 10000 ; [[1.0] * 3] * 3 ; (1, 2.5, 3j)

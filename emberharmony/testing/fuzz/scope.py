@@ -7,17 +7,17 @@ import numpy as np
 from emberharmony import ops
 
 Array = np.ndarray[Any, Any]
-NAMES = ("Below", "Hostile", "filled", "frozen", "nested", "poked", "tensor")
+NAMES = ("Below", "Hostile", "counting_array", "nested_list", "read_only", "tensor", "with_element")
 
 
-def frozen(array: Array) -> Array:
+def read_only(array: Array) -> Array:
     """Returns a read-only copy."""
     copied = array.copy()
     copied.flags.writeable = False
     return copied
 
 
-def poked(array: Array, place: int, value: Any) -> Array:
+def with_element(array: Array, place: int, value: Any) -> Array:
     """Returns a copy with one element replaced; an empty array is copied unchanged.
 
     Args:
@@ -30,14 +30,14 @@ def poked(array: Array, place: int, value: Any) -> Array:
     return copied
 
 
-def filled(shape: tuple[int, ...], dtype: Any) -> Array:
+def counting_array(shape: tuple[int, ...], dtype: Any) -> Array:
     """Returns an array with the elements -3, -2, …, 3, -3, …; with 0, 1, …, 6, 0, … for bool and unsigned dtypes."""
     size = int(np.prod(shape, dtype=object))
     low = 0 if np.dtype(dtype).kind in "bu" else -3
     return (np.arange(size, dtype=np.int8 if size < 128 else np.int64) % 7 + low).reshape(shape).astype(dtype)
 
 
-def nested(depth: int) -> list[Any]:
+def nested_list(depth: int) -> list[Any]:
     """Returns a number inside `depth` nested lists."""
     value: Any = 1.0
     for _ in range(depth):

@@ -302,7 +302,7 @@ def _inside(case: _Case) -> str:
     kept = here.telling, here.calls
     here.telling, here.calls = False, []
     try:
-        with Override(case.backend.unwatched), Observation(first):
+        with Override(case.backend.without_watchers), Observation(first):
             case.backend.body_of(spec)(*case.arguments, **case.keywords)
     except Exception:  # noqa: BLE001  (the op itself has run; only a part of the message is missing)
         return ""

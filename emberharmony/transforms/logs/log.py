@@ -332,7 +332,7 @@ def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
 def _constant(x: Any) -> Any:
     """Returns a tensor as a constant, which keeps no graph alive; anything else unchanged."""
     x = values_of(x)
-    backend = selection.current().unwatched
+    backend = selection.current().without_watchers
     return backend.bound.stop_gradient(x) if isinstance(x, backend.tensor_type) else x
 
 

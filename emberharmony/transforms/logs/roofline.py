@@ -34,7 +34,7 @@ _MEASURED: dict[tuple[str, str], Rates] = {}
 
 def rates(backend: Any) -> Rates:
     """Returns the rates of a backend on its default device, which are measured at the first call."""
-    bound = backend.unwatched.bound
+    bound = backend.without_watchers.bound
     key = backend.name, bound.get_default_device()
     if key not in _MEASURED:
         matrix = bound.ones((_WIDTH, _WIDTH), "float32")
@@ -47,10 +47,10 @@ def rates(backend: Any) -> Rates:
 
 def _seconds(backend: Any, call: Any) -> float:
     """Returns the least time of a call."""
-    backend.awaited([call()])
+    backend.wait_for([call()])
     times: list[float] = []
     while not times or (sum(times) < _SECONDS and len(times) < _ROUNDS):
         start = perf_counter()
-        backend.awaited([call()])
+        backend.wait_for([call()])
         times.append(perf_counter() - start)
     return min(times)

@@ -211,13 +211,13 @@ def test_the_ways_of_a_gpu_give_the_same_in_float32(as_on_a_gpu: None) -> None:
 
 def test_bits_of_float64_are_refused_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     native = selection.current()
-    single, double = (native.packed(mx.ones(2, kind)) for kind in (mx.float32, mx.float64))
-    assert native.unpacked(double).dtype == mx.float64
+    single, double = (native.pack(mx.ones(2, kind)) for kind in (mx.float32, mx.float64))
+    assert native.unpack(double).dtype == mx.float64
     monkeypatch.setattr(mx, "default_device", lambda: mx.Device(mx.gpu, 0))
-    assert native.unpacked(single).dtype == mx.float32
+    assert native.unpack(single).dtype == mx.float32
     with pytest.raises(errors.DTypeError, match="MLX has no float64 on a GPU"):
-        native.unpacked(double)
-    assert native.unpacked(double, "cpu").dtype == mx.float64
+        native.unpack(double)
+    assert native.unpack(double, "cpu").dtype == mx.float64
 
 
 def test_an_integer_in_a_tuple_that_mlx_cannot_count_is_named() -> None:

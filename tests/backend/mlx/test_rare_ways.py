@@ -154,7 +154,7 @@ def test_a_tensor_that_another_thread_has_not_computed_is_named() -> None:
 
     def read(x: Any) -> None:
         with use_backend("mlx"):
-            for each in (ops.to_numpy, ops.eval, ops.nonzero, selection.current().packed):
+            for each in (ops.to_numpy, ops.eval, ops.nonzero, selection.current().pack):
                 with pytest.raises(errors.BackendExecutionError, match=r"call ops.eval\(x\) there first"):
                     each(x)
 
@@ -167,7 +167,7 @@ def test_a_write_into_memory_leaves_other_holders_of_the_tensor_as_they_are() ->
     with use_backend("mlx"):
         old = ops.zeros((2, 3))
         other = old
-        made = selection.current().written(old, 1, ops.ones(3))
+        made = selection.current().write_into(old, 1, ops.ones(3))
         assert made.tolist() == [[0, 0, 0], [1, 1, 1]]
         assert other.tolist() == [[0, 0, 0], [0, 0, 0]]
 

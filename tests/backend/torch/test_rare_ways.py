@@ -71,7 +71,7 @@ def test_likenesses_may_stand_on_a_device() -> None:
 
 def test_bits_of_the_other_byte_order_are_unpacked(backend: str) -> None:
     packed = HostBits(np.array([1.0, 2.0], ">f4"), "float32")
-    assert ops.to_numpy(discovery.load(backend).unpacked(packed)).tolist() == [1.0, 2.0]
+    assert ops.to_numpy(discovery.load(backend).unpack(packed)).tolist() == [1.0, 2.0]
 
 
 def test_lists_of_arrays_have_their_dtype_also_if_they_are_empty(backend: str) -> None:

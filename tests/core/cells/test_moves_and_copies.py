@@ -54,13 +54,13 @@ def test_a_cell_goes_back_to_the_device_that_it_had(here, there, monkeypatch):
     ops.set_backend(there)
     cell.value
     asked = []
-    unpacked = home.backend.unpacked
+    unpack = home.backend.unpack
 
     def noting(bits, device=None):
         asked.append(device)
-        return unpacked(bits)
+        return unpack(bits)
 
-    monkeypatch.setattr(home.backend, "unpacked", noting, raising=False)
+    monkeypatch.setattr(home.backend, "unpack", noting, raising=False)
     ops.set_backend(here)
     assert numbers(cell.value) == [1.0]
     assert asked == ["far"]

@@ -43,8 +43,19 @@ def test_almost_all_arguments_can_be_evaluated(backend: str) -> None:
 def test_the_arguments_cover_every_kind_of_odd_value_and_every_dtype() -> None:
     text = "\n".join(arguments(case_of(2, number, NAMES)) for number in range(8000))
     for way in (
-        *("nan", "inf", "2**31", "2**63", "10**400", "frozen(", "strided(", "Hostile()", "np.bool_(", "object()"),
-        *("np.broadcast_to(", ":0]", "[None]", "nested(", "'nonsense'", "np.arange(10**6)", "(1,) * 33", "lambda"),
+        *(
+            "nan",
+            "inf",
+            "2**31",
+            "2**63",
+            "10**400",
+            "read_only(",
+            "non_contiguous(",
+            "Hostile()",
+            "np.bool_(",
+            "object()",
+        ),
+        *("np.broadcast_to(", ":0]", "[None]", "nested_list(", "'nonsense'", "np.arange(10**6)", "(1,) * 33", "lambda"),
     ):
         assert way in text, way
     used = {name for name in DTYPES if re.search(rf"\b{name}\b", text)}

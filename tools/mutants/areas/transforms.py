@@ -266,9 +266,9 @@ MUTANTS = [
     Mutant(
         name="jax-cell-keeps-a-tracer",
         module="emberharmony/backend/jax/__init__.py",
-        function="JAXBackend.unpacked",
-        original="with jax.ensure_compile_time_eval():\n    return super().unpacked(packed, device)",
-        replacement="return super().unpacked(packed, device)",
+        function="JAXBackend.unpack",
+        original="with jax.ensure_compile_time_eval():\n    return super().unpack(packed, device)",
+        replacement="return super().unpack(packed, device)",
         tests=("tests/core/cells/test_moves_in_transforms.py -k jax",),
         why="a parameter whose first read on JAX is in a compiled function loses its value",
     ),

@@ -39,8 +39,8 @@ class JAXTransformsOps:
 
     stop_gradient = staticmethod(lax.stop_gradient)
 
-    looped: Any
-    transposed: Any
+    loop_over_slices: Any
+    transpose_pullback: Any
 
     @staticmethod
     def is_traced(x: Any) -> bool:
@@ -88,7 +88,7 @@ class JAXTransformsOps:
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
-            return self.transposed(fn, primals)
+            return self.transpose_pullback(fn, primals)
 
         def push(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
             given = tuple(
@@ -100,7 +100,7 @@ class JAXTransformsOps:
             except Exception as error:
                 if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
-                pair: tuple[list[jax.Array], list[jax.Array]] = self.transposed(fn, primals)(tangents)
+                pair: tuple[list[jax.Array], list[jax.Array]] = self.transpose_pullback(fn, primals)(tangents)
                 return pair
             return list(outputs), [
                 t if kind_of(y) in _INEXACT else jnp.zeros_like(y) for y, t in zip(outputs, pushed, strict=True)
@@ -112,7 +112,7 @@ class JAXTransformsOps:
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
     ) -> list[jax.Array]:
         if any(isinstance(tensor, TensorProxy) for tensor in tensors):
-            return self.looped(fn, tensors, axes)
+            return self.loop_over_slices(fn, tensors, axes)
         function = jax.vmap(lambda *slices: tuple(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with contextlib.nullcontext() if same else WithoutDraws():
@@ -120,7 +120,7 @@ class JAXTransformsOps:
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
-        return self.looped(fn, tensors, axes)
+        return self.loop_over_slices(fn, tensors, axes)
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:

@@ -50,8 +50,8 @@ class MLXTransformsOps:
 
     stop_gradient = staticmethod(mx.stop_gradient)
 
-    looped: Any
-    transposed: Any
+    loop_over_slices: Any
+    transpose_pullback: Any
 
     @staticmethod
     def is_traced(x: Any) -> bool:
@@ -130,7 +130,7 @@ class MLXTransformsOps:
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
-            return self.transposed(fn, primals)
+            return self.transpose_pullback(fn, primals)
 
         def push(tangents: Tensors) -> Pair:
             def natively(*tensors: mx.array) -> Pair:
@@ -141,7 +141,7 @@ class MLXTransformsOps:
                 except Exception as error:
                     if not self.cannot_transform(error):
                         raise
-                    pair: Pair = self.transposed(fn, primals)(tangents)
+                    pair: Pair = self.transpose_pullback(fn, primals)(tangents)
                     return pair
                 return list(outputs), list(pushed)
 
@@ -154,7 +154,7 @@ class MLXTransformsOps:
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
     ) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
-            return self.looped(fn, tensors, axes)
+            return self.loop_over_slices(fn, tensors, axes)
         function = mx.vmap(lambda *slices: apart(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
@@ -162,7 +162,7 @@ class MLXTransformsOps:
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
-        return self.looped(fn, tensors, axes)
+        return self.loop_over_slices(fn, tensors, axes)
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:

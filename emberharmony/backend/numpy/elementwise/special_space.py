@@ -29,7 +29,7 @@ class _Namespace:
     """The namespace that the shared functions compute with, on vectors of one length."""
 
     picks = True
-    picked = staticmethod(_compute_where)
+    pick = staticmethod(_compute_where)
 
     def __init__(self, digits: special_integrals.Digits) -> None:
         self.digits = digits

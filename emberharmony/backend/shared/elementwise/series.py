@@ -18,7 +18,7 @@ class _Arithmetic:
     """The namespace that the series compute with: the ops of the active backend, and the operators of its tensors."""
 
     picks = False
-    picked = staticmethod(compute_everywhere)
+    pick = staticmethod(compute_everywhere)
 
     def __init__(self, bound: Any, digits: Any) -> None:
         self._bound, self.digits = bound, digits

@@ -1,7 +1,7 @@
 """Special functions for libraries that lack accurate ones: the gamma function and its relatives, Bessel functions.
 
 All functions compute in float64. The parameter `xp` is a namespace with NumPy's function names and these:
-`xp.entries(table, index)` returns elements of a sequence of numbers, and `xp.picked(mask, function, *arguments)`
+`xp.entries(table, index)` returns elements of a sequence of numbers, and `xp.pick(mask, function, *arguments)`
 returns `function(*arguments)`, of which only the elements where the mask is true are used. `xp.picks` is true if it
 computes no others. `special_normal` has the functions of the normal distribution, and `special_integrals` the
 incomplete gamma and beta functions.
@@ -164,8 +164,8 @@ def log_gamma_next(a: Any) -> Any:
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     near = x < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_log_gamma_near, xp), harmless_outside(xp, near, x, 1.0))
-    return xp.where(near, inner, xp.picked(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+    inner = xp.pick(near, partial(_log_gamma_near, xp), harmless_outside(xp, near, x, 1.0))
+    return xp.where(near, inner, xp.pick(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
@@ -190,7 +190,7 @@ def _reflection(xp: Any, x: Any, right: Any) -> Any:
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
     right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
-    result = xp.where(x > 0.0, right, xp.picked(x <= 0.0, partial(_reflection, xp), x, right))
+    result = xp.where(x > 0.0, right, xp.pick(x <= 0.0, partial(_reflection, xp), x, right))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -199,9 +199,9 @@ def digamma(xp: Any, x: Any) -> Any:
     right = x > 0.0
     y = xp.where(right, x, 1.0 - x)
     near = y < _ASYMPTOTIC
-    inner = xp.picked(near, partial(_digamma_near, xp), harmless_outside(xp, near, y, 1.0))
-    positive = xp.where(near, inner, xp.picked(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
-    result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
+    inner = xp.pick(near, partial(_digamma_near, xp), harmless_outside(xp, near, y, 1.0))
+    positive = xp.where(near, inner, xp.pick(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    result = xp.where(right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
 
@@ -261,7 +261,7 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     rest = xp.where(left, (1.0 - y) - q, 0.0)
     above = _hurwitz(xp, s, y, rest, scale)
     scale = scale + 0.0 * above
-    below = xp.picked(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), above, scale)
+    below = xp.pick(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), above, scale)
     return xp.where(left, below, above)
 
 
@@ -314,7 +314,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     result = xp.where(even, -1.0, 1.0) * size
     result = xp.where((x == 0.0) & even, -1.0 / x, result)
     plain = n == 0.0
-    result = xp.where(plain, xp.picked(plain, partial(digamma, xp), x), result)
+    result = xp.where(plain, xp.pick(plain, partial(digamma, xp), x), result)
     result = xp.where(whole, result, math.nan)
     return xp.where(xp.isnan(x), x, result)
 
@@ -401,7 +401,7 @@ def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
     value = (positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
     if not logarithm:
         value = xp.where(right | (high == 2.0 * xp.floor(high / 2.0)), value, -value)
-    return xp.where(right | finite, value, xp.picked(~(right | finite), partial(_beta_left, xp, logarithm), low, high))
+    return xp.where(right | finite, value, xp.pick(~(right | finite), partial(_beta_left, xp, logarithm), low, high))
 
 
 def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:

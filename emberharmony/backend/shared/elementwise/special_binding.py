@@ -52,7 +52,7 @@ def namespace(
         "column": column,
         "digits": digits,
         "entries": entries,
-        "picked": compute_everywhere,
+        "pick": compute_everywhere,
         "picks": False,
     } | others
     power = {} if "power" in own else {"power": library.power}

@@ -91,7 +91,7 @@ class _Duals:
         self._xp, self.digits = xp, xp.digits
 
     @staticmethod
-    def picked(mask: Any, function: Callable[..., Dual], *arguments: Dual) -> Dual:
+    def pick(mask: Any, function: Callable[..., Dual], *arguments: Dual) -> Dual:
         """Returns the function of all elements."""
         return function(*arguments)
 

@@ -121,8 +121,8 @@ def gamma(xp: Any, x: Any) -> Any:
     a = xp.abs(x)
     usual = (a > 0.0) & (a < math.inf)
     a = harmless_outside(xp, usual, a, 1.0)
-    right = xp.picked(x > 0.0, partial(_gamma_right, xp), a)
-    result = xp.where(x > 0.0, right, xp.picked(x < 0.0, partial(_gamma_left, xp), a))
+    right = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
+    result = xp.where(x > 0.0, right, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
     ends = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
     return xp.where(usual, result, ends)
 
@@ -141,10 +141,10 @@ def _exp1_far(xp: Any, x: Any) -> Any:
 def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
     near, far = (x > 0.0) & (x < 1.0), x >= 1.0
-    inner = xp.picked(near, partial(_exp1_near, xp), harmless_outside(xp, near, x, 0.5))
+    inner = xp.pick(near, partial(_exp1_near, xp), harmless_outside(xp, near, x, 0.5))
     # Beyond, the result is 0, also that of infinity.
     large = at_most(xp, harmless_outside(xp, far, x, 1.0), 800.0)
-    outer = xp.exp(-large) * xp.picked(far, partial(_exp1_far, xp), large) / large
+    outer = xp.exp(-large) * xp.pick(far, partial(_exp1_far, xp), large) / large
     return xp.where(near, inner, xp.where(far, outer, xp.where(x == 0.0, math.inf, math.nan)))
 
 
@@ -171,12 +171,12 @@ def _expi_far(xp: Any, x: Any) -> Any:
 def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
     near, far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
-    inner = xp.picked(near, partial(_expi_near, xp), harmless_outside(xp, near, x, 1.0))
+    inner = xp.pick(near, partial(_expi_near, xp), harmless_outside(xp, near, x, 1.0))
     large = at_most(xp, harmless_outside(xp, far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
     root = xp.exp(0.5 * large)
-    outer = root * (xp.picked(far, partial(_expi_far, xp), large) / large) * root
-    left = -xp.picked(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
+    outer = root * (xp.pick(far, partial(_expi_far, xp), large) / large) * root
+    left = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
     result = xp.where(near, inner, xp.where(far, outer, xp.where(x < 0.0, left, x)))
     return xp.where(x == 0.0, -math.inf, result)
 

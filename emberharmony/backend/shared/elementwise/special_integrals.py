@@ -157,8 +157,8 @@ def _large_density(xp: Any, a: Any, x: Any) -> Any:
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
     large = a >= 10.0
-    small = xp.picked(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
-    return xp.where(large, xp.picked(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
+    small = xp.pick(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
+    return xp.where(large, xp.pick(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
 
 
 def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -172,7 +172,7 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
         return lower
     far = 1.0 - lower
     flat = (a < 1.0) & (lower > 0.5)
-    near = xp.picked(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
+    near = xp.pick(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
     whole = xp.where(flat, near, far)
     return whole if upper is True else xp.where(upper, whole, lower)
 
@@ -222,8 +222,8 @@ def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> An
         return careful(xp, *arguments)
     if mask.all():
         return quick(xp, *arguments)
-    quick_part = xp.picked(mask, partial(quick, xp), *arguments)
-    return xp.where(mask, quick_part, xp.picked(~mask, partial(careful, xp), *arguments))
+    quick_part = xp.pick(mask, partial(quick, xp), *arguments)
+    return xp.where(mask, quick_part, xp.pick(~mask, partial(careful, xp), *arguments))
 
 
 def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
@@ -240,8 +240,8 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
     density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
-    near = xp.picked(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
-    far = xp.picked(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
+    near = xp.pick(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
+    far = xp.pick(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
@@ -277,8 +277,8 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     large = (a >= 10.0) & (b >= 10.0)
     a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
     a1, b1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0)
-    small = xp.picked(~large, partial(_small_beta_density, xp), a0, b0, x)
-    return xp.where(large, xp.picked(large, partial(_large_beta_density, xp), a1, b1, x), small)
+    small = xp.pick(~large, partial(_small_beta_density, xp), a0, b0, x)
+    return xp.where(large, xp.pick(large, partial(_large_beta_density, xp), a1, b1, x), small)
 
 
 def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
@@ -349,7 +349,7 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tupl
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns the regularized incomplete beta function."""
     usual = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
-    result = xp.picked(
+    result = xp.pick(
         usual,
         lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
         *(xp.where(usual, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),

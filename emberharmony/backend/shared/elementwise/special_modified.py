@@ -180,10 +180,10 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for v >= 0 and x > 0."""
     large = v * v + x * x >= _LARGE * _LARGE
     near, middle = ~large & (x < 2.0), ~large & (x >= 2.0)
-    far = xp.picked(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
+    far = xp.pick(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
     order = xp.where(large, 0.0, v)
-    inner = xp.picked(near, partial(_kv_near, xp), order, harmless_outside(xp, near, x, 1.0))
-    rest = xp.picked(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
+    inner = xp.pick(near, partial(_kv_near, xp), order, harmless_outside(xp, near, x, 1.0))
+    rest = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
     return xp.where(large, far, xp.where(near, inner, rest))
 
 
@@ -203,15 +203,15 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     usual = (order < math.inf) & (size > 0.0) & (size < math.inf)
     n, y = harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, size, 1.0)
     large = n * n + y * y >= _LARGE * _LARGE
-    far = xp.picked(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
-    near = xp.picked(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
+    far = xp.pick(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
+    near = xp.pick(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
     result = xp.where(large, far, near)
     whole = v == xp.floor(v)
     reflected = usual & (v < 0.0) & ~whole
     r = from_nearest(xp, xp.where(reflected, n, 0.5))
     nearest = xp.where(reflected, n, 0.5) - r
     sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
-    other = xp.picked(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
+    other = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
     result = xp.where(reflected, result + sine * other, result)
     odd = whole & (v != 2.0 * xp.floor(v / 2.0))
     result = xp.where((x < 0.0) & odd, -result, xp.where((x < 0.0) & ~whole, math.nan, result))

@@ -55,7 +55,7 @@ def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNam
         lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
         lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
         digits,
-        picked=_compute_where if picks else compute_everywhere,
+        pick=_compute_where if picks else compute_everywhere,
         picks=picks,
         power=torch.pow,
     )

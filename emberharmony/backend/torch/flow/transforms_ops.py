@@ -36,7 +36,7 @@ _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
 class TorchTransformsOps:
-    """Holds ops of `ops/flow/transforms.py`, and the methods (`pullback`, `batched`, …) on which other ops are built.
+    """Holds ops of `ops/flow/transforms.py`, and the methods (`pullback`, …) on which other ops are built.
 
     `host_call` is the body, which `torch.compile` does not trace: it would translate the calls of NumPy in the
     function.
@@ -74,8 +74,8 @@ class TorchTransformsOps:
 
     bound: Any
     composed: Any
-    looped: Any
-    transposed: Any
+    loop_over_slices: Any
+    transpose_pullback: Any
 
     @whole
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
@@ -115,7 +115,7 @@ class TorchTransformsOps:
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _in_reverse_mode() or is_recorded():
-            return self.transposed(fn, primals)
+            return self.transpose_pullback(fn, primals)
 
         @whole
         def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -134,7 +134,7 @@ class TorchTransformsOps:
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
             if any(tangent.requires_grad for tangent in pushed):
-                pair: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
+                pair: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transpose_pullback(fn, primals)(tangents)
                 return pair
             # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
             alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
@@ -158,7 +158,7 @@ class TorchTransformsOps:
         except Exception as error:
             if not self.cannot_transform(error):
                 raise
-        return self.looped(fn, tensors, axes)
+        return self.loop_over_slices(fn, tensors, axes)
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:

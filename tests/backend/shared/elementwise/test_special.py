@@ -16,7 +16,7 @@ XP = types.SimpleNamespace(
     picks=False,
     column=lambda numbers, x: np.reshape(numbers, (-1, *(1,) * x.ndim)),
     entries=lambda table, index: np.asarray(table)[index.astype(int)],
-    picked=lambda mask, function, *arguments: function(*arguments),
+    pick=lambda mask, function, *arguments: function(*arguments),
     sum=np.sum,
     where=np.where,
 )
@@ -35,7 +35,7 @@ def test_functions_of_one_number_agree_with_scipy(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
 def test_all_pieces_are_right_without_a_selection_of_elements(name: str) -> None:
-    # `picked` here computes every element, as MLX does, so a piece gets arguments of the others.
+    # `pick` here computes every element, as MLX does, so a piece gets arguments of the others.
     a, x = (grid.reshape(-1) for grid in np.meshgrid(POSITIVE, POSITIVE))
     with np.errstate(all="ignore"):
         found: Any = getattr(special_integrals, name)(XP, a, x)
