@@ -40,15 +40,20 @@ def members(space: Any) -> dict[str, OpSpec]:
 
 
 def check_imports() -> None:
-    """Checks that `ops/__init__.py` imports every file of declarations.
+    """Checks that `ops/__init__.py` imports every file of declarations, and says to editors what it takes from each.
 
     Raises:
         SystemExit: if it does not; the message names the file.
     """
+    spaces = "".join(path.read_text(encoding="utf-8") for path in OPS_FOLDER.glob("*.py"))
     for file in sorted(OPS_FOLDER.rglob("*.py")):
         name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-        if re.search(r"^@op\b", file.read_text(encoding="utf-8"), re.MULTILINE) and name not in sys.modules:
+        if not re.search(r"^@op\b", file.read_text(encoding="utf-8"), re.MULTILINE):
+            continue
+        if name not in sys.modules:
             sys.exit(f"emberharmony/ops/__init__.py: import {name}, which declares ops")
+        if f"from {name} import" not in spaces:
+            sys.exit(f"emberharmony/ops/__init__.py: add `from {name} import *` below `if _TYPE_CHECKING`, for editors")
 
 
 def ops_stub() -> str:
@@ -56,8 +61,9 @@ def ops_stub() -> str:
     tree = ast.parse((OPS_FOLDER / "__init__.py").read_text(encoding="utf-8"))
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imports = [(str(node.module), alias.name, alias.asname) for node in statements for alias in node.names]
-    public = [(module, there, here) for module, there, here in imports if here and here in ops.__all__]
-    return stub(f"{summary(ops)}.", members(ops), public, "bool = bool_\n")
+    functions = members(ops)
+    others = [(*names, here) for *names, here in imports if here in ops.__all__ and here not in functions]
+    return stub(f"{summary(ops)}.", functions, others, "bool = bool_\n")
 
 
 def namespace_stub(name: str) -> str:

@@ -5,12 +5,62 @@ which `make generate` writes, has them for type checkers and editors.
 """
 
 from types import ModuleType as _Module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from emberharmony.core.registry import by_module as _by_module
 from emberharmony.core.state.collector import PausedCollector as _PausedCollector
 
+if _TYPE_CHECKING:  # Type checkers read `__init__.pyi`; editors look here for the docstring and the place of an op.
+    from emberharmony.ops.device import *
+    from emberharmony.ops.distributions import *
+    from emberharmony.ops.dtype import *
+    from emberharmony.ops.dtype import dtype as dtype  # not the module
+    from emberharmony.ops.math import *
+    from emberharmony.ops.random_ops import *
+    from emberharmony.ops.solver import *
+    from emberharmony.ops.tensor import *
+    from emberharmony.ops.algebra.matrix_functions import *
+    from emberharmony.ops.algebra.norms import *
+    from emberharmony.ops.algebra.products import *
+    from emberharmony.ops.arrays.creation import *
+    from emberharmony.ops.arrays.indexing import *
+    from emberharmony.ops.arrays.rearranging import *
+    from emberharmony.ops.arrays.shape import *
+    from emberharmony.ops.arrays.writing import *
+    from emberharmony.ops.elementwise.complex_numbers import *
+    from emberharmony.ops.elementwise.elementary import *
+    from emberharmony.ops.elementwise.rounding import *
+    from emberharmony.ops.elementwise.special import *
+    from emberharmony.ops.elementwise.transcendental import *
+    from emberharmony.ops.flow.control import *
+    from emberharmony.ops.flow.transforms import *
+    from emberharmony.ops.images.fft_ops import *
+    from emberharmony.ops.images.image_ops import *
+    from emberharmony.ops.images.interpolation import *
+    from emberharmony.ops.images.resampling import *
+    from emberharmony.ops.images.signals import *
+    from emberharmony.ops.images.warping import *
+    from emberharmony.ops.logic.bitwise import *
+    from emberharmony.ops.logic.comparison import *
+    from emberharmony.ops.neural.activation import *
+    from emberharmony.ops.neural.attention import *
+    from emberharmony.ops.neural.convolution import *
+    from emberharmony.ops.neural.layers import *
+    from emberharmony.ops.neural.losses import *
+    from emberharmony.ops.neural.normalization import *
+    from emberharmony.ops.neural.pooling import *
+    from emberharmony.ops.neural.quantization import *
+    from emberharmony.ops.neural.recurrent import *
+    from emberharmony.ops.neural.sequences import *
+    from emberharmony.ops.reductions.histograms import *
+    from emberharmony.ops.reductions.quantiles import *
+    from emberharmony.ops.reductions.reduction import *
+    from emberharmony.ops.reductions.segments import *
+    from emberharmony.ops.reductions.sorting import *
+    from emberharmony.ops.reductions.statistics import *
+
 with _PausedCollector(lasting=True):
-    from emberharmony.ops import device, distributions, dtype, math, random_ops, solver, tensor
+    from emberharmony.ops import device as _device, distributions, dtype as _dtype, math, random_ops, solver, tensor
     from emberharmony.ops.algebra import linalg_ops, matrix_functions, norms, products
     from emberharmony.ops.arrays import creation, indexing, rearranging, shape, writing
     from emberharmony.ops.elementwise import complex_numbers, elementary, rounding, special, transcendental

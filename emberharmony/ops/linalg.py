@@ -1,8 +1,17 @@
 """Linear algebra, by the array API standard's names."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from emberharmony.core.names.spaces import fill
 from emberharmony.ops import _modules
 from emberharmony.ops.arrays.shape import matrix_transpose
+
+if _TYPE_CHECKING:  # as in `ops/__init__.py`, which has other ops of these names
+    from emberharmony.ops.algebra.linalg_ops import (
+        linalg_cond as cond,
+        linalg_diagonal as diagonal,
+        linalg_trace as trace,
+    )
 
 fill(
     globals(),
