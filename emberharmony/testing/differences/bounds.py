@@ -52,7 +52,7 @@ class Allowed(NamedTuple):
 
 
 @functools.cache
-def allowed(op: str) -> Allowed:
+def allowance(op: str) -> Allowed:
     """Returns the error that is allowed for an op."""
     row = rows().get(op)
     if row is None or row.reference:
@@ -75,7 +75,7 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
     if len({x.shape for x in arrays}) != 1 or arrays[0].size < 4:
         return False
 
-    def called(part: Any) -> Any:
+    def call(part: Any) -> Any:
         given = [part(x) if isinstance(x, np.ndarray) else x for x in args]
         return row.oracle(*given, **kwargs)
 
@@ -84,7 +84,7 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
 
     try:
         with np.errstate(all="ignore"):
-            whole, part = called(lambda x: x), called(some)
+            whole, part = call(lambda x: x), call(some)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
     if isinstance(whole, (tuple, list)) or np.shape(whole) != arrays[0].shape:
@@ -98,7 +98,7 @@ def length(record: Record) -> float:
 
     There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
     """
-    made = max(1, min((host.size for host in record.made()), default=1))
+    made = max(1, min((host.size for host in record.results()), default=1))
     floats = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
     terms = max((host.size for host in record.given()), default=1) / made
     if len(floats) > 1:
@@ -122,8 +122,8 @@ def reach(record: Record) -> float:
 def _most(part: Array) -> float:
     """Returns the largest magnitude of a finite number in a vector; 0 if there is none."""
     size = np.abs(part)
-    found = float(size.max())
-    return found if math.isfinite(found) else float(np.max(size[np.isfinite(size)], initial=0.0))
+    most = float(size.max())
+    return most if math.isfinite(most) else float(np.max(size[np.isfinite(size)], initial=0.0))
 
 
 class Bounds:
@@ -144,7 +144,7 @@ class Bounds:
             dtype: that of the result.
             of: by how much sums allow larger errors.
         """
-        return self._share * allowed(op).eps * of * EPSILON[dtype]
+        return self._share * allowance(op).eps * of * EPSILON[dtype]
 
     def covers(self, op: str, dtype: str, off: float, most: float) -> bool:
         """Returns whether an error is allowed for each element of a tensor, however small the element is.
@@ -155,8 +155,8 @@ class Bounds:
             off: the error.
             most: the largest element.
         """
-        low = min(allowed(op).floor, most)
-        return off <= self._share * allowed(op).eps * EPSILON[dtype] * low
+        low = min(allowance(op).floor, most)
+        return off <= self._share * allowance(op).eps * EPSILON[dtype] * low
 
     def units(self, op: str, got: Host, want: Host, of: float, reached: float, spare: Any = 0.0) -> float:
         """Returns the error of a tensor in units of the allowed one.
@@ -169,7 +169,7 @@ class Bounds:
             reached: the magnitude of the inputs.
             spare: the error that rounding of the inputs explains: a number, or one for each element.
         """
-        bound = allowed(op)
+        bound = allowance(op)
         if got.dtype not in EPSILON:
             if op in EDGES and got.shape == want.shape and np.any(spare):
                 return 0.0

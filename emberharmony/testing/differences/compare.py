@@ -16,7 +16,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.trees.tree import tree_leaves, tree_map
-from emberharmony.testing.differences.copies import independent, trained
+from emberharmony.testing.differences.copies import copy_program, trained_parameters
 from emberharmony.testing.differences.judge import Judge
 from emberharmony.testing.differences.live import Following
 from emberharmony.testing.differences.lockstep import Lockstep
@@ -48,11 +48,11 @@ def compare_backends(
             stack.callback(writer.close)
 
         calls = Calls()
-        keep = methodcaller("kept", writers[1])
+        keep = methodcaller("keep", writers[1])
         lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), keep, stop, thorough)
         watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
         errors = [
-            run(*independent(program, given), side, watch, device or "")
+            run(*copy_program(program, given), side, watch, device or "")
             for side, watch in zip((one, other), watches, strict=True)
         ]
         lockstep.finish(errors)
@@ -79,7 +79,7 @@ def record(
         try:
             program = _with_gradients(fn) if gradients else fn
             watch = Watch(writer.add, writer)
-            error = run(*independent(program, tree_map(on_host, inputs)), side, watch, device or "")
+            error = run(*copy_program(program, tree_map(on_host, inputs)), side, watch, device or "")
             writer.close({"backend": side.name, "error": error, "environment": environment([side])})
         finally:
             writer.close()
@@ -106,8 +106,8 @@ def compare_logs(
         report = Report(_distinct(names), {})
         report._tolerance = tolerance
         for side, note in zip(report.sides, notes, strict=True):
-            found = note.get("environment", {})
-            report.environment |= {f"{key} of {side}": value for key, value in found.items()}
+            versions = note.get("environment", {})
+            report.environment |= {f"{key} of {side}": value for key, value in versions.items()}
         backends = [_available(name) for name in names]
         lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), lambda record: record, stop, thorough)
         with contextlib.suppress(Stopped):
@@ -167,7 +167,7 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
             # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
             return functools.reduce(ops.add, map(ops.sum, leaves))
 
-        held = trained(fn)
+        held = trained_parameters(fn)
         if held:
             return ops.backward(lambda: total(*given), held)
         places = [i for i, x in enumerate(given) if ops.is_tensor(x) and ops.dtype(x).is_floating]

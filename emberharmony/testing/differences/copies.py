@@ -133,7 +133,7 @@ def _is_set(cell: CellType) -> bool:
     return True
 
 
-def trained(fn: Any) -> list[Any]:
+def trained_parameters(fn: Any) -> list[Any]:
     """Returns the objects with a state that a program is, is a method of, or refers to by its closure or globals."""
     if isinstance(fn, FunctionType):
         values = [fn.__globals__[name] for name in _names(fn.__code__) if name in fn.__globals__]
@@ -145,7 +145,7 @@ def trained(fn: Any) -> list[Any]:
     return [value for value in values if _has_state(value)]
 
 
-def independent(fn: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], Any]:
+def copy_program(fn: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], Any]:
     """Returns a program and its arguments, of which no run can change the originals."""
     copies = Copies()
     return copies.of(fn), copies.of(inputs)

@@ -10,7 +10,7 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import OPS
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
-from emberharmony.testing.differences.records import Record, decoded, native
+from emberharmony.testing.differences.records import Record, decode, native
 from emberharmony.testing.differences.runs import STREAM, Stopped, Watch, streams
 from emberharmony.transforms.observe import Observation, WatchedCall
 from emberharmony.transforms.watchers import THREADS
@@ -58,14 +58,14 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
     if not spec.composite:
         return None
     calls: list[tuple[str, float]] = []
-    found: list[Record] = []
+    wrong: list[Record] = []
 
     def tell(inner: Record) -> None:
         with contextlib.suppress(NotJudgedError):
-            error = judge.judged(inner).error
+            error = judge.judge(inner).error
             calls.append((inner.op, error))
             if not error <= 1:
-                found.append(inner)
+                wrong.append(inner)
                 raise Stopped
         if len(calls) >= _MOST:
             raise Stopped
@@ -78,8 +78,8 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
         watch = _Inner(tell)
         with contextlib.suppress(Stopped, LookupError):
             made_again(record, backend, function if function is spec.function else _as_call(watch, function), watch)
-        if found:
-            return Inside(calls, found[0], watch.around.get(id(found[0]), ()))
+        if wrong:
+            return Inside(calls, wrong[0], watch.around.get(id(wrong[0]), ()))
         if calls:
             break
     return Inside(calls, None, ()) if calls else None
@@ -110,17 +110,17 @@ def made_again(record: Record, backend: Any, function: Callable[..., Any], watch
     before = THREADS.here
     THREADS.here = type(before)()  # while a watcher runs, no watcher sees the calls of this thread
     try:
-        return Context().run(_made, record, backend, function, watch)  # without the watchers of the run
+        return Context().run(_make, record, backend, function, watch)  # without the watchers of the run
     finally:
         THREADS.here = before
 
 
-def _made(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
+def _make(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
     with streams(), selection.Override(backend):
         if record.streams:
             STREAM.get().load_state_dict(record.streams[0])
             HOST.get().load_state_dict(record.streams[1])
-        args = decoded(record.args, lambda place: native(record.tensors[place], backend), as_dtype)
-        kwargs = decoded(record.kwargs, lambda place: native(record.tensors[place], backend), as_dtype)
+        args = decode(record.args, lambda place: native(record.tensors[place], backend), as_dtype)
+        kwargs = decode(record.kwargs, lambda place: native(record.tensors[place], backend), as_dtype)
         with Observation(watch) if watch is not None else contextlib.nullcontext():
             return function(*args, **kwargs)

@@ -12,9 +12,9 @@ from emberharmony.backend.shared.random_streams import HOST
 from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
-from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowed, length, reach, rows
+from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowance, length, reach, rows
 from emberharmony.testing.differences.measures import Apart, apart, share, unlike
-from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decoded
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decode
 from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
 
@@ -89,14 +89,14 @@ def explains(one: Record, other: Record, share: float) -> bool:
         noise += apart(a, b).share
     if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(first, second):
         return False
-    bound = allowed(one.op)
+    bound = allowance(one.op)
     if bound.exact or not bound.each:
         return True
-    off = max(_relative(one.made(), other.made()), default=0.0)
+    off = max(_relative(one.results(), other.results()), default=0.0)
     return off <= _GROWTH * sum(_relative(first, second))
 
 
-def _moved(one: Record, other: Record, made: Host) -> Apart | None:
+def _distance_moved(one: Record, other: Record, made: Host) -> Apart | None:
     """Returns how far apart the arguments are, if the op may only have moved their elements; otherwise None.
 
     Args:
@@ -144,17 +144,17 @@ class Judge:
         """
         if one.op in _UNSPECIFIED:
             return _EQUAL
-        first, second = one.made(), other.made()
+        first, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         same = one.result is other.result or one.numbers() == other.numbers()
         why = unlike(first, second) or ("" if same else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
-        bounds, bound = self._bounds, allowed(one.op)
+        bounds, bound = self._bounds, allowance(one.op)
         worst = most = of = 0.0
         looked_into = []
         for a, b in zip(first, second, strict=True):
-            x = apart(a, b, bound.each, _moved(one, other, a))
+            x = apart(a, b, bound.each, _distance_moved(one, other, a))
             if not x.share:
                 continue
             most = max(most, x.share)
@@ -176,7 +176,7 @@ class Judge:
             worst = max(worst, *(bounds.units(one.op, a, b, of, reached) for a, b in looked_into))
         return Difference(worst, most)
 
-    def judged(self, record: Record, kinds: bool = True) -> Judged:
+    def judge(self, record: Record, kinds: bool = True) -> Judged:
         """Returns the error of a call in units of the allowed one.
 
         Args:
@@ -190,8 +190,8 @@ class Judge:
             raise NotJudgedError("its result is not specified")
         if _is_correctly_rounded(record):
             return Judged(0.0, "IEEE 754")
-        wanted = self.wanted(record)
-        made = record.made()
+        wanted = self.reference(record)
+        made = record.results()
         if record.error:
             return Judged(math.inf, "NumPy in float64", record.error)
         if len(wanted) != len(made):
@@ -222,7 +222,7 @@ class Judge:
         wanted = Host(want, want.dtype.name)
         return self._bounds.units(record.op, got, wanted, length(record), reach(record), spare)
 
-    def wanted(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
+    def reference(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
         """Returns the results of the call on NumPy in float64.
 
         Args:
@@ -243,29 +243,29 @@ class Judge:
         def dtype(name: str) -> Any:
             return as_dtype(_WIDE.get(name, name) if wide else name)
 
-        return [np.asarray(x) for x in self._made(record, tensor, dtype)]
+        return [np.asarray(x) for x in self._results_of(record, tensor, dtype)]
 
-    def _made(self, record: Record, tensor: Callable[[int], Any], dtype: Callable[[str], Any]) -> list[Any]:
+    def _results_of(self, record: Record, tensor: Callable[[int], Any], dtype: Callable[[str], Any]) -> list[Any]:
         """Makes the call on NumPy and returns the tensors of the result, and its numbers as arrays."""
         try:
-            args, kwargs = decoded(record.args, tensor, dtype), decoded(record.kwargs, tensor, dtype)
+            args, kwargs = decode(record.args, tensor, dtype), decode(record.kwargs, tensor, dtype)
             drawing = streams() if record.streams else contextlib.nullcontext()
             with drawing, selection.Override(portable("numpy")), np.errstate(all="ignore"):
                 if record.streams:
                     STREAM.get().load_state_dict(record.streams[0])
                     HOST.get().load_state_dict(record.streams[1])
-                result = OPS[record.op].function(*_hosted(args, OPS[record.op]), **kwargs)
+                result = OPS[record.op].function(*_to_host(args, OPS[record.op]), **kwargs)
         except Exception as error:  # an op may raise anything for the arguments of a damaged call
             raise NotJudgedError(f"NumPy raises {type(error).__name__}: {error}"[:200]) from error
         return list(_leaves(result))
 
     def _kinds(self, record: Record) -> str:
         """Returns what is wrong with the dtypes of the result; "" if nothing is."""
-        made = [host.dtype for host in record.made()]
+        made = [host.dtype for host in record.results()]
         if all(name in ("bool", "float32", "int64") for name in made) and not record.given():
             return ""
         try:
-            want = self._made(record, lambda place: record.tensors[place].exact(), as_dtype)
+            want = self._results_of(record, lambda place: record.tensors[place].exact(), as_dtype)
         except NotJudgedError:
             return ""
         names = [np.asarray(x).dtype.name for x in want]
@@ -279,14 +279,14 @@ class Judge:
 
     def _beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
         """Returns the error of a call, where an error that rounding of its inputs explains is allowed."""
-        names = [host.dtype for host in (*record.given(), *record.made()) if host.dtype in EPSILON]
-        if not names or (allowed(record.op).exact and record.op not in EDGES):
+        names = [host.dtype for host in (*record.given(), *record.results()) if host.dtype in EPSILON]
+        if not names or (allowance(record.op).exact and record.op not in EDGES):
             return math.inf
         change = max(EPSILON[name] for name in names) / 2
         spares: list[Any] = [0.0] * len(wanted)
         for seed in range(_CHANGES):
             try:
-                moved = self.wanted(record, change, seed)
+                moved = self.reference(record, change, seed)
             except NotJudgedError:
                 return math.inf
             for place, (want, other) in enumerate(zip(wanted, moved, strict=True)):
@@ -294,10 +294,10 @@ class Judge:
                     off: Any = np.abs(np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64))
                     spares[place] = np.fmax(spares[place], off)
         error = 0.0
-        for got, want, spare in zip(record.made(), wanted, spares, strict=True):
-            if not allowed(record.op).each and spare.size and got.dtype in EPSILON:
+        for got, want, spare in zip(record.results(), wanted, spares, strict=True):
+            if not allowance(record.op).each and spare.size and got.dtype in EPSILON:
                 spare = np.nanmax(np.where(np.isfinite(spare), spare, 0.0))
-            if got.dtype not in EPSILON and not allowed(record.op).exact and np.any(spare):
+            if got.dtype not in EPSILON and not allowance(record.op).exact and np.any(spare):
                 continue
             error = max(error, self._units(record, got, want, spare))
         return error
@@ -310,7 +310,7 @@ class Judge:
     def condition(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
         try:
-            wanted, moved = self.wanted(record), self.wanted(record, 2.0**-26)
+            wanted, moved = self.reference(record), self.reference(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
         grown = [share(a, b) / 2.0**-26 for a, b in zip(wanted, moved, strict=True) if a.dtype.kind in "fc"]
@@ -322,12 +322,12 @@ class Judge:
         if row is None or row.reference:
             return None
         try:
-            args = decoded(record.args, lambda place: record.tensors[place].wide())
-            kwargs = decoded(record.kwargs, lambda place: record.tensors[place].wide())
-            given, named = _spared(OPS[record.op], args, kwargs)
+            args = decode(record.args, lambda place: record.tensors[place].wide())
+            kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
+            given, named = _spare(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
                 wanted = [np.asarray(x) for x in _leaves(row.oracle(*given, **named))]
-            made = record.made()
+            made = record.results()
             if [x.shape for x in wanted] != [host.shape for host in made]:
                 return None
             return max(self._units(record, g, w) for g, w in zip(made, wanted, strict=True))
@@ -341,13 +341,13 @@ def _is_correctly_rounded(record: Record) -> bool:
     Differences of inputs grow most often where such an op cancels, and float64 would take more time and memory.
     """
     function = _ARITHMETIC.get(record.op)
-    made = record.made()
+    made = record.results()
     if function is None or record.error or len(made) != 1 or record.kwargs != NO_OPTIONS:
         return False
     dtype = made[0].dtype
     if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.given()):
         return False
-    args = decoded(record.args, lambda place: record.tensors[place].bits)
+    args = decode(record.args, lambda place: record.tensors[place].bits)
     if len(args) != 2:
         return False
     with np.errstate(all="ignore"):
@@ -358,7 +358,7 @@ def _is_correctly_rounded(record: Record) -> bool:
 _WHOLE = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 
 
-def _hosted(args: Sequence[Any], spec: OpSpec) -> list[Any]:
+def _to_host(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     """Returns arguments without devices, which NumPy lacks."""
     names = [p for p in spec.parameters if not p.keyword_only]
     return [
@@ -367,7 +367,7 @@ def _hosted(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     ]
 
 
-def _spared(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _spare(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Returns arguments without those that have their default, because oracles take few options."""
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.testing.differences.measures import apart
-from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encoded, reference
+from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, reference
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Tensors, Writer
 from emberharmony.transforms.logs.lines import user_line
@@ -94,21 +94,21 @@ class Live(Record):
             made.append(self._watch.new(tensor, backend, self.number))
             return len(made) - 1
 
-        self.result = encoded(result, backend, add)
+        self.result = encode(result, backend, add)
         self._made = made
 
     def _read(self) -> None:
-        made, given, seen = self.made(), list[Host](), list[int]()
+        made, given, seen = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
-            found, last = self._watch.known(tensor, self._call.backend, self.number)
-            given.append(found)
+            host, last = self._watch.host_of(tensor, self._call.backend, self.number)
+            given.append(host)
             seen.append(last)
             return len(made) + len(given) - 1
 
-        self.args = encoded(self._call.args, self._call.backend, add)
+        self.args = encode(self._call.args, self._call.backend, add)
         kwargs = self._call.kwargs
-        self.kwargs = encoded(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
+        self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
         self._given, self.seen = given, seen
         self.tensors = [*made, *given]
 
@@ -116,13 +116,13 @@ class Live(Record):
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
         for place, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
             before, b.measured = b.measured, None
-            found, last = apart(a, b), self.seen[place]
+            gap, last = apart(a, b), self.seen[place]
             if last >= 0 and (before is None or before[0] is not a):
                 self.seen[place] = -1
-            elif last >= 0 and before is not None and before[1].share != found.share:
+            elif last >= 0 and before is not None and before[1].share != gap.share:
                 self.seen[place] = -2 - last
 
-    def kept(self, writer: Writer) -> Record:
+    def keep(self, writer: Writer) -> Record:
         """Returns the call with its tensors in a file."""
         near: Any = self.tensors
         return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near])
@@ -148,14 +148,14 @@ class Following(Watch):
     def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the call."""
         if self in call.kept:
-            self._told(call, result, "")
+            self._tell_call(call, result, "")
 
     def on_error(self, call: WatchedCall, error: Exception) -> None:
         """Tells a call that raised an error."""
         if self in call.kept and not getattr(error, "of_watcher", False):
-            self._told(call, (), f"{type(error).__name__}: {error}")
+            self._tell_call(call, (), f"{type(error).__name__}: {error}")
 
-    def _told(self, call: WatchedCall, result: Any, error: str) -> None:
+    def _tell_call(self, call: WatchedCall, result: Any, error: str) -> None:
         number = self._count
         self._count += 1
         record = Live(call, number, self)
@@ -169,9 +169,9 @@ class Following(Watch):
             self._read.clear()
             known = self._known.seen
             for value in call.args:
-                found = known.get(id(value))
-                if found is not None:
-                    found.call = number
+                seen = known.get(id(value))
+                if seen is not None:
+                    seen.call = number
 
     def new(self, tensor: Any, backend: Any, number: int) -> Near:
         """Returns a tensor that no call had before, and remembers it."""
@@ -180,12 +180,12 @@ class Following(Watch):
         self._known.add(tensor, host, number)
         return host
 
-    def known(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
+    def host_of(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
         known = self._known.of(tensor)
         if known is None or known.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1
-        found: Near = known.host
-        found.point(tensor)
-        self._read.add(found)
-        return found, known.call
+        near: Near = known.host
+        near.point(tensor)
+        self._read.add(near)
+        return near, known.call

@@ -87,7 +87,7 @@ class Lockstep:
             place = self._reader.tell()
             if self._reader.next() is None:
                 if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
-                    self._ended(errors)
+                    self._end(errors)
                 return
             self._parted_at = place
         first = list(self._reader.keys(self._parted_at))
@@ -97,19 +97,19 @@ class Lockstep:
         # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
         parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
         if parts:
-            self._parted(*parts[0], errors)
+            self._part(*parts[0], errors)
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 one = self._reader.at(first[block.a + i][0])
                 self._pair(one, self._rest.at(second[block.b + i][0]))
 
-    def _ended(self, errors: Sequence[str]) -> None:
+    def _end(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
         side = self._report.sides[0 if errors[0] else 1]
         message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
         self._report.divergences.append(Divergence("", "", self._count, "control flow", message=message))
 
-    def _parted(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
+    def _part(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
         """Notes that the runs call other ops from here on, and which comparison differed last."""
         here = [keys[0][1] if keys else None for keys in (first, second)]
         said = [
@@ -130,44 +130,44 @@ class Lockstep:
         """Compares two calls, and adds their row."""
         call, self._count = self._count, self._count + 1
         failed = bool(one.error) != bool(other.error)
-        found = self._judge.difference(one, other, not (failed or self._thorough))
-        if found.units <= 1 and not failed:
-            if found.share:
+        difference = self._judge.difference(one, other, not (failed or self._thorough))
+        if difference.units <= 1 and not failed:
+            if difference.share:
                 self._remember(one, other)
-            self._add(call, one, found.share, (None, None), "rounding" if found.share else "equal")
+            self._add(call, one, difference.share, (None, None), "rounding" if difference.share else "equal")
             return
         self._remember(one, other)
-        if not found.explained:
+        if not difference.explained:
             other.refresh(one)
         before = _before(one, other)
         self._outside(call, one, other, before)
-        if found.explained:
-            self._add(call, one, found.share, (None, None), "inherited")
+        if difference.explained:
+            self._add(call, one, difference.share, (None, None), "inherited")
             return
-        kinds = [host.dtype for host in one.made()] != [host.dtype for host in other.made()]
-        judged = [self._judged(record, kinds) for record in (one, other)]
+        kinds = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
+        judged = [self._judge_call(record, kinds) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
             judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
-        errors = tuple(None if found is None else found.error for found in judged)
+        errors = tuple(None if each is None else each.error for each in judged)
         wrong = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
         if failed and not wrong:  # NumPy raises as well, so the side that returns is wrong
             wrong = [1 if one.error else 0]
         if wrong:
-            self._wrong(call, (one, other), wrong, judged, found.share)
+            self._wrong(call, (one, other), wrong, judged, difference.share)
         elif judged[0] is None and judged[1] is None and not _differ(one, other):
-            self._unknown(call, one, found.share)
+            self._add_unknown(call, one, difference.share)
         else:
-            self._inherited(call, one, max(before, default=0.0), found.share, errors)
+            self._add_inherited(call, one, max(before, default=0.0), difference.share, errors)
             return
-        self._add(call, one, found.share, errors, "wrong")
+        self._add(call, one, difference.share, errors, "wrong")
         if self._stop == "first":
             self._stopped = True
             raise Stopped
 
-    def _judged(self, record: Record, kinds: bool) -> Judged | None:
+    def _judge_call(self, record: Record, kinds: bool) -> Judged | None:
         try:
-            return self._judge.judged(record, kinds)
+            return self._judge.judge(record, kinds)
         except NotJudgedError:
             return None
 
@@ -179,14 +179,14 @@ class Lockstep:
 
     def _remember(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
-        made = one.made(), other.made()
+        made = one.results(), other.results()
         if len(made[0]) == len(made[1]) == made[0][0].size == made[1][0].size == 1:
             values = [hosts[0].values().reshape(-1)[0] for hosts in made]
             if values[0] != values[1]:
                 first, second = self._report.sides
                 self._last = f"{one.op}() before it gives {values[0]} on {first} and {values[1]} on {second}"
 
-    def _described(self, call: int, record: Record, cause: str, share: float) -> Divergence:
+    def _divergence(self, call: int, record: Record, cause: str, share: float) -> Divergence:
         given = record.given()
         return Divergence(
             record.op,
@@ -210,7 +210,7 @@ class Lockstep:
     ) -> None:
         side = wrong[0]
         record, verdict = pair[side], judged[side]
-        divergence = self._described(call, record, "error" if record.error else "local", share)
+        divergence = self._divergence(call, record, "error" if record.error else "local", share)
         names = self._report.sides
         divergence.wrong = " and ".join(names[i] for i in wrong)
         divergence.error = {names[i]: j.error for i, j in enumerate(judged) if j is not None}
@@ -229,11 +229,11 @@ class Lockstep:
         divergence.message = _message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
-            kept = kept.made_of([host.held() for host in kept.tensors])
+            kept = kept.made_of([host.in_memory() for host in kept.tensors])
             self._report._kept = divergence, kept, self._backends[side]
 
-    def _unknown(self, call: int, one: Record, share: float) -> None:
-        divergence = self._described(call, one, "unknown", share)
+    def _add_unknown(self, call: int, one: Record, share: float) -> None:
+        divergence = self._divergence(call, one, "unknown", share)
         divergence.message = (
             f"{one.op}() gives other results for equal inputs at call {call}{_where(divergence)}, and NumPy cannot "
             f"make the call, so the side that is wrong is not known"
@@ -243,10 +243,10 @@ class Lockstep:
     def _outside(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
         known = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
-        for share, a, b in zip(before, _seen(one), _seen(other), strict=False):
+        for share, a, b in zip(before, _last_calls(one), _last_calls(other), strict=False):
             if share > _AMPLIFIED * max(self._noise, known) and min(a, b) < 0:
                 self._noise = share
-                divergence = self._described(call, one, "outside", share)
+                divergence = self._divergence(call, one, "outside", share)
                 first, second = self._report.sides
                 side = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
                 last = max(-2 - seen for seen in (a, b) if seen < 0)
@@ -257,14 +257,16 @@ class Lockstep:
                 )
                 self._report.divergences.append(divergence)
 
-    def _inherited(self, call: int, one: Record, before: float, share: float, errors: tuple[float | None, ...]) -> None:
+    def _add_inherited(
+        self, call: int, one: Record, before: float, share: float, errors: tuple[float | None, ...]
+    ) -> None:
         if not before:
             self._add(call, one, share, errors, "rounding")
             return
         if not share > _AMPLIFIED * before or not math.isfinite(before):
             self._add(call, one, share, errors, "inherited")
             return
-        divergence = self._described(call, one, "amplified", share)
+        divergence = self._divergence(call, one, "amplified", share)
         divergence.condition = self._judge.condition(one)
         divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
         divergence.message = (
@@ -275,21 +277,22 @@ class Lockstep:
         self._add(call, one, share, errors, "amplified")
 
 
-def _message(found: Divergence, verdict: Judged | None) -> str:
-    inside = f" inside of {' > '.join(f'{name}()' for name in found.outer)}" if found.outer else ""
+def _message(divergence: Divergence, verdict: Judged | None) -> str:
+    inside = f" inside of {' > '.join(f'{name}()' for name in divergence.outer)}" if divergence.outer else ""
     if verdict is not None and verdict.why:
         what = f": {verdict.why}"
     elif verdict is not None:
         what = f": its error is {verdict.error:.3g} times the allowed one"
     else:
         what = ": it returns where NumPy raises an error"
-    of = f" in the gradient of {found.gradient_of}()" if found.gradient_of else ""
-    return f"{found.op}(){inside} is wrong on {found.wrong} at call {found.call}{of}{_where(found)}{what}"
+    of = f" in the gradient of {divergence.gradient_of}()" if divergence.gradient_of else ""
+    place = f"at call {divergence.call}{of}{_where(divergence)}"
+    return f"{divergence.op}(){inside} is wrong on {divergence.wrong} {place}{what}"
 
 
-def _where(found: Divergence) -> str:
-    where = f" in {found.path}" if found.path else ""
-    return f"{where} ({found.line})" if found.line else where
+def _where(divergence: Divergence) -> str:
+    where = f" in {divergence.path}" if divergence.path else ""
+    return f"{where} ({divergence.line})" if divergence.line else where
 
 
 def _alike(one: Record, other: Record) -> bool:
@@ -307,5 +310,5 @@ def _before(one: Record, other: Record) -> list[float]:
     return [apart(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
 
 
-def _seen(record: Record) -> list[int]:
+def _last_calls(record: Record) -> list[int]:
     return record.seen or [0] * len(record.given())

@@ -63,11 +63,11 @@ def apart(a: Host, b: Host, each: bool = False, source: Apart | None = None) -> 
     if a.shape != b.shape:
         return Apart(math.inf, math.inf)
     if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
-        found = source
+        measured = source
     else:
-        found = _gap(a, b, each)
-    b.measured = a, found
-    return found
+        measured = _gap(a, b, each)
+    b.measured = a, measured
+    return measured
 
 
 def share(x: Array, y: Array) -> float:
@@ -109,14 +109,14 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
 
 def _largest_gap(a: Host, b: Host) -> float:
     """Returns the largest difference of two tensors of one shape; NaN if they are not real, or it is not finite."""
-    found = 0.0
+    gap_so_far = 0.0
     with np.errstate(all="ignore"):
         for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
             gap = _magnitude(x - y) if x.dtype.kind == "f" else math.nan
             if not gap < math.inf:
                 return math.nan
-            found = max(found, gap)
-    return found
+            gap_so_far = max(gap_so_far, gap)
+    return gap_so_far
 
 
 def _careful(x: Array, y: Array) -> tuple[float, float, Array]:
@@ -151,11 +151,11 @@ def _relative(x: Array, y: Array, off: Array) -> float:
     with np.errstate(all="ignore"):
         off = np.divide(off, x, out=off)
         if x.dtype.kind == "f":
-            found = _magnitude(off)
-            if math.isnan(found):  # two zeros are equal
-                found = max(float(np.fmax.reduce(off)), -float(np.fmin.reduce(off)))
-            if math.isfinite(found):
-                return found
+            largest_share = _magnitude(off)
+            if math.isnan(largest_share):  # two zeros are equal
+                largest_share = max(float(np.fmax.reduce(off)), -float(np.fmin.reduce(off)))
+            if math.isfinite(largest_share):
+                return largest_share
         part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
         return float(np.max(np.where(np.isfinite(part), part, 0.0)))
 

@@ -98,7 +98,7 @@ def page(report: "Report") -> str:
         "verdict",
     ]
     notes = "".join(f"<li>{html.escape(note)}" for note in report.notes)
-    found = "".join(_divergence(x, report.sides, x is report.first) for x in report.divergences)
+    divergence = "".join(_divergence(x, report.sides, x is report.first) for x in report.divergences)
     said = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
@@ -106,7 +106,7 @@ def page(report: "Report") -> str:
         color="var(--right)" if report.ok else "var(--wrong)",
         summary=html.escape(report.summary()),
         notes=f"<ul class=note>{notes}</ul>" if notes else "",
-        divergences=found or "<p>None.</p>",
+        divergences=divergence or "<p>None.</p>",
         count=len(report.rows),
         environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in said),
         heads=_script(heads),
@@ -126,30 +126,34 @@ def _number(x: float | None) -> float | str | None:
     return "inf" if math.isinf(x) else float(f"{x:.3g}")
 
 
-def _divergence(found: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
+def _divergence(divergence: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
     errors = "".join(
-        f"<tr><td>error on {html.escape(side)}<td>{found.error[side]:.3g} times the allowed one"
+        f"<tr><td>error on {html.escape(side)}<td>{divergence.error[side]:.3g} times the allowed one"
         for side in sides
-        if side in found.error
+        if side in divergence.error
     )
-    kinds = found.dtypes or ("",) * len(found.shapes)
-    given = ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(found.shapes, kinds, strict=False))
-    facts = [("inputs", given), ("difference", f"{found.carried:.2g} of the largest element"), ("judge", found.judge)]
+    kinds = divergence.dtypes or ("",) * len(divergence.shapes)
+    given = ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(divergence.shapes, kinds, strict=False))
+    facts = [
+        ("inputs", given),
+        ("difference", f"{divergence.carried:.2g} of the largest element"),
+        ("judge", divergence.judge),
+    ]
     lines = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
-    kind = "wrong" if found.is_wrong else "parted" if found.cause == "control flow" else found.cause
+    kind = "wrong" if divergence.is_wrong else "parted" if divergence.cause == "control flow" else divergence.cause
     return (
-        f"<details{' open' * is_open}><summary class={kind}>{html.escape(found.message)}</summary>"
+        f"<details{' open' * is_open}><summary class={kind}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines}{errors}</table></div>"
-        f"{_inside(found)}</details>\n"
+        f"{_inside(divergence)}</details>\n"
     )
 
 
-def _inside(found: "Divergence") -> str:
-    if not found.inside:
+def _inside(divergence: "Divergence") -> str:
+    if not divergence.inside:
         return ""
     lines = "".join(
         f"<tr class={'ok' if error <= 1 else 'wrong'}><td><code>{html.escape(op)}</code><td>{error:.3g}"
-        for op, error in found.inside
+        for op, error in divergence.inside
     )
     table = f"<table><tr><th>op<th>error{lines}</table>"
-    return f"<details><summary>{len(found.inside)} calls inside</summary>{table}</details>"
+    return f"<details><summary>{len(divergence.inside)} calls inside</summary>{table}</details>"

@@ -69,7 +69,7 @@ class Host:
         """Returns the tensor as an array of NumPy of the same dtype."""
         return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
 
-    def held(self) -> "Host":
+    def in_memory(self) -> "Host":
         """Returns the tensor with memory of its own."""
         return Host(self.bits.copy(), self.dtype)
 
@@ -152,7 +152,7 @@ class Record:
             self._given = [self.tensors[i] for i in [*places(self.args), *places(self.kwargs)]]
         return self._given
 
-    def made(self) -> list[Host]:
+    def results(self) -> list[Host]:
         """Returns the tensors of the result."""
         if self._made is None:
             self._made = [self.tensors[i] for i in places(self.result)]
@@ -183,7 +183,7 @@ def reference(number: int) -> dict[str, int]:
     return _REFERENCES[number] if number < len(_REFERENCES) else {"t": number}
 
 
-def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
+def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     """Returns a value as JSON, without its tensors.
 
     Args:
@@ -203,7 +203,7 @@ def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
             elif of is own and own is not TensorProxy:
                 items.append(reference(add(item)))
             else:
-                items.append(encoded(item, backend, add))
+                items.append(encode(item, backend, add))
         return {"l" if kind is list else "u": items}
     if kind is backend.tensor_type and kind is not TensorProxy:
         return reference(add(value))
@@ -212,13 +212,13 @@ def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     if isinstance(value, backend.tensor_type):
         return reference(add(value))
     if isinstance(value, (tuple, list)):
-        return encoded((list if isinstance(value, list) else tuple)(value), backend, add)
+        return encode((list if isinstance(value, list) else tuple)(value), backend, add)
     if isinstance(value, (np.ndarray, np.generic)) and (
         value.dtype.kind in "biufc" or _name(value.dtype) == "bfloat16"
     ):
         return {"h": add(value)}
     if isinstance(value, slice):
-        return {"s": [encoded(part, backend, add) for part in (value.start, value.stop, value.step)]}
+        return {"s": [encode(part, backend, add) for part in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"e": 1}
     if kind is complex:
@@ -226,7 +226,7 @@ def encoded(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     if isinstance(value, Generator):
         return {"g": value.state_dict()}
     if isinstance(value, dict):
-        return {"d": [[encoded(k, backend, add), encoded(v, backend, add)] for k, v in value.items()]}
+        return {"d": [[encode(k, backend, add), encode(v, backend, add)] for k, v in value.items()]}
     if isinstance(value, (int, float)) and not isinstance(value, bool):  # an enumeration, or a subclass of a number
         return value.__index__() if isinstance(value, int) else float(value)
     with contextlib.suppress(TypeError, KeyError, EmberError):
@@ -241,7 +241,7 @@ def _name(dtype: Any) -> str:
     return str(dtype.name)
 
 
-def hosted(tensor: Any, backend: Any) -> Host:
+def to_host(tensor: Any, backend: Any) -> Host:
     """Returns a tensor of a backend or of NumPy on the host, perhaps in the memory of the tensor."""
     return Host(*bits_of(tensor, backend))
 
@@ -260,8 +260,8 @@ def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
     return np.asarray(bits), name
 
 
-def decoded(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:
-    """Returns the value whose JSON `encoded` made.
+def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:
+    """Returns the value whose JSON `encode` made.
 
     Args:
         value: the JSON.
@@ -277,12 +277,12 @@ def decoded(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any
     if kind in ("t", "h"):
         return tensor(held)
     if kind in ("l", "u"):
-        items = [decoded(item, tensor, dtype) for item in held]
+        items = [decode(item, tensor, dtype) for item in held]
         return items if kind == "l" else tuple(items)
     if kind == "s":
-        return slice(*[decoded(part, tensor, dtype) for part in held])
+        return slice(*[decode(part, tensor, dtype) for part in held])
     if kind == "d":
-        return {decoded(k, tensor, dtype): decoded(v, tensor, dtype) for k, v in held}
+        return {decode(k, tensor, dtype): decode(v, tensor, dtype) for k, v in held}
     if kind == "g":
         generator = Generator(0)
         generator.load_state_dict(held)

@@ -109,8 +109,8 @@ class Report:
     @property
     def first(self) -> Divergence | None:
         """The first call that is wrong; if none is, the first where the runs part; else None."""
-        wrong = [found for found in self.divergences if found.is_wrong]
-        parted = [found for found in self.divergences if found.cause == "control flow"]
+        wrong = [divergence for divergence in self.divergences if divergence.is_wrong]
+        parted = [divergence for divergence in self.divergences if divergence.cause == "control flow"]
         return next(iter([*wrong, *parted]), None)
 
     @property
@@ -125,7 +125,7 @@ class Report:
         """Returns what notebooks show: the table of the divergences."""
         from emberharmony.core.html import table  # here, because only notebooks need it
 
-        rows = [self._cells(found) for found in self.divergences[:_SHOWN]]
+        rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out = len(self.divergences) - len(rows)
         more = [f"and {left_out} more; html(path) writes all"] if left_out else []
         notes = "\n".join([*more, *(f"note: {note}" for note in self.notes)])
@@ -138,7 +138,7 @@ class Report:
             return first.message
         differing = sum(row.verdict not in ("equal", "rounding") for row in self.rows)
         inherited = f"; {differing} differ by more than rounding, as their inputs do" if differing else ""
-        outside = [found for found in self.divergences if found.cause == "outside"]
+        outside = [divergence for divergence in self.divergences if divergence.cause == "outside"]
         also = f"; {outside[0].message}" if outside else ""
         return f"no op of {len(self.rows)} calls is wrong{inherited}{also}"
 
@@ -152,7 +152,7 @@ class Report:
         """
         lines = [self.summary()]
         if self.divergences:
-            cells = [self._header(), *(self._cells(found) for found in self.divergences[:_SHOWN])]
+            cells = [self._header(), *(self._cells(divergence) for divergence in self.divergences[:_SHOWN])]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines.append("")
             lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -163,11 +163,19 @@ class Report:
     def _header(self) -> tuple[str, ...]:
         return ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
 
-    def _cells(self, found: Divergence) -> tuple[str, ...]:
-        op = f"{found.outer[0]}: {found.op}" if found.outer else found.op
-        errors = (f"{found.error[side]:.3g}" if side in found.error else "-" for side in self.sides)
-        where = found.path or (found.line.rpartition("/")[2] or "-")
-        return (str(found.call), op, where, found.cause, found.wrong or "-", f"{found.carried:.2g}", *errors)
+    def _cells(self, divergence: Divergence) -> tuple[str, ...]:
+        op = f"{divergence.outer[0]}: {divergence.op}" if divergence.outer else divergence.op
+        errors = (f"{divergence.error[side]:.3g}" if side in divergence.error else "-" for side in self.sides)
+        where = divergence.path or (divergence.line.rpartition("/")[2] or "-")
+        return (
+            str(divergence.call),
+            op,
+            where,
+            divergence.cause,
+            divergence.wrong or "-",
+            f"{divergence.carried:.2g}",
+            *errors,
+        )
 
     def to_json(self) -> str:
         """Returns the report as JSON: sides, divergences, a row for each call, notes and the environment."""
@@ -178,7 +186,7 @@ class Report:
                 "sides": self.sides,
                 "summary": self.summary(),
                 "first": None if self.first is None else _plain(asdict(self.first)),
-                "divergences": [_plain(asdict(found)) for found in self.divergences],
+                "divergences": [_plain(asdict(divergence)) for divergence in self.divergences],
                 "calls": [_plain(asdict(row)) for row in self.rows],
                 "notes": self.notes,
                 "environment": self.environment,
@@ -216,5 +224,5 @@ def _plain(value: Any) -> Any:
 
 def environment(backends: Sequence[Any]) -> dict[str, str]:
     """Returns the versions of the libraries, and the machine."""
-    found = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    return found | {backend.name: str(backend.version) for backend in backends}
+    versions = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    return versions | {backend.name: str(backend.version) for backend in backends}

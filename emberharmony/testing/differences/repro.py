@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_bytes, replace_text
 from emberharmony.testing.differences.descent import made_again
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
-from emberharmony.testing.differences.records import Host, Record, decoded, encoded, hosted, places
+from emberharmony.testing.differences.records import Host, Record, decode, encode, places, to_host
 from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import EPSILON
 
@@ -44,12 +44,12 @@ assert error <= {bound:.3g} and all(np.array_equal(np.isnan(g), np.isnan(w)) for
 """
 
 
-def write(path: str, found: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
+def write(path: str, divergence: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
     """Writes the program, and beside it the npz file with its inputs.
 
     Args:
         path: the file of the program.
-        found: what is wrong.
+        divergence: what is wrong.
         record: the call.
         backend: the backend on which it is wrong; None if this machine lacks it, so that the inputs stay as they are.
         tolerance: see `compare`.
@@ -57,14 +57,14 @@ def write(path: str, found: "Divergence", record: Record, backend: Any, toleranc
     Raises:
         ArgumentError: if an argument has no source, or the op draws random numbers.
     """
-    record = minimized(record, backend, Judge(tolerance)) if backend is not None else record
-    program, data = written(path, found, record, Judge(tolerance))
+    record = minimize(record, backend, Judge(tolerance)) if backend is not None else record
+    program, data = program_of(path, divergence, record, Judge(tolerance))
     with replace_bytes(_beside(path)) as stream:
         np.savez(stream, **data)
     replace_text(path, program)
 
 
-def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tuple[str, dict[str, Any]]:
+def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge) -> tuple[str, dict[str, Any]]:
     """Returns the program and the arrays of its inputs.
 
     Raises:
@@ -90,19 +90,19 @@ def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tup
         return source(value)
 
     try:
-        args = decoded(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
-        kwargs = decoded(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        args = decode(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        kwargs = decode(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
         words = [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
     except (LookupError, TypeError) as error:
         raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
-    made = record.made()
+    made = record.results()
     several = len(made) != 1
     wide = any(host.dtype in EPSILON for host in hosts)
     kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *made)) else "float64"
     call = f"{spell_op(record.op)}({', '.join(words)})"
     call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
     program = _PROGRAM.format(
-        message=found.message.replace("\n", " ")[:110],
+        message=divergence.message.replace("\n", " ")[:110],
         imports="from numpy import inf, nan"
         + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call else ""),
         data=os.path.basename(_beside(path)),
@@ -123,11 +123,11 @@ def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tup
 def _bound(record: Record, judge: Judge) -> float:
     """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
     try:
-        wanted, error = judge.wanted(record), judge.judged(record).error
+        wanted, error = judge.reference(record), judge.judge(record).error
     except NotJudgedError:
         return 0.0
     off = 0.0
-    for got, want in zip(record.made(), wanted, strict=False):
+    for got, want in zip(record.results(), wanted, strict=False):
         if got.shape == want.shape and got.size:
             with np.errstate(all="ignore"):
                 gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
@@ -135,7 +135,7 @@ def _bound(record: Record, judge: Judge) -> float:
     return off / error**0.5 if 1 < error < float("inf") else off / 2
 
 
-def minimized(record: Record, backend: Any, judge: Judge) -> Record:
+def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     """Returns the call with the smallest inputs for which it is still wrong.
 
     Axes of equal length are cut together, to their first or last half, as long as the call is wrong.
@@ -147,9 +147,9 @@ def minimized(record: Record, backend: Any, judge: Judge) -> Record:
         smaller = False
         for tensors in _cuts(record):
             trials += 1
-            found = _again(record, backend, judge, tensors)
-            if found is not None:
-                record, smaller = found, True
+            smaller_record = _again(record, backend, judge, tensors)
+            if smaller_record is not None:
+                record, smaller = smaller_record, True
                 break
             if trials >= _TRIALS:
                 break
@@ -191,16 +191,16 @@ def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) 
         return None
 
     def add(tensor: Any) -> int:
-        trial.tensors.append(hosted(tensor, backend))
+        trial.tensors.append(to_host(tensor, backend))
         return len(trial.tensors) - 1
 
-    trial.result = encoded(result, backend, add)
+    trial.result = encode(result, backend, add)
     return trial if _is_wrong(trial, judge) else None
 
 
 def _is_wrong(record: Record, judge: Judge) -> bool:
     try:
-        return not judge.judged(record).error <= 1
+        return not judge.judge(record).error <= 1
     except NotJudgedError:
         return False
 

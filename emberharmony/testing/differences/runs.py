@@ -21,7 +21,7 @@ from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError, brief
 from emberharmony.core.registry import OpSpec
 from emberharmony.core.trees.tree import tree_map
-from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encoded, hosted
+from emberharmony.testing.differences.records import NO_OPTIONS, Host, Record, encode, to_host
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.transforms.logs.lines import line_of
 from emberharmony.transforms.observe import Observation, WatchedCall, Watcher
@@ -72,15 +72,15 @@ def portable(named: Any) -> Any:
         BackendUnavailableError: if its library is missing.
     """
     plain = (load(named) if isinstance(named, str) else named).without_watchers
-    found: Any = plain.__dict__.get("_portable")
-    if found is None:
+    made: Any = plain.__dict__.get("_portable")
+    if made is None:
         kind: Any = type(plain)
-        found = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
-        vars(found).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
-        found.take_prefix()
-        found.bound = Bound(found)
-        plain.__dict__["_portable"] = found
-    return found
+        made = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
+        vars(made).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
+        made.take_prefix()
+        made.bound = Bound(made)
+        plain.__dict__["_portable"] = made
+    return made
 
 
 @contextlib.contextmanager
@@ -123,18 +123,18 @@ class Watch(Watcher):
         writer = self._writer
 
         def add(tensor: Any) -> int:
-            host = hosted(tensor, backend)
+            host = to_host(tensor, backend)
             # The op may write into its arguments, and a host array may share their memory.
             if writer is None:
-                tensors.append(host.held())
+                tensors.append(host.in_memory())
             else:
                 stored, last = writer.keep(tensor, host, number)
                 tensors.append(stored)
                 seen.append(last)
             return len(tensors) - 1
 
-        args = encoded(call.args, backend, add)
-        kwargs = encoded(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
+        args = encode(call.args, backend, add)
+        kwargs = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
         name = call.spec.name
         file, line = line_of(name)
         where = f"{file}:{line}" if file else ""
@@ -150,13 +150,13 @@ class Watch(Watcher):
             made, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
 
             def add(tensor: Any) -> int:
-                host = hosted(tensor, backend)
+                host = to_host(tensor, backend)
                 if writer is not None:
                     host, _ = writer.keep(tensor, host, record.number)
                 made.append(host)
                 return len(tensors) + len(made) - 1
 
-            record.result = encoded(result, backend, add)
+            record.result = encode(result, backend, add)
             record._made = made
             record.tensors = [*tensors, *made]
             self._tell(record)

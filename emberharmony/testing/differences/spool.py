@@ -89,10 +89,10 @@ class _File:
 
     def array(self, place: int, count: int, kind: Any) -> Array:
         """Returns so many numbers from a place."""
-        found = np.empty(count, kind)
+        elements = np.empty(count, kind)
         if count:
-            self.read(place, found.view(np.uint8))
-        return found
+            self.read(place, elements.view(np.uint8))
+        return elements
 
     def cut(self) -> ArgumentError:
         """Returns the error about a file that is not whole."""
@@ -162,22 +162,22 @@ class Tensors:
     def __init__(self) -> None:
         seen: dict[int, Seen] = {}
 
-        def forget(found: Seen) -> None:
-            seen.pop(found.key, None)
+        def forget(tensor: Seen) -> None:
+            seen.pop(tensor.key, None)
 
         self.seen, self._forget = seen, forget
 
     def of(self, tensor: Any) -> Seen | None:
         """Returns what is known of a tensor, or None."""
-        found = self.seen.get(id(tensor))
-        return found if found is not None and found() is tensor else None
+        seen = self.seen.get(id(tensor))
+        return seen if seen is not None and seen() is tensor else None
 
     def add(self, tensor: Any, host: Host, call: int) -> None:
         """Adds a tensor of a call."""
         with contextlib.suppress(TypeError):  # scalars of NumPy have no references
-            found = Seen(tensor, self._forget)
-            found.host, found.call, found.key = host, call, id(tensor)
-            self.seen[found.key] = found
+            seen = Seen(tensor, self._forget)
+            seen.host, seen.call, seen.key = host, call, id(tensor)
+            self.seen[seen.key] = seen
 
 
 class Writer:
@@ -212,14 +212,14 @@ class Writer:
         flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
         known = self._known.of(tensor)
         if known is None:
-            stored = self._written(host, flat)
+            stored = self._store(host, flat)
             self._known.add(tensor, stored, call)
             return stored, -1
         stored, seen = known.host, known.call
         known.call = call
         if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
             return stored, seen
-        known.host = stored = self._written(host, flat)
+        known.host = stored = self._store(host, flat)
         return stored, -2 - seen
 
     def _holds(self, stored: Stored, flat: Array) -> bool:
@@ -240,7 +240,7 @@ class Writer:
                 return False
         return True
 
-    def _written(self, host: Host, flat: Array) -> Stored:
+    def _store(self, host: Host, flat: Array) -> Stored:
         if flat.size <= self._memory and flat.size <= _SMALL:
             if flat.size > len(self._free):
                 self._room = self._free = np.empty(max(flat.size, min(2 * len(self._room), _ROOM)), np.uint8)
@@ -390,13 +390,13 @@ class Reader:
         if not 0 <= place <= place + length <= self._file.size:
             raise self._file.cut()
         try:
-            found: dict[str, Any] = json.loads(self._bytes(place, length))
+            notes: dict[str, Any] = json.loads(self._bytes(place, length))
         except ValueError as error:
             raise self._file.cut() from error
-        return found
+        return notes
 
     def _bytes(self, place: int, length: int) -> bytes:
-        found = bytearray(max(length, 0))
+        data = bytearray(max(length, 0))
         if length > 0 <= place:
-            self._file.read(place, memoryview(found))
-        return bytes(found)
+            self._file.read(place, memoryview(data))
+        return bytes(data)

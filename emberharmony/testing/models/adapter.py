@@ -70,7 +70,7 @@ class Adapter:
         """Returns an array of the library, on the device and of the dtype of another one if one is given."""
         raise NotImplementedError
 
-    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+    def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
         """Calls the hook at each call of a module of the model in the block."""
         raise NotImplementedError
 
@@ -81,11 +81,11 @@ class Adapter:
         """
         raise NotImplementedError
 
-    def widened(self, array: Any) -> Any:
+    def to_float64(self, array: Any) -> Any:
         """Returns a floating array in float64."""
         raise NotImplementedError
 
-    def kept(self, model: Any) -> AbstractContextManager[None]:
+    def keep_state(self, model: Any) -> AbstractContextManager[None]:
         """Restores after the block the state that calls of the model change, such as running statistics."""
         return contextlib.nullcontext()
 
@@ -125,11 +125,11 @@ class Adapter:
         """Returns an array as one of the batch of another one, where a library hides the axis of a batch."""
         return array
 
-    def added(self, x: Any, y: Any) -> Any:
+    def add(self, x: Any, y: Any) -> Any:
         """Returns the sum of two arrays, which may be traced."""
         return x + y
 
-    def scaled(self, x: Any, y: Any) -> Any:
+    def multiply(self, x: Any, y: Any) -> Any:
         """Returns the product of two arrays, which may be traced."""
         return x * y
 
@@ -137,11 +137,11 @@ class Adapter:
         """Returns the sum of the products of the elements of two arrays, which may be traced."""
         return (x * y).sum()
 
-    def trained(self, model: Any) -> AbstractContextManager[None]:
+    def prepare_training(self, model: Any) -> AbstractContextManager[None]:
         """Makes a model ready for `differentiated` in the block."""
         return contextlib.nullcontext()
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         """Returns the gradients of a loss.

@@ -96,7 +96,7 @@ class Alignment(NamedTuple):
     left: tuple[list[str], list[str]]
 
 
-def aligned(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
+def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     """Returns which modules of two models correspond.
 
     Args:
@@ -117,14 +117,14 @@ def aligned(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     while waiting:
         one, other = waiting.pop(0)
         taken = set(names), set(names.values())
-        found = _children(
+        pairs = _children(
             first,
             second,
             [n for n in first.children(one) if n not in taken[0]],
             [n for n in second.children(other) if n not in taken[1]],
         )
-        names |= found
-        waiting += found.items()
+        names |= pairs
+        waiting += pairs.items()
     left = tuple(
         [path for path in side.modules if path not in known and not side.holds(path)]
         for side, known in ((first, set(names)), (second, set(names.values())))
@@ -136,20 +136,20 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
     """Returns which of some modules correspond; modules that only one model has are opened."""
     names: dict[str, str] = {}
     while True:
-        found = _named(first, second, ones, others)
-        ones, others = _without(ones, found), _without(others, found.values())
-        found |= _ordered(first, second, ones, others)
-        ones, others = _without(ones, found), _without(others, found.values())
-        names |= found
+        pairs = _pair_by_name(first, second, ones, others)
+        ones, others = _without(ones, pairs), _without(others, pairs.values())
+        pairs |= _pair_in_order(first, second, ones, others)
+        ones, others = _without(ones, pairs), _without(others, pairs.values())
+        names |= pairs
         if not ones or not others:
             return names
         widest = _widest(first, ones), _widest(second, others)
         if widest == (None, None):
             return names
         if _count(first, widest[0]) >= _count(second, widest[1]):
-            ones = _opened(first, ones, widest[0])
+            ones = _open(first, ones, widest[0])
         else:
-            others = _opened(second, others, widest[1])
+            others = _open(second, others, widest[1])
 
 
 def _without(names: list[str], taken: Any) -> list[str]:
@@ -167,13 +167,13 @@ def _count(side: Side, path: str | None) -> int:
     return -1 if path is None else sum(side.sizes(path).elements())
 
 
-def _opened(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
+def _open(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
     """Returns modules with one replaced by those in it."""
     at = paths.index(path or "")
     return [*paths[:at], *side.children(paths[at]), *paths[at + 1 :]]
 
 
-def _named(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the modules that have equal names and whose tensors have the sizes of each other."""
     ends = [Counter(map(_end, names)) for names in (ones, others)]
     by_end = {_end(name): name for name in others}
@@ -219,7 +219,7 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     return 4 * like + 2 * same + 2 * name + (numbers[0] == numbers[1])
 
 
-def _ordered(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
     width = len(others) + 1
     best = [[0.0] * width for _ in range(len(ones) + 1)]
@@ -227,15 +227,15 @@ def _ordered(first: Side, second: Side, ones: Sequence[str], others: Sequence[st
     for i, row in enumerate(scores, 1):
         for j, score in enumerate(row, 1):
             best[i][j] = max(best[i - 1][j], best[i][j - 1], best[i - 1][j - 1] + score if score else 0.0)
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     i, j = len(ones), len(others)
     while i and j:
         score = scores[i - 1][j - 1]
         if score and best[i][j] == best[i - 1][j - 1] + score:
-            found[ones[i - 1]] = others[j - 1]
+            pairs[ones[i - 1]] = others[j - 1]
             i, j = i - 1, j - 1
         elif best[i][j] == best[i - 1][j]:
             i -= 1
         else:
             j -= 1
-    return found
+    return pairs

@@ -34,7 +34,7 @@ def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
             yield from arrays_in(getattr(value, field.name, None), is_array)
 
 
-def replaced(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], at: list[int]) -> Any:
+def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], at: list[int]) -> Any:
     """Returns a value with other arrays.
 
     Args:
@@ -47,9 +47,9 @@ def replaced(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, A
         at[0] += 1
         return arrays.get(at[0] - 1, value)
     if type(value) is dict:
-        return {name: replaced(item, is_array, arrays, at) for name, item in value.items()}
+        return {name: replace_arrays(item, is_array, arrays, at) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        items = [replaced(item, is_array, arrays, at) for item in value]
+        items = [replace_arrays(item, is_array, arrays, at) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
         at[0] += sum(1 for _ in arrays_in(value, is_array))
@@ -101,11 +101,11 @@ def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
         if tuple(second[axis] for axis in order) == first and order not in seen:
             seen.add(order)
             yield Fit(order, first, second)
-    if first != second and _joined(first, second):
+    if first != second and _joins_axes(first, second):
         yield Fit((), first, second)
 
 
-def _joined(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """Returns whether two shapes differ by axes of length 1, or by axes before the last that are joined."""
     long = [[n for n in shape if n != 1] for shape in (first, second)]
     return long[0] == long[1] or (bool(first and second) and first[-1] == second[-1])
@@ -120,7 +120,7 @@ class Pair(NamedTuple):
     fit: Fit
 
 
-def paired(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
+def pairs_of(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
     """Returns the arrays of two calls that correspond, each with the first one that is left and has its shape."""
     pairs: list[Pair] = []
     left = list(range(len(second)))

@@ -81,7 +81,7 @@ class _Probing(Watching):
                 self.zeros[place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
             elif place in self.given:
                 probe = self.given[place]
-                new[number] = self._adapter.added(
+                new[number] = self._adapter.add(
                     self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
                 )
         return new
@@ -91,7 +91,7 @@ class _Probing(Watching):
             return array
         signs = self._draws.integers(0, 2, shape) * 2.0 - 1.0
         factors = self._adapter.native(1.0 + self._noise * signs)
-        return self._adapter.scaled(array, self._adapter.traced_as(array, factors))
+        return self._adapter.multiply(array, self._adapter.traced_as(array, factors))
 
 
 class Backward:
@@ -122,13 +122,13 @@ class Backward:
             factors = np.random.default_rng(pair.first).normal(size=pair.fit.first)
             factors = pair.fit.to_second(factors) if self._second else factors
             part = adapter.dot(array, adapter.native(factors))
-            total = part if total is None else adapter.added(total, part)
+            total = part if total is None else adapter.add(total, part)
         return total
 
     @contextlib.contextmanager
     def _ready(self) -> Iterator[None]:
         adapter, model = self._model.adapter, self._model.model
-        with adapter.kept(model), adapter.trained(model), adapter.wide(model):
+        with adapter.keep_state(model), adapter.prepare_training(model), adapter.wide(model):
             yield
 
     def gradients(self, noise: float = 0.0) -> Gradients:
@@ -141,23 +141,23 @@ class Backward:
             def loss(probes: Sequence[Any]) -> Any:
                 fresh = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
                 fresh.given = dict(zip(self._zeros, probes, strict=True))
-                with adapter.hooked(model, fresh):
+                with adapter.attach(model, fresh):
                     return self._loss(adapter.forward(model, args, kwargs))
 
-            with adapter.hooked(model, probing):
+            with adapter.attach(model, probing):
                 adapter.call(model, args, kwargs)
             self._zeros = probing.zeros
-            of, tensors = adapter.differentiated(model, loss, list(self._zeros.values()))
+            of, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
             fits = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
-            found: dict[Place, Host] = {}
+            by_place: dict[Place, Host] = {}
             for place, gradient in zip(self._zeros, of, strict=True):
                 host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
                 if gradient is not None and self._second:
                     host = Host(np.ascontiguousarray(fits[place].to_first(host.bits)), host.dtype)
                 if gradient is None:
                     host = Host(np.zeros(fits[place].first), "float64")
-                found[place] = host
-        return Gradients(found, tensors)
+                by_place[place] = host
+        return Gradients(by_place, tensors)
 
     def is_true(self, place: Place, gradient: Host) -> bool | None:
         """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
@@ -165,11 +165,11 @@ class Backward:
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
         here = fit.to_second(direction) if self._second else direction
 
-        def moved(step: float) -> dict[Place, Any]:
+        def shift(step: float) -> dict[Place, Any]:
             array = self._model.adapter.native(np.ascontiguousarray(here * step))
             return {place: array}
 
-        return self._is_slope(moved, float(np.vdot(gradient.values(), direction)), gradient)
+        return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
 
     def is_true_of(self, path: str, name: str, gradients: Gradients) -> bool | None:
         """Returns the same for the gradient with respect to a parameter of a module."""
@@ -180,12 +180,12 @@ class Backward:
         gradient, values = adapter.host(gradients.tensors[path, name]), adapter.host(tensor).wide()
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
 
-        def moved(step: float) -> dict[Place, Any]:
+        def shift(step: float) -> dict[Place, Any]:
             adapter.put(module, {name: adapter.native(values + step * direction)})
             return {}
 
         try:
-            return self._is_slope(moved, float(np.vdot(gradient.values(), direction)), gradient)
+            return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
         finally:
             adapter.put(module, {name: tensor})
 
@@ -197,7 +197,7 @@ class Backward:
                 args, kwargs = self._model.inputs(True)
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
                 probing.given = moved(step)
-                with adapter.hooked(model, probing):
+                with adapter.attach(model, probing):
                     loss = self._loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))
         slope = (losses[0] - losses[1]) / (2 * _STEP)
@@ -205,7 +205,7 @@ class Backward:
         return bool(abs(slope - wanted) <= _TRUE * size) if math.isfinite(slope) else None
 
 
-class Parted(NamedTuple):
+class Parting(NamedTuple):
     """Where two backward passes part.
 
     Attributes:
@@ -225,14 +225,14 @@ class Parted(NamedTuple):
     name: str = ""
 
 
-def parted(
+def first_parting(
     events: Sequence[Event],
     sides: tuple[Side, Side],
     names: Mapping[str, str],
     gradients: tuple[Gradients, Gradients],
     noise: Gradients,
     margin: float,
-) -> Parted | None:
+) -> Parting | None:
     """Returns the last call whose gradients differ, the first of the backward pass; None if all agree."""
     around: list[Event] = []
     seen: set[str] = set()
@@ -243,7 +243,7 @@ def parted(
             share, limit = _apart(place, gradients, noise, margin)
             if share > limit:
                 what = "its arguments" if not entered else f"the result of {event.path.rpartition('.')[2]}"
-                return Parted(blamed.path, event.call, what, share, place)
+                return Parting(blamed.path, event.call, what, share, place)
         if entered:
             around.append(event)
             continue
@@ -253,7 +253,7 @@ def parted(
             seen.add(event.path)
             named = _tensors(event.path, sides, names, gradients, noise, margin)
             if named is not None:
-                return Parted(event.path, event.call, f"its {named[0]}", named[1], None, named[0])
+                return Parting(event.path, event.call, f"its {named[0]}", named[1], None, named[0])
     return None
 
 

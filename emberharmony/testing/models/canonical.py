@@ -103,14 +103,14 @@ def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> tuple[Row | N
 def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNamespace:
     """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
     options = adapter.options(module)
-    found: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
+    attributes: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
     hidden = next((tuple(own[name].shape)[-1] for name in ("Wh", "Whh") if name in own), None)
     if hidden is not None:  # the recurrent matrix takes the hidden state
-        found["hidden_size"] = hidden
-    found |= {f"{role}_proj_weight": None for role in "qkv"}
-    found |= adapter.attention(module)
-    found |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
-    return SimpleNamespace(**found)
+        attributes["hidden_size"] = hidden
+    attributes |= {f"{role}_proj_weight": None for role in "qkv"}
+    attributes |= adapter.attention(module)
+    attributes |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
+    return SimpleNamespace(**attributes)
 
 
 def _back(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) -> Array:
@@ -129,7 +129,7 @@ def _back(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) ->
     return array.reshape(steps.apart).transpose(steps.order).reshape(steps.joined)
 
 
-def summed(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
+def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
     """Returns tensors in which parts are added to others, as another library has them."""
     hosts = dict(tensors.hosts)
     for part in sums:

@@ -150,7 +150,7 @@ def _results(model: Model, arguments: Any, module: Any, parts: Mapping[str, Any]
     args, kwargs = arguments
     before = {name: adapter.own(part) for name, part in parts.items()}
     around = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
-    with adapter.kept(model.model), around:
+    with adapter.keep_state(model.model), around:
         one = adapter.call(module, args, kwargs)
         hosts = [adapter.host(next(arrays_in(one, adapter.is_array)))]
         try:

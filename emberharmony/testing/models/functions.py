@@ -31,24 +31,24 @@ def adapter_of(model: Any) -> Adapter:
 
 def adapter_of_function(fn: Callable[..., Any]) -> Adapter | None:
     """Returns the adapter of a function: of the models that it refers to, or of the library that its names are of."""
-    package = next((found for _, model in models_in(fn) if (found := package_of(model))), None)
+    package = next((package for _, model in models_in(fn) if (package := package_of(model))), None)
     if package is None:
-        package = next((found for value in _referred(fn) if (found := _library(value))), None)
+        package = next((package for value in _references(fn) if (package := _library(value))), None)
     return None if package is None else Functions(adapter_for(package))
 
 
 def models_in(fn: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yields the models that a function refers to, with their names there."""
     seen: set[int] = set()
-    for name, value in _named(fn):
+    for name, value in _names_in(fn):
         if not isinstance(value, type) and package_of(value) is not None and callable(value) and id(value) not in seen:
             seen.add(id(value))
             yield name, value
 
 
-def _named(fn: Any) -> Iterator[tuple[str, Any]]:
+def _names_in(fn: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(fn, partial):
-        yield from _named(fn.func)
+        yield from _names_in(fn.func)
         yield from ((f"arg{i}", value) for i, value in enumerate(fn.args))
         yield from fn.keywords.items()
     elif not isinstance(fn, type) and package_of(getattr(fn, "__wrapped__", None)):  # what `jax.vmap` returns
@@ -65,12 +65,12 @@ def _named(fn: Any) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _referred(fn: Any) -> Iterator[Any]:
+def _references(fn: Any) -> Iterator[Any]:
     yield fn
-    for _, value in _named(fn):
+    for _, value in _names_in(fn):
         yield value
         if isinstance(value, FunctionType):
-            yield from (inner for _, inner in _named(value))
+            yield from (inner for _, inner in _names_in(value))
 
 
 def _library(value: Any) -> str | None:
@@ -80,7 +80,7 @@ def _library(value: Any) -> str | None:
 
 
 _OF_ARRAYS = (
-    *("put", "is_array", "host", "native", "widened", "version", "attention", "is_floating", "added", "scaled"),
+    *("put", "is_array", "host", "native", "to_float64", "version", "attention", "is_floating", "add", "multiply"),
     *("dot", "traced_as", "layout_of"),
 )
 
@@ -130,11 +130,11 @@ class Functions(Adapter):
         return self._adapter.title(module) if package_of(module) else getattr(module, "__name__", "function")
 
     @contextlib.contextmanager
-    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+    def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         """Calls the hook at each call of the function and of a module."""
         with contextlib.ExitStack() as stack:
             for name, inner in _models(model):
-                stack.enter_context(self._adapter.hooked(inner, _Below(hook, name)))
+                stack.enter_context(self._adapter.attach(inner, _Below(hook, name)))
             self._hook = hook
             try:
                 yield
@@ -150,36 +150,36 @@ class Functions(Adapter):
             yield
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         """Restores the state of the models after the block."""
         with contextlib.ExitStack() as stack:
             for _, inner in _models(model):
-                stack.enter_context(self._adapter.kept(inner))
+                stack.enter_context(self._adapter.keep_state(inner))
             yield
 
     @contextlib.contextmanager
-    def trained(self, model: Any) -> Iterator[None]:
+    def prepare_training(self, model: Any) -> Iterator[None]:
         """Makes the models ready for `differentiated` in the block."""
         with contextlib.ExitStack() as stack:
             for _, inner in _models(model):
-                stack.enter_context(self._adapter.trained(inner))
+                stack.enter_context(self._adapter.prepare_training(inner))
             yield
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         """Returns the gradients of a loss, as the adapter of the library does for the modules of the function."""
-        return type(self._adapter).differentiated(self, model, loss, arrays)
+        return type(self._adapter).differentiate(self, model, loss, arrays)
 
     def forward(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Calls the function so that its result can be differentiated."""
-        return self._called(self._adapter.forward, model, args, kwargs)
+        return self._call_unhooked(self._adapter.forward, model, args, kwargs)
 
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Calls the function, or a module."""
-        return self._called(self._adapter.call, model, args, kwargs)
+        return self._call_unhooked(self._adapter.call, model, args, kwargs)
 
-    def _called(self, call: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
+    def _call_unhooked(self, call: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
         hook, self._hook = self._hook, None
         if hook is None or package_of(model) is not None:
             return call(model, args, kwargs)

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.testing.differences.report import Divergence, Report, Row
 from emberharmony.testing.models.alignment import Alignment, Side
-from emberharmony.testing.models.backward import Backward, parted
+from emberharmony.testing.models.backward import Backward, first_parting
 from emberharmony.testing.models.evidence import Evidence, evidence
 from emberharmony.testing.models.runs import HALF, Model, Runs
 from emberharmony.testing.models.watching import ENTER, EXIT, Event
@@ -54,14 +54,14 @@ class Judge:
         for each in self._tensors:
             side, why = each.wrong, "the values of the tensor"
             if side is None:
-                side, why = self._port(), self._taken()
-            found = self._described(each.path, -1, "weights", side, why)
-            found.carried = each.share
+                side, why = self._port(), self._reason()
+            divergence = self._divergence(each.path, -1, "weights", side, why)
+            divergence.carried = each.share
             name = f"{self._full(0, each.path)}.{each.name}"
             what = f"is {each.what}" if each.what != "other values" else "has other values"
             blamed = self._report.sides[side] if side is not None else self._report.sides[1]
-            found.message = f"the tensor {name} {what} on {blamed}" + self._said(found, why)
-            self._report.divergences.append(found)
+            divergence.message = f"the tensor {name} {what} on {blamed}" + self._verdict(divergence, why)
+            self._report.divergences.append(divergence)
 
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
@@ -70,24 +70,24 @@ class Judge:
         for event, stored in runs.events.items():
             if event.place == ENTER:
                 given[event.path, event.call] = tuple(host.shape for host in stored)
-            blamed = self._blamed(event, around)
+            blamed = self._culprit(event, around)
             if event.place == ENTER:
                 around.append(event)
             else:
                 while around and around.pop().path != event.path:
                     pass
-            verdict = self._judged(event, blamed, runs)
+            verdict = self._judge(event, blamed, runs)
             if event.place == EXIT:
                 self._row(event, given.get((event.path, event.call), ()), runs, verdict)
             if verdict and stop == "first":
                 break
         self._errors()
 
-    def _blamed(self, event: Event, around: Sequence[Event]) -> Event:
+    def _culprit(self, event: Event, around: Sequence[Event]) -> Event:
         """Returns the call whose own code gives what an event shows: it, or the one around it for its arguments."""
         return event if event.place == EXIT or not around else around[-1]
 
-    def _judged(self, event: Event, blamed: Event, runs: Runs) -> str:
+    def _judge(self, event: Event, blamed: Event, runs: Runs) -> str:
         """Judges an event, and returns "wrong" if a module is wrong there that was not before."""
         apart, noise = runs.apart.most(event), runs.noise.most(event)
         exact = all(model.wide for model in self._models)
@@ -119,28 +119,28 @@ class Judge:
         seen = evidence(self._pair, self._models, self._names, blamed)
         side, why = seen.side, seen.why
         if side is None:
-            side, why = self._port(), self._taken()
-        found = self._described(blamed.path, event.call, "formula", side, why)
-        found.carried = apart
-        found.error = dict(zip(self._report.sides, off, strict=True))
-        found.options = seen.options
+            side, why = self._port(), self._reason()
+        divergence = self._divergence(blamed.path, event.call, "formula", side, why)
+        divergence.carried = apart
+        divergence.error = dict(zip(self._report.sides, off, strict=True))
+        divergence.options = seen.options
         place = "" if event == blamed else f" before it calls {event.path.rpartition('.')[2]}"
-        on = f" is wrong on {found.wrong}" if found.wrong else " differs"
-        found.message = (
-            f"{found.op}{on} in {found.path}{place}: in float64 it differs by {apart:.2g} of the largest element for "
-            f"equal inputs{_options(seen, self._report.sides)}{self._said(found, why)}"
+        on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+        divergence.message = (
+            f"{divergence.op}{on} in {divergence.path}{place}: in float64 it differs by {apart:.2g} of the "
+            f"largest element for equal inputs{_options(seen, self._report.sides)}{self._verdict(divergence, why)}"
         )
-        self._report.divergences.append(found)
+        self._report.divergences.append(divergence)
 
     def _precision(self, event: Event, blamed: Event, wrong: Sequence[int], off: Sequence[float]) -> None:
-        found = self._described(blamed.path, event.call, "precision", wrong[0], "its own run in float64")
-        found.wrong = " and ".join(self._report.sides[side] for side in wrong)
-        found.error = dict(zip(self._report.sides, off, strict=True))
-        found.message = (
-            f"{found.op} is wrong on {found.wrong} in {found.path}: it differs from its own run in float64 by "
-            f"{max(off):.3g} times what rounding allows"
+        divergence = self._divergence(blamed.path, event.call, "precision", wrong[0], "its own run in float64")
+        divergence.wrong = " and ".join(self._report.sides[side] for side in wrong)
+        divergence.error = dict(zip(self._report.sides, off, strict=True))
+        divergence.message = (
+            f"{divergence.op} is wrong on {divergence.wrong} in {divergence.path}: it differs from its own run in "
+            f"float64 by {max(off):.3g} times what rounding allows"
         )
-        self._report.divergences.append(found)
+        self._report.divergences.append(divergence)
 
     def backward(self, runs: Runs) -> None:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
@@ -155,10 +155,10 @@ class Judge:
         ]
         gradients = both[0].gradients(), both[1].gradients()
         noise = both[0].gradients(HALF)
-        part = parted(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
+        part = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
         if part is None:
             return
-        side, why = self._port(), self._taken()
+        side, why = self._port(), self._reason()
         paths = part.path, self._names[part.path]
         true = [
             one.is_true_of(path, part.name, grads)
@@ -168,14 +168,14 @@ class Judge:
         ]
         if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
             side, why = false[0], "finite differences of its loss"
-        found = self._described(part.path, part.call, "gradient", side, why)
-        found.gradient_of, found.carried = found.op, part.share
-        on = f" is wrong on {found.wrong}" if found.wrong else " differs"
-        found.message = (
-            f"the gradient of {found.op} with respect to {part.what}{on} in {found.path}: in float64 it differs by "
-            f"{part.share:.2g} of the largest element{self._said(found, why)}"
+        divergence = self._divergence(part.path, part.call, "gradient", side, why)
+        divergence.gradient_of, divergence.carried = divergence.op, part.share
+        on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+        divergence.message = (
+            f"the gradient of {divergence.op} with respect to {part.what}{on} in {divergence.path}: in float64 it "
+            f"differs by {part.share:.2g} of the largest element{self._verdict(divergence, why)}"
         )
-        self._report.divergences.append(found)
+        self._report.divergences.append(divergence)
 
     def _errors(self) -> None:
         """Adds the error of a model that raised one, unless a module before it is wrong."""
@@ -190,9 +190,9 @@ class Judge:
                 path = model.failed
                 while path and side and path not in back:
                     path = path.rpartition(".")[0]
-                found = self._described(back.get(path, "") if side else path, 0, "error", side, "the error")
-                found.message = f"{found.op} in {found.path} raises an error on {name} alone: {text}"
-                self._report.divergences.append(found)
+                divergence = self._divergence(back.get(path, "") if side else path, 0, "error", side, "the error")
+                divergence.message = f"{divergence.op} in {divergence.path} raises an error on {name} alone: {text}"
+                self._report.divergences.append(divergence)
 
     def _row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
         share = runs.apart.most(event)
@@ -202,7 +202,7 @@ class Judge:
         kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
         self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, said))
 
-    def _described(self, path: str, call: int, cause: str, side: int | None, why: str) -> Divergence:
+    def _divergence(self, path: str, call: int, cause: str, side: int | None, why: str) -> Divergence:
         wrong = "" if side is None else self._report.sides[side]
         return Divergence(
             self._pair[0].kind(path),
@@ -221,10 +221,10 @@ class Judge:
     def _port(self) -> int | None:
         return {"first": 1, "second": 0, "neither": None}[self._original]
 
-    def _taken(self) -> str:
+    def _reason(self) -> str:
         return "" if self._original == "neither" else f"the {self._original} model, which is taken for the original"
 
-    def _said(self, found: Divergence, why: str) -> str:
+    def _verdict(self, divergence: Divergence, why: str) -> str:
         return f"; judged by {why}" if why else "; nothing tells which side is wrong"
 
 

@@ -9,7 +9,7 @@ from emberharmony.testing.models.adapter import Hook
 
 
 @contextlib.contextmanager
-def classes_hooked(modules: Mapping[str, Any], hook: Hook, method: str = "__call__") -> Iterator[None]:
+def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__") -> Iterator[None]:
     """Calls a hook at each call of a module in the block.
 
     Args:
@@ -21,7 +21,7 @@ def classes_hooked(modules: Mapping[str, Any], hook: Hook, method: str = "__call
     running: list[int] = []  # a method that calls that of its base class is one call
     with contextlib.ExitStack() as stack:
         for kind in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
-            stack.enter_context(_wrapped(kind, method, paths, running, hook))
+            stack.enter_context(_wrap(kind, method, paths, running, hook))
         yield
 
 
@@ -30,7 +30,7 @@ def _owner(kind: type, method: str) -> type | None:
 
 
 @contextlib.contextmanager
-def _wrapped(kind: type, method: str, paths: dict[int, str], running: list[int], hook: Hook) -> Iterator[None]:
+def _wrap(kind: type, method: str, paths: dict[int, str], running: list[int], hook: Hook) -> Iterator[None]:
     original = vars(kind)[method]
 
     @functools.wraps(original)

@@ -41,9 +41,9 @@ class Model:
         """Runs the model and returns its result."""
         adapter, model = self.adapter, self.model
         around = adapter.wide(model) if wide else contextlib.nullcontext()
-        with adapter.kept(model), around:
+        with adapter.keep_state(model), around:
             args, kwargs = self.inputs(wide)
-            with adapter.hooked(model, hook):
+            with adapter.attach(model, hook):
                 return adapter.call(model, args, kwargs)
 
     def inputs(self, wide: bool) -> Any:
@@ -56,7 +56,7 @@ class Model:
 
         return tree_map(native, self._given)
 
-    def ordered(self) -> Order:
+    def note_order(self) -> Order:
         """Runs the model as it is, notes the order of its calls, and keeps its result or its error."""
         order = Order(self.adapter)
         try:
@@ -65,7 +65,7 @@ class Model:
             self.error, self.failed = error, order.open[-1].path if order.open else ""
         return order
 
-    def tried(self, hook: Any) -> Any:
+    def attempt(self, hook: Any) -> Any:
         """Runs the model in float64 or, if it cannot compute in it, as it is.
 
         Args:
@@ -136,10 +136,10 @@ class Runs:
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
         same = {path: path for path in names}
         back = {other: path for path, other in names.items()}
-        spooling = first.tried(lambda wide: Spooling(first.adapter, wide, set(names), writer))
+        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, set(names), writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
-        second.tried(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
+        second.attempt(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
         if first.error is None:
             noisy = Following(first.adapter, first.wide, self.events, same, self.noise.see, HALF)
             first.run(noisy, first.wide)
@@ -150,7 +150,7 @@ class Runs:
 
 def sides(first: Model, second: Model) -> tuple[Side, Side]:
     """Runs two models as they are, and returns them with the order of their calls."""
-    orders = [model.ordered().first_calls() for model in (first, second)]
+    orders = [model.note_order().first_calls() for model in (first, second)]
     return tuple(  # type: ignore[return-value]
         Side(model.adapter, model.model, order) for model, order in zip((first, second), orders, strict=True)
     )

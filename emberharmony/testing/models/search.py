@@ -14,12 +14,12 @@ from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.report import Report
 from emberharmony.testing.differences.spool import Writer
 from emberharmony.testing.models.adapter import Adapter
-from emberharmony.testing.models.alignment import Side, aligned
+from emberharmony.testing.models.alignment import Side, align
 from emberharmony.testing.models.arrays import arrays_in, best_fit
 from emberharmony.testing.models.functions import adapter_of
 from emberharmony.testing.models.judging import Judge
 from emberharmony.testing.models.runs import Model, Runs, sides
-from emberharmony.testing.models.weights import unequal
+from emberharmony.testing.models.weights import unequal_tensors
 from emberharmony.version import __version__
 
 _MEMORY = 2**24
@@ -54,8 +54,8 @@ def compare_models(
     pair = sides(one, two)
     if one.error is not None and two.error is not None:
         raise one.error
-    alignment = aligned(*pair, match or {})
-    tensors, parts = unequal(*pair, alignment)
+    alignment = align(*pair, match or {})
+    tensors, parts = unequal_tensors(*pair, alignment)
     left = tuple(
         [path for path in paths if path not in inner] for paths, inner in zip(alignment.left, parts, strict=True)
     )
@@ -66,7 +66,7 @@ def compare_models(
         stack.callback(writer.close)
         runs = Runs(one, two, alignment.names, writer)
         judge.calls(runs, stop)
-        if gradients and not any(found.cause in ("formula", "error") for found in report.divergences):
+        if gradients and not any(each.cause in ("formula", "error") for each in report.divergences):
             judge.backward(runs)
     _note(report, pair, (one, two), left)
     return report
@@ -93,8 +93,8 @@ def _names(adapters: Sequence[Adapter]) -> list[str]:
 
 
 def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
-    found = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    return found | {adapter.name: adapter.version() for adapter in adapters}
+    versions = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    return versions | {adapter.name: adapter.version() for adapter in adapters}
 
 
 def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
@@ -105,12 +105,12 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
         return None
     axes = len(kernels[0] or ())
 
-    def moved(value: Any) -> Any:
+    def move(value: Any) -> Any:
         if not isinstance(value, np.ndarray) or value.ndim != axes or value.dtype.kind != "f":
             return value
         return np.moveaxis(value, 1, -1) if last[1] else np.moveaxis(value, -1, 1)
 
-    return tree_map(moved, (args, kwargs))
+    return tree_map(move, (args, kwargs))
 
 
 def _first_kernel(model: Model) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from emberharmony.testing.differences.records import Host
 from emberharmony.testing.differences.runs import Stopped
 from emberharmony.testing.differences.spool import Stored, Writer
 from emberharmony.testing.models.adapter import Adapter
-from emberharmony.testing.models.arrays import Pair, arrays_in, paired, replaced
+from emberharmony.testing.models.arrays import Pair, arrays_in, pairs_of, replace_arrays
 
 ENTER, EXIT = "enter", "exit"
 
@@ -59,9 +59,9 @@ class Watching:
         new = self.met(event, arrays)
         if self._wide:
             for number, array in enumerate(arrays):
-                if number not in new and (wide := self._adapter.widened(array)) is not array:
+                if number not in new and (wide := self._adapter.to_float64(array)) is not array:
                     new[number] = wide
-        return replaced(value, self._adapter.is_array, new, [0]) if new else value
+        return replace_arrays(value, self._adapter.is_array, new, [0]) if new else value
 
     def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
@@ -145,7 +145,7 @@ class Following(Watching):
         if there is None or stored is None:
             return {}
         hosts = [self._adapter.host(array) for array in arrays]
-        pairs = paired(stored, hosts)
+        pairs = pairs_of(stored, hosts)
         self._see(there, stored, hosts, pairs)
         new: dict[int, Any] = {}
         for pair in pairs:

@@ -12,7 +12,7 @@ from emberharmony.io.sources import BLOCK, Array
 from emberharmony.testing.differences.measures import apart
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.alignment import Alignment, Side
-from emberharmony.testing.models.canonical import summed
+from emberharmony.testing.models.canonical import add_parts
 
 _EQUAL = 2.0**-21
 """Tensors this far apart, as a share of the largest element, differ by the rounding of a conversion."""
@@ -62,12 +62,12 @@ class _Source:
         """Does nothing."""
 
 
-def unequal(first: Side, second: Side, alignment: Alignment) -> tuple[list[Unequal], tuple[set[str], set[str]]]:
+def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[list[Unequal], tuple[set[str], set[str]]]:
     """Returns the tensors of corresponding modules that differ, in the order of the calls of the first model.
 
     The second value has the modules of each model whose tensors were compared with those of a module around them.
     """
-    found: list[Unequal] = []
+    differing: list[Unequal] = []
     claimed: tuple[set[str], set[str]] = (set(), set())
     ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
     for path, other in ordered:
@@ -79,10 +79,10 @@ def unequal(first: Side, second: Side, alignment: Alignment) -> tuple[list[Unequ
             claimed[1].update(inside)
             _add_parts(first, path, one.hosts, two.hosts)
             _add_parts(second, other, two.hosts, one.hosts)
-        hosts = summed(one, two.sums), summed(two, one.sums)
-        found += _of_module(path, other, *hosts)
-    found = _swapped(first, second, found)
-    return sorted(found, key=lambda each: first.order.get(each.path, len(first.order))), claimed
+        hosts = add_parts(one, two.sums), add_parts(two, one.sums)
+        differing += _of_module(path, other, *hosts)
+    differing = _name_swaps(first, second, differing)
+    return sorted(differing, key=lambda each: first.order.get(each.path, len(first.order))), claimed
 
 
 def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> None:
@@ -94,7 +94,7 @@ def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[st
 
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str, Host]) -> Iterator[Unequal]:
-    two = _renamed(one, two)
+    two = _rename(one, two)
     first, second = _Source(one), _Source(two)
     names = [*one, *(name for name in two if name not in one)]
     for each in differences(first, second, names, lambda _: None):
@@ -108,12 +108,12 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str,
             side = 0 if x is None else 1
             yield Unequal(path, other, each.name, "missing", side, 1.0)
             continue
-        what, wrong, share = _compared(x, y)
+        what, wrong, share = _difference(x, y)
         if what:
             yield Unequal(path, other, each.name, what, wrong, share)
 
 
-def _renamed(one: Mapping[str, Host], two: Mapping[str, Host]) -> dict[str, Host]:
+def _rename(one: Mapping[str, Host], two: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
     free = [name for name in one if name not in two]
     names: dict[str, str] = {}
@@ -132,7 +132,7 @@ def _is_neutral(name: str, host: Host) -> bool:
     return bool(not values.any() or (np.all(values == 1) and "bias" not in name)) or "freq" in name
 
 
-def _compared(x: Host, y: Host) -> tuple[str, int | None, float]:
+def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     """Returns how the second of two tensors differs, which side is wrong if the tensors tell, and how far."""
     share = apart(x, y).share
     if share <= _EQUAL:
@@ -144,7 +144,7 @@ def _compared(x: Host, y: Host) -> tuple[str, int | None, float]:
             return f"rounded to {kind}", side, share
         if narrow.size > 1 and np.ptp(narrow.real) == 0 and np.ptp(exact.real) > 0:
             return f"all {narrow.flat[0]:g}, as before weights are loaded", side, share
-    moved = _moved(a, b)
+    moved = _reordering(a, b)
     if moved:
         return moved, None, share
     if a.shape != b.shape:
@@ -163,7 +163,7 @@ def _rounded_to(narrow: Array, exact: Array) -> str:
     return next((kind for kind, cut in (("float16", half), ("bfloat16", brain)) if np.array_equal(narrow, cut)), "")
 
 
-def _moved(a: Array, b: Array) -> str:
+def _reordering(a: Array, b: Array) -> str:
     """Returns in what order the second array has the elements of the first, or ""."""
     if a.size != b.size or a.ndim != b.ndim or a.ndim > _MOST_AXES:
         return ""
@@ -189,10 +189,10 @@ def _moved(a: Array, b: Array) -> str:
     return f"{ratio:.6g} times the other" if ratio and off <= limit * max(abs(ratio), 1) else ""
 
 
-def _swapped(first: Side, second: Side, found: list[Unequal]) -> list[Unequal]:
+def _name_swaps(first: Side, second: Side, differing: list[Unequal]) -> list[Unequal]:
     """Returns differences in which those of two tensors that changed places say so."""
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
-    for each in found:
+    for each in differing:
         if each.what == "other values":
             one, two = first.tensors(each.path)[0].hosts, second.tensors(each.other)[0].hosts
             if each.name in one and each.name in two:
@@ -202,4 +202,4 @@ def _swapped(first: Side, second: Side, found: list[Unequal]) -> list[Unequal]:
         for other, (x, _) in values.items():
             if other != key and x.shape == y.shape and np.array_equal(x, y):
                 names[key] = f"that of {'.'.join(filter(None, other))}"
-    return [each._replace(what=names.get((each.path, each.name), each.what)) for each in found]
+    return [each._replace(what=names.get((each.path, each.name), each.what)) for each in differing]

@@ -20,7 +20,7 @@ from emberharmony.backend.discovery import is_installed
 from emberharmony.cli.main import command
 from emberharmony.errors import ArgumentError, BackendNotFoundError, DeviceError
 from emberharmony.testing.differences import compare as comparing
-from emberharmony.testing.differences.bounds import allowed
+from emberharmony.testing.differences.bounds import allowance
 from emberharmony.testing.differences.report import Report, Row
 from emberharmony.transforms.observe import is_open
 from tests.testing.differences.faults import faulty
@@ -139,7 +139,7 @@ def test_a_comparison_takes_no_more_memory_than_two_of_the_largest_tensors() -> 
 
 def test_an_op_works_element_by_element_if_its_oracle_does() -> None:
     pytest.importorskip("scipy")
-    assert [allowed(op).each for op in ("gelu", "tanh", "softmax", "sum", "matmul")] == [
+    assert [allowance(op).each for op in ("gelu", "tanh", "softmax", "sum", "matmul")] == [
         True,
         True,
         False,

@@ -51,7 +51,7 @@ MUTANTS = [
     Mutant(
         name="compare-small-elements",
         module="emberharmony/testing/differences/bounds.py",
-        function="allowed",
+        function="allowance",
         original="_is_elementwise(op)",
         replacement="False",
         tests=(
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         name="compare-exact-ops",
         module="emberharmony/testing/differences/bounds.py",
-        function="allowed",
+        function="allowance",
         original="Allowed(1.0, 0.0, True, op not in EDGES)",
         replacement="Allowed(1.0, 0.0, True, False)",
         tests=("tests/testing/differences/test_kinds.py -k exact",),
@@ -93,7 +93,7 @@ MUTANTS = [
     Mutant(
         name="compare-dtypes-are-not-judged",
         module="emberharmony/testing/differences/judge.py",
-        function="Judge.judged",
+        function="Judge.judge",
         original="self._kinds(record) if kinds else ''",
         replacement="''",
         tests=(
@@ -127,7 +127,7 @@ MUTANTS = [
         name="compare-fault-inside",
         module="emberharmony/testing/differences/descent.py",
         function="fault_inside.tell",
-        original="found.append(inner)",
+        original="wrong.append(inner)",
         replacement="pass",
         tests=("tests/testing/differences/test_compare.py -k inside_of_a_composite",),
         why="the composite is blamed, and not the op inside of it that is wrong",

@@ -7,7 +7,7 @@ from typing import Any
 
 from emberharmony.testing.models.adapter import Hook, plain_options
 from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
-from emberharmony.testing.models.patching import classes_hooked
+from emberharmony.testing.models.patching import hook_classes
 
 
 class EquinoxModels(JaxArrays):
@@ -47,8 +47,8 @@ class EquinoxModels(JaxArrays):
         for name, tensor in tensors.items():
             object.__setattr__(module, name, tensor.reshape(vars(module)[name].shape))
 
-    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
-        return classes_hooked(self.modules(model), hook)
+    def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return hook_classes(self.modules(model), hook)
 
     def options(self, module: Any) -> dict[str, Any]:
         return plain_options(vars(module))

@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.testing.models.adapter import Hook, plain_options
 from emberharmony.testing.models.adapters.jax_arrays import JaxArrays
-from emberharmony.testing.models.patching import classes_hooked
+from emberharmony.testing.models.patching import hook_classes
 
 _TITLES = {"Linear": "Dense", "LinearGeneral": "Dense", "Embed": "Embedding", "LayerNorm": "LayerNormalization"}
 _TITLES |= {"RMSNorm": "RMSNormalization", "BatchNorm": "BatchNormalization", "GroupNorm": "GroupNormalization"}
@@ -66,11 +66,11 @@ class FlaxModels(JaxArrays):
         heads = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
         return {"embed_dim": module.qkv_features, "head_dim": width, **heads}
 
-    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
-        return classes_hooked(self.modules(model), hook)
+    def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return hook_classes(self.modules(model), hook)
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         variables = [variable for module in self.modules(model).values() for _, variable in _variables(module)]
         before = [(variable, variable.get_raw_value()) for variable in variables]
         try:

@@ -47,25 +47,25 @@ class JaxArrays(Adapter):
         made = jnp.asarray(np.ascontiguousarray(array))
         if like is None:
             return made
-        return _batched(made.astype(like.dtype), like)
+        return _add_batch_axes(made.astype(like.dtype), like)
 
-    def widened(self, array: Any) -> Any:
+    def to_float64(self, array: Any) -> Any:
         return array.astype(jnp.float64) if str(array.dtype) in _NARROW else array
 
     def traced_as(self, traced: Any, array: Any) -> Any:
-        return _batched(array, traced)
+        return _add_batch_axes(array, traced)
 
     def is_floating(self, array: Any) -> bool:
         return bool(jnp.issubdtype(array.dtype, jnp.floating))
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        strict = {name: _promoting(getattr(jax.lax, name), self.widened) for name in _STRICT}
+        strict = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
         with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, strict):
             yield
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         before = [(module, self.own(module)) for module in self.modules(model).values()]
         try:
             yield
@@ -77,12 +77,12 @@ class JaxArrays(Adapter):
         with jax.disable_jit(self._compiles):
             return model(*args, **kwargs)
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         modules = self.modules(model)
         named = {
-            (path, name): self.widened(tensor)
+            (path, name): self.to_float64(tensor)
             for path, module in modules.items()
             for name, tensor in self.own(module).items()
             if self.is_floating(tensor) and self.is_trained(module, name)
@@ -93,27 +93,27 @@ class JaxArrays(Adapter):
                 self.put(modules[path], {name: tensor})
             return loss(given)
 
-        found, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(named.values()))
-        return list(found), dict(zip(named, tensors, strict=True))
+        gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(named.values()))
+        return list(gradients), dict(zip(named, tensors, strict=True))
 
     def is_trained(self, module: Any, name: str) -> bool:
         """Returns whether a tensor of a module is a parameter."""
         return True
 
 
-def _promoting(function: Callable[..., Any], widened: Callable[[Any], Any]) -> Callable[..., Any]:
+def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -> Callable[..., Any]:
     def wide(value: Any) -> Any:
-        return widened(value) if isinstance(value, jax.Array) else value
+        return to_float64(value) if isinstance(value, jax.Array) else value
 
-    def promoted(*args: Any, **kwargs: Any) -> Any:
+    def promote(*args: Any, **kwargs: Any) -> Any:
         return function(*map(wide, args), **{name: wide(value) for name, value in kwargs.items()})
 
-    return promoted
+    return promote
 
 
-def _batched(array: Any, like: Any) -> Any:
+def _add_batch_axes(array: Any, like: Any) -> Any:
     """Returns an array as a tracer of the `jax.vmap` that another one is of; its first axes are the batches."""
     if not isinstance(like, batching.BatchTracer) or like.batch_dim is None:
         return array
-    inner = _batched(array, like.val)
+    inner = _add_batch_axes(array, like.val)
     return batching.BatchTracer(like._trace, inner, 0, None)

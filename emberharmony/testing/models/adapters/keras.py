@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.core.errors import BackendUnavailableError
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
-from emberharmony.testing.models.patching import attributes, classes_hooked
+from emberharmony.testing.models.patching import attributes, hook_classes
 
 _NO_OPTIONS = ("name", "trainable", "dtype", "built", "build_config")
 
@@ -79,21 +79,21 @@ class KerasModels(Adapter):
     def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
         return self._arrays.native(array, like)
 
-    def widened(self, array: Any) -> Any:
-        return self._arrays.widened(array)
+    def to_float64(self, array: Any) -> Any:
+        return self._arrays.to_float64(array)
 
     def is_floating(self, array: Any) -> bool:
         return bool(self._arrays.is_floating(array))
 
     @contextlib.contextmanager
-    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+    def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         layers = self.modules(model)
         with contextlib.ExitStack() as stack:
             before = _BeforeActivation(hook)
             for path, layer in layers.items():
                 if _is_linear_with_activation(layer):
                     stack.enter_context(attributes(layer, {"activation": before.activation(path, layer.activation)}))
-            stack.enter_context(classes_hooked(layers, before))
+            stack.enter_context(hook_classes(layers, before))
             yield
 
     @contextlib.contextmanager
@@ -108,7 +108,7 @@ class KerasModels(Adapter):
             yield
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         held = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
         before = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in held]
         try:
@@ -126,7 +126,7 @@ class KerasModels(Adapter):
         return self._arrays.forward(model, args, kwargs)
 
     @contextlib.contextmanager
-    def trained(self, model: Any) -> Iterator[None]:
+    def prepare_training(self, model: Any) -> Iterator[None]:
         layers = self.modules(model).values()
         before = [(layer, self.own(layer)) for layer in layers]
         try:
@@ -137,7 +137,7 @@ class KerasModels(Adapter):
             for layer, tensors in before:
                 self.put(layer, tensors)
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         layers = self.modules(model)
@@ -152,8 +152,8 @@ class KerasModels(Adapter):
             for (path, name), tensor in zip(named, tensors, strict=True):
                 self.put(layers[path], {name: tensor})
 
-        found = self._arrays.gradients_of(loss, put, list(arrays), list(named.values()))
-        return found[: len(arrays)], dict(zip(named, found[len(arrays) :], strict=True))
+        gradients = self._arrays.gradients_of(loss, put, list(arrays), list(named.values()))
+        return gradients[: len(arrays)], dict(zip(named, gradients[len(arrays) :], strict=True))
 
     def attention(self, module: Any) -> dict[str, int]:
         if type(module).__name__ not in ("MultiHeadAttention", "GroupedQueryAttention"):

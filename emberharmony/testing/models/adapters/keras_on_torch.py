@@ -15,7 +15,7 @@ class TorchOfKeras(TorchModels):
         """Returns a parameter in float64."""
         if not tensor.dtype.is_floating_point:
             return tensor
-        return torch.nn.Parameter(self.widened(tensor.detach()), requires_grad=tensor.requires_grad)
+        return torch.nn.Parameter(self.to_float64(tensor.detach()), requires_grad=tensor.requires_grad)
 
     def gradients_of(
         self,
@@ -27,6 +27,6 @@ class TorchOfKeras(TorchModels):
         """Returns the gradients of a loss with respect to arrays and parameters."""
         probes = [array.requires_grad_() for array in arrays]
         with torch.enable_grad():
-            found = torch.autograd.grad(loss(probes), [*probes, *tensors], allow_unused=True)
-        rest = zip(found[len(probes) :], tensors, strict=True)
-        return [*found[: len(probes)], *(torch.zeros_like(x) if grad is None else grad for grad, x in rest)]
+            gradients = torch.autograd.grad(loss(probes), [*probes, *tensors], allow_unused=True)
+        rest = zip(gradients[len(probes) :], tensors, strict=True)
+        return [*gradients[: len(probes)], *(torch.zeros_like(x) if grad is None else grad for grad, x in rest)]

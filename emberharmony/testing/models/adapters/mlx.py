@@ -11,8 +11,8 @@ from mlx.nn.layers import base, transformer
 
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
-from emberharmony.testing.models.adapters.mlx_functions import exact, widened
-from emberharmony.testing.models.patching import classes_hooked
+from emberharmony.testing.models.adapters.mlx_functions import exact, to_float64
+from emberharmony.testing.models.patching import hook_classes
 
 
 class MlxModels(Adapter):
@@ -54,11 +54,11 @@ class MlxModels(Adapter):
         made = mx.array(np.ascontiguousarray(array), dtype=mx.float64 if array.dtype == np.float64 else None)
         return made if like is None else made.astype(like.dtype)
 
-    def widened(self, array: Any) -> Any:
-        return widened(array)
+    def to_float64(self, array: Any) -> Any:
+        return to_float64(array)
 
-    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
-        return classes_hooked(self.modules(model), hook)
+    def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return hook_classes(self.modules(model), hook)
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
@@ -70,7 +70,7 @@ class MlxModels(Adapter):
             yield
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         before = [(module, self.own(module)) for module in self.modules(model).values()]
         try:
             yield
@@ -81,11 +81,11 @@ class MlxModels(Adapter):
     def is_floating(self, array: Any) -> bool:
         return bool(mx.issubdtype(array.dtype, mx.floating))
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         named = {
-            (path, name): widened(tensor)
+            (path, name): to_float64(tensor)
             for path, module in self.modules(model).items()
             for name, tensor in self.own(module).items()
             if self.is_floating(tensor) and name not in module._no_grad
@@ -97,9 +97,9 @@ class MlxModels(Adapter):
                 self.put(modules[path], {name: tensor})
             return loss(given[: len(arrays)])
 
-        found = mx.grad(value, argnums=list(range(len(arrays) + len(named))))(*arrays, *named.values())
-        found = list(found) if isinstance(found, (tuple, list)) else [found]
-        return found[: len(arrays)], dict(zip(named, found[len(arrays) :], strict=True))
+        gradients = mx.grad(value, argnums=list(range(len(arrays) + len(named))))(*arrays, *named.values())
+        gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+        return gradients[: len(arrays)], dict(zip(named, gradients[len(arrays) :], strict=True))
 
     def attention(self, module: Any) -> dict[str, int]:
         if not isinstance(module, transformer.MultiHeadAttention):

@@ -15,7 +15,7 @@ NARROW = (mx.float32, mx.float16, mx.bfloat16)
 _cast = mx.array.astype
 
 
-def widened(x: Any) -> Any:
+def to_float64(x: Any) -> Any:
     """Returns a floating array in float64."""
     return _cast(x, mx.float64) if isinstance(x, mx.array) and x.dtype in NARROW else x
 
@@ -43,53 +43,53 @@ def exact() -> Iterator[None]:
 
 
 def _erf(x: Any, **_: Any) -> Any:
-    return MLXElementaryOps.erf(widened(x))
+    return MLXElementaryOps.erf(to_float64(x))
 
 
 def _sin(x: Any, **_: Any) -> Any:
-    half = mx.tan(widened(x) * 0.5)
+    half = mx.tan(to_float64(x) * 0.5)
     return 2.0 * half / (1.0 + mx.square(half))
 
 
 def _cos(x: Any, **_: Any) -> Any:
-    half = mx.square(mx.tan(widened(x) * 0.5))
+    half = mx.square(mx.tan(to_float64(x) * 0.5))
     return (1.0 - half) / (1.0 + half)
 
 
 def _exp(x: Any, **_: Any) -> Any:
-    return mx.power(mx.array(np.e, dtype=mx.float64), widened(mx.array(x)))
+    return mx.power(mx.array(np.e, dtype=mx.float64), to_float64(mx.array(x)))
 
 
 def _sigmoid(x: Any, **_: Any) -> Any:
-    return 0.5 + 0.5 * mx.tanh(widened(x) * 0.5)
+    return 0.5 + 0.5 * mx.tanh(to_float64(x) * 0.5)
 
 
 def _softmax(x: Any, axis: Any = None, **_: Any) -> Any:
-    x = widened(x)
+    x = to_float64(x)
     raised = _exp(x - mx.max(x, axis=axis, keepdims=True))
     return raised / mx.sum(raised, axis=axis, keepdims=True)
 
 
 def _logsumexp(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    x = widened(x)
+    x = to_float64(x)
     top = mx.max(x, axis=axis, keepdims=True)
     total = mx.log(mx.sum(_exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else mx.reshape(total, mx.sum(x, axis=axis).shape)
 
 
 def _logaddexp(a: Any, b: Any, **_: Any) -> Any:
-    a, b = widened(mx.array(a)), widened(mx.array(b))
+    a, b = to_float64(mx.array(a)), to_float64(mx.array(b))
     return mx.maximum(a, b) + mx.log1p(_exp(-mx.abs(a - b)))
 
 
 def _rms_norm(x: Any, weight: Any = None, eps: float = 1e-5, **_: Any) -> Any:
-    x = widened(x)
+    x = to_float64(x)
     y = x * mx.rsqrt(mx.mean(mx.square(x), axis=-1, keepdims=True) + eps)
     return y if weight is None else y * weight
 
 
 def _layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, **_: Any) -> Any:
-    x = widened(x)
+    x = to_float64(x)
     y = x - mx.mean(x, axis=-1, keepdims=True)
     y = y * mx.rsqrt(mx.mean(mx.square(y), axis=-1, keepdims=True) + eps)
     y = y if weight is None else y * weight
@@ -99,9 +99,9 @@ def _layer_norm(x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
 def _rope(
     x: Any, dims: int, *, traditional: bool, base: Any, scale: float, offset: Any, freqs: Any = None, **_: Any
 ) -> Any:
-    x = widened(x)
+    x = to_float64(x)
     half = dims // 2
-    rates = base ** (-np.arange(half) / half) if freqs is None else 1.0 / np.array(widened(freqs))
+    rates = base ** (-np.arange(half) / half) if freqs is None else 1.0 / np.array(to_float64(freqs))
     starts = np.array(offset, np.float64)
     places = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
     angles = (places * scale)[..., None] * rates
@@ -119,7 +119,7 @@ def _rope(
 
 
 def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks: Any = None, **_: Any) -> Any:
-    q, k, v = widened(q), widened(k), widened(v)
+    q, k, v = to_float64(q), to_float64(k), to_float64(v)
     groups = q.shape[1] // k.shape[1]
     k, v = mx.repeat(k, groups, axis=1), mx.repeat(v, groups, axis=1)
     scores = (q * scale) @ mx.swapaxes(k, -1, -2)
@@ -130,7 +130,7 @@ def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks:
         scores = mx.where(mask, scores, -np.inf) if mask.dtype == mx.bool_ else scores + mask
     if sinks is None:
         return _softmax(scores, -1) @ v
-    sink = mx.broadcast_to(mx.reshape(widened(sinks), (1, -1, 1, 1)), (*scores.shape[:-1], 1))
+    sink = mx.broadcast_to(mx.reshape(to_float64(sinks), (1, -1, 1, 1)), (*scores.shape[:-1], 1))
     return _softmax(mx.concatenate([sink, scores], axis=-1), -1)[..., 1:] @ v
 
 
@@ -140,7 +140,9 @@ def _each(value: Any, axes: int) -> tuple[int, ...]:
 
 def _conv(x: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> Any:
     pads = [(p, p) for p in _each(padding, x.ndim - 2)]
-    return _convolved(widened(x), widened(weight), _each(stride, x.ndim - 2), pads, _each(dilation, x.ndim - 2), groups)
+    return _convolution(
+        to_float64(x), to_float64(weight), _each(stride, x.ndim - 2), pads, _each(dilation, x.ndim - 2), groups
+    )
 
 
 def _conv_transpose(
@@ -153,7 +155,7 @@ def _conv_transpose(
     groups: int = 1,
     **_: Any,
 ) -> Any:
-    x, axes = widened(x), x.ndim - 2
+    x, axes = to_float64(x), x.ndim - 2
     strides, dilations = _each(stride, axes), _each(dilation, axes)
     for axis, step in enumerate(strides, 1):
         if step > 1:  # zeros between the elements
@@ -166,11 +168,11 @@ def _conv_transpose(
     pads = [
         (s - p, s - p + o) for s, p, o in zip(spread, _each(padding, axes), _each(output_padding, axes), strict=True)
     ]
-    turned = widened(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
-    return _convolved(x, turned, (1,) * axes, pads, dilations, groups)
+    turned = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
+    return _convolution(x, turned, (1,) * axes, pads, dilations, groups)
 
 
-def _convolved(
+def _convolution(
     x: Any, weight: Any, stride: Sequence[int], pads: Sequence[tuple[int, int]], dilation: Sequence[int], groups: int
 ) -> Any:
     """Returns a convolution as a sum of products, one for each place of the kernel; paddings may be negative."""

@@ -12,7 +12,7 @@ from emberharmony.core import selection
 from emberharmony.nn import walk
 from emberharmony.testing.differences.records import Host, bits_of
 from emberharmony.testing.models.adapter import Adapter, Hook, plain_options
-from emberharmony.testing.models.patching import classes_hooked
+from emberharmony.testing.models.patching import hook_classes
 from emberharmony.version import __version__
 
 
@@ -26,7 +26,7 @@ class OurModels(Adapter):
 
     def channels_last(self, model: Any) -> bool:
         formats = [getattr(module, "data_format", None) for module in self.modules(model).values()]
-        return next((found == "channels_last" for found in formats if found), False)
+        return next((each == "channels_last" for each in formats if each), False)
 
     def modules(self, model: Any) -> dict[str, Any]:
         return dict(walk.named_modules(model))
@@ -49,18 +49,18 @@ class OurModels(Adapter):
         tensor = ops.array(np.ascontiguousarray(array))
         return tensor if like is None else ops.cast(tensor, ops.dtype(like))
 
-    def widened(self, array: Any) -> Any:
+    def to_float64(self, array: Any) -> Any:
         return ops.cast(array, "float64") if ops.dtype(array).is_floating else array
 
-    def hooked(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
-        return classes_hooked(self.modules(model), hook)
+    def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
+        return hook_classes(self.modules(model), hook)
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
         yield
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         before = [(cell, cell.value) for cell in walk.cells(model)]
         try:
             yield
@@ -72,16 +72,16 @@ class OurModels(Adapter):
     def is_floating(self, array: Any) -> bool:
         return bool(ops.dtype(array).is_floating)
 
-    def added(self, x: Any, y: Any) -> Any:
+    def add(self, x: Any, y: Any) -> Any:
         return ops.add(x, y)
 
-    def scaled(self, x: Any, y: Any) -> Any:
+    def multiply(self, x: Any, y: Any) -> Any:
         return ops.multiply(x, y)
 
     def dot(self, x: Any, y: Any) -> Any:
         return ops.sum(ops.multiply(x, y))
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         cells = {

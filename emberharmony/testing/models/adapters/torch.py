@@ -29,18 +29,18 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.is_view:
             return func(*args, **kwargs)
         if func.name() in _PICKS:
-            return _each(_widened, func(*args, **kwargs))
+            return _each(_to_float64, func(*args, **kwargs))
         if not func._schema.is_mutable:
-            return _each(_widened, func(*_each(_widened, args), **_each(_widened, kwargs)))
+            return _each(_to_float64, func(*_each(_to_float64, args), **_each(_to_float64, kwargs)))
         copies: list[tuple[Any, Any]] = []
 
-        def copied(x: Any) -> Any:
-            wide = _widened(x)
+        def copy(x: Any) -> Any:
+            wide = _to_float64(x)
             if wide is not x:
                 copies.append((x, wide))
             return wide
 
-        result = func(*_each(copied, args), **_each(copied, kwargs))
+        result = func(*_each(copy, args), **_each(copy, kwargs))
         for narrow, wide in copies:
             narrow.copy_(wide)
         return next((narrow for narrow, wide in copies if wide is result), result)
@@ -54,7 +54,7 @@ class Mixed(TorchFunctionMode):
         kwargs = kwargs or {}
         kinds = {x.dtype for x in _tensors((args, kwargs))}
         if torch.float64 in kinds and kinds & set(_NARROW) and not getattr(func, "__name__", "").endswith("_"):
-            args, kwargs = _each(_widened, args), _each(_widened, kwargs)
+            args, kwargs = _each(_to_float64, args), _each(_to_float64, kwargs)
         return func(*args, **kwargs)
 
 
@@ -68,7 +68,7 @@ def _tensors(value: Any) -> Iterator[Any]:
         yield from _tensors(tuple(value.values()))
 
 
-def _widened(x: Any) -> Any:
+def _to_float64(x: Any) -> Any:
     return x.to(torch.float64) if isinstance(x, torch.Tensor) and x.dtype in _NARROW else x
 
 
@@ -113,11 +113,11 @@ class TorchModels(Adapter):
         tensor = torch.from_numpy(np.ascontiguousarray(array).copy())
         return tensor if like is None else tensor.to(like.device, like.dtype)
 
-    def widened(self, array: Any) -> Any:
-        return _widened(array)
+    def to_float64(self, array: Any) -> Any:
+        return _to_float64(array)
 
     @contextlib.contextmanager
-    def hooked(self, model: Any, hook: Hook) -> Iterator[None]:
+    def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         handles = []
         for path, module in model.named_modules():
             if not isinstance(module, _CONTAINERS):
@@ -141,7 +141,7 @@ class TorchModels(Adapter):
             torch.set_default_dtype(before)
 
     @contextlib.contextmanager
-    def kept(self, model: Any) -> Iterator[None]:
+    def keep_state(self, model: Any) -> Iterator[None]:
         buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
         try:
             yield
@@ -162,17 +162,17 @@ class TorchModels(Adapter):
             return model(*args, **kwargs)
 
     @contextlib.contextmanager
-    def trained(self, model: Any) -> Iterator[None]:
+    def prepare_training(self, model: Any) -> Iterator[None]:
         before = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
         try:
             for tensor, data in before:
-                tensor.data = _widened(data)
+                tensor.data = _to_float64(data)
             yield
         finally:
             for tensor, data in before:
                 tensor.data = data
 
-    def differentiated(
+    def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         named = {
@@ -187,9 +187,9 @@ class TorchModels(Adapter):
             value = loss(probes)
             if not value.requires_grad:
                 return [None] * len(probes), {}
-            found = torch.autograd.grad(value, [*probes, *named.values()], allow_unused=True)
-        tensors = zip(named.items(), found[len(probes) :], strict=True)
-        return list(found[: len(probes)]), {
+            gradients = torch.autograd.grad(value, [*probes, *named.values()], allow_unused=True)
+        tensors = zip(named.items(), gradients[len(probes) :], strict=True)
+        return list(gradients[: len(probes)]), {
             key: torch.zeros_like(parameter) if grad is None else grad for (key, parameter), grad in tensors
         }
 
