@@ -72,3 +72,16 @@ def test_prefixes_nested_beyond_the_stack_of_the_parser_are_reported(prefix: str
         (one,) = found(text)
         assert one.startswith("EMB000")
         assert "nested" in one or "too complex" in one or "invalid syntax" in one
+
+
+@pytest.mark.parametrize("chain", ["()", "[0]", ".b", " + 1", " if y else z"])
+def test_a_long_chain_in_a_wrong_file_is_reported_at_once(chain: str) -> None:
+    (one,) = found(f"x = y{chain * 3_000}\nz = = 2\n")
+    assert one.startswith("EMB000")
+
+
+def test_a_chain_that_the_parser_of_newer_syntax_does_not_survive_costs_only_the_hint() -> None:
+    text = "type X = int\nif X: pass\n" + "elif X: pass\n" * 20_000 + "z = = 2\n"
+    (one,) = found(text)
+    assert one.startswith("EMB000")
+    assert "later Python" not in one

@@ -12,7 +12,8 @@ from emberlint.run.registry import all_rules
 from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
 from emberlint.run.suppress import directives
-from emberlint.source.parsing import deep, later_python, parse
+from emberlint.source.later_syntax import later_python
+from emberlint.source.parsing import deep, parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
@@ -101,7 +102,7 @@ def _broken(path: str, text: str, error: Exception, settings: Settings) -> Findi
         if target is not None and target < sys.version_info[:2] and _parses(text):
             reason += f" (target-version is {target[0]}.{target[1]})"
         else:
-            reason += later_python(text)
+            reason += later_python(text, line)
     return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason)
 
 

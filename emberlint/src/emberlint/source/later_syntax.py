@@ -1,0 +1,83 @@
+"""Says which later Python can parse a text that this one cannot: `python -m emberlint.source.later_syntax < FILE`.
+
+LibCST has a parser of its own, which knows newer syntax than the Python that runs it. That parser takes minutes for
+some thousand calls or signs in a row, and overflows the stack on some 1,400 nested brackets (LibCST 1.9). It gets a
+process of its own, which may end badly.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import libcst
+
+_SECONDS = 5.0
+_MARKS = re.compile(
+    r"^\s*type\s+\w+|\b(?:def|class)\s+\w+\s*\[|\bexcept\b[^:\n]*,|\b(?:t|rt|tr)[\"']", re.IGNORECASE | re.MULTILINE
+)
+_FORMATTED = re.compile(r"\b(?:f|rf|fr)[\"']", re.IGNORECASE)
+
+
+def later_python(text: str, line: int) -> str:
+    """Returns a hint if a text that this Python cannot parse is correct for a later Python, else an empty string.
+
+    Args:
+        text: The source.
+        line: The line, from 1, at which this Python stops.
+    """
+    lines = text.splitlines()
+    if not (_MARKS.search(text) or _FORMATTED.search("\n".join(lines[max(line - 2, 0) : line]))):
+        return ""
+    source = text.encode(errors="replace")
+    command = [sys.executable, "-m", __name__]
+    try:
+        done = subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.decode() if done.returncode == 0 else ""
+
+
+def hint(text: str) -> str:
+    """Returns the hint of `later_python`, from LibCST in this process."""
+    import libcst as cst
+
+    try:
+        tree = cst.parse_module(text)
+    except Exception:  # noqa: BLE001 -- a text that LibCST refuses too is simply wrong
+        return ""
+    running = sys.version_info[:2]
+    later = [(since, what) for since, what in _newer(tree) if since > running]
+    here = ".".join(map(str, running))
+    if not later:
+        return f"; it may be code for a later Python than {here}, which runs emberlint"
+    since, what = max(later)
+    version = ".".join(map(str, since))
+    return f"; Python {version} parses it ({what}), but Python {here} runs emberlint: run it with Python {version}"
+
+
+def _newer(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
+    """Yields the syntax newer than 3.11 in a tree of LibCST, with the Python that introduced it."""
+    import libcst as cst
+
+    pending: list[cst.CSTNode] = [tree]
+    while pending:
+        node = pending.pop()
+        kind = type(node).__name__
+        if kind == "TypeParam" and getattr(node, "default", None) is not None:
+            yield (3, 13), "a default of a type parameter"
+        elif kind in ("TypeParameters", "TypeAlias"):
+            yield (3, 12), "type parameters"
+        elif kind == "FormattedString":
+            yield (3, 12), "quotes or lines inside an f-string"
+        elif kind == "ExceptHandler" and isinstance(node.type, cst.Tuple) and not node.type.lpar:
+            yield (3, 14), "several exceptions without parentheses"
+        elif kind == "TemplatedString":
+            yield (3, 14), "a template string"
+        pending.extend(node.children)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(hint(sys.stdin.buffer.read().decode()))
