@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import libcst
@@ -62,7 +62,7 @@ def _newer(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
     """Yields the syntax newer than 3.11 in a tree of LibCST, with the Python that introduced it."""
     import libcst as cst
 
-    pending: list[cst.CSTNode] = [tree]
+    pending: list[Any] = [tree]
     while pending:
         node = pending.pop()
         kind = type(node).__name__
