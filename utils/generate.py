@@ -60,9 +60,9 @@ def ops_stub() -> str:
     """Returns the text of `ops/__init__.pyi`."""
     tree = ast.parse((OPS_FOLDER / "__init__.py").read_text(encoding="utf-8"))
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    imports = [(str(node.module), alias.name, alias.asname) for node in statements for alias in node.names]
+    imports = [(str(node.module), alias.name, alias.asname or "") for node in statements for alias in node.names]
     functions = members(ops)
-    others = [(*names, here) for *names, here in imports if here in ops.__all__ and here not in functions]
+    others = [each for each in imports if each[2] in ops.__all__ and each[2] not in functions]
     return stub(f"{summary(ops)}.", functions, others, "bool = bool_\n")
 
 
