@@ -42,8 +42,9 @@ RANDOM_MODULES = ("numpy.random", "mlx.core.random", "jax.random", "tensorflow.r
 RANDOM: frozenset[str] = frozenset(
     {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"}
     | {"multinomial", "poisson", "binomial", "manual_seed", "seed", "initial_seed", "Generator", "get_rng_state"}
-    | {"set_rng_state", "default_generator", "distributions"}
+    | {"set_rng_state", "default_generator"}
 )
+_NO_DISTRIBUTIONS = ("torch.distributions.transforms", "torch.distributions.constraints")
 DEVICE_MODULES = ("torch.cuda", "torch.mps", "torch.xpu", "torch.backends", "torch.accelerator", "cupy.cuda")
 DEVICES: Mapping[str, frozenset[str]] = {
     "torch": frozenset({"device", "set_default_device", "get_default_device", "Stream", "get_device"}),
@@ -70,6 +71,13 @@ def within(origin: str, modules: tuple[str, ...]) -> bool:
     return any(origin == module or origin.startswith(module + ".") for module in modules)
 
 
+def _is_distribution(origin: str) -> bool:
+    """Returns whether an origin is a class of `torch.distributions`; functions and the rest of it draw nothing."""
+    module, _, name = origin.rpartition(".")
+    inside = within(module, ("torch.distributions",)) and not within(module, _NO_DISTRIBUTIONS)
+    return inside and name[0].isupper()
+
+
 @lru_cache(maxsize=4096)
 def kind_of(origin: str, called: bool) -> str:
     """Returns the kind of native name that an origin is."""
@@ -87,6 +95,6 @@ def kind_of(origin: str, called: bool) -> str:
         return "conversion"
     if name in DEVICES.get(root, ()):
         return "device"
-    if root == "torch" and name in RANDOM:
+    if root == "torch" and (name in RANDOM or (called and _is_distribution(origin))):
         return "random"
     return "dtype" if name in DTYPES else "use"

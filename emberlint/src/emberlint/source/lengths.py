@@ -31,9 +31,14 @@ def loop_lengths(file: SourceFile, values: ast.expr) -> Iterator[Length]:
         return
     elif name == "reversed" and values.args:
         yield from loop_lengths(file, values.args[0])
-    elif name == "range":
-        for limit in values.args:
+    elif name == "range" and all(_is_one(step) for step in values.args[2:]):  # other steps cut a tensor into pieces
+        for limit in values.args[:2]:
             yield from lengths(file, limit)
+
+
+def _is_one(step: ast.expr) -> bool:
+    """Returns whether a step goes through each index: 1 or -1."""
+    return ast.unparse(step) in ("1", "-1")
 
 
 def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Length]:

@@ -27,6 +27,7 @@ class NativeRandom(Rule):
     VALID = (
         Example("from emberharmony import ops\n\nops.random.seed(0)\nx = ops.random.normal((3,))\n"),
         Example("import random\n\nrandom.seed(0)\n"),
+        Example("from torch import distributions\n\nx = distributions.kl_divergence(1, 2)\n"),
     )
     INVALID = (
         Example("import numpy as np\n\nx = np.random.rand(3)\n"),
@@ -37,6 +38,7 @@ class NativeRandom(Rule):
         Example("import mlx.core as mx\n\nx = mx.random.normal((3,))\n"),
         Example("from jax import random\n\nkey = random.key(0)\n"),
         Example("import torch\n\ng = torch.Generator()\n"),
+        Example("from torch.distributions import Normal\n\nx = Normal(0.0, 1.0).sample((3,))\n"),
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:

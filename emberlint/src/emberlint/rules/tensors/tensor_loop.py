@@ -36,6 +36,7 @@ class TensorLoop(Rule):
     min_tier = Tier.B
     VALID = (
         Example(USE + "for part in ops.split(ops.ones(4), 2):\n    print(part)\n"),
+        Example(USE + "x = ops.ones(9)\nfor i in range(0, len(x), 3):\n    print(x[i : i + 3])\n"),
         Example(USE + "x = ops.ones((2, 3))\nfor n in x.shape:\n    print(n)\nfor i in range(len(x)):\n    print(i)\n"),
         Example(USE + "weights = {'a': ops.ones(3)}\nfor name, w in weights.items():\n    print(name, w.shape)\n"),
         Example(USE + "def f(pairs: list[tuple[int, str]]):\n    a, b = zip(*pairs)\n    return a, b, ops.ones(3)\n"),
