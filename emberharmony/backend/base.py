@@ -91,6 +91,8 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
     """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
+    is_twin: ClassVar[bool] = False
+    """Whether it stands for another one, and tells watchers of the calls; see `transforms/twin.py`."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
     defines_all: ClassVar[bool] = False

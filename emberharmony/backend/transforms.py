@@ -5,7 +5,7 @@ override this.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from emberharmony.core.deferred import Deferred
 
@@ -25,7 +25,7 @@ class Transforms:
     bound: Any
     kind_of: Callable[[Any], str]
     may_keep_all: Callable[[Sequence[Any]], bool]
-    without_watchers: Any
+    is_twin: ClassVar[bool]
     run_uncompiled: Any = None
     """Calls a function that a compiler does not trace, because it would have to compile it in each call.
 
@@ -65,7 +65,7 @@ class Transforms:
     def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
         outputs, gradients = self.gradients(fn, primals)
-        if self.without_watchers is self and self.may_keep_all([*outputs, *gradients]):
+        if not self.is_twin and self.may_keep_all([*outputs, *gradients]):
             return outputs, gradients
         constant = self.bound.stop_gradient
         return [constant(y) for y in outputs], [constant(gradient) for gradient in gradients]

@@ -144,7 +144,7 @@ class Batch(Tape):
             UnbatchableError: if it has to run in each slice.
         """
         if backend is not self.backend:
-            if backend.home is self.backend.home and backend.without_watchers is backend:  # in `ops.eval_shape`
+            if backend.home is self.backend.home and not backend.is_twin:  # `ops.eval_shape` wraps the backend
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
         spec = OPS[op]

@@ -76,7 +76,7 @@ class Tape:
         self.backend, self.level = backend, next(_LEVELS)
         self.numbers: Any = itertools.count()
         self.kinds, self.tensor_type = backend.kinds, backend.tensor_type
-        self.watched = backend.without_watchers is not backend
+        self.watched = backend.is_twin
         self.plans = _PLANS.setdefault(self.tensor_type, {})
 
     def read(self, what: str) -> None:

@@ -202,7 +202,7 @@ class ResultTree:
                 f"{self.head}the function returns shape {shape}, not a scalar; reduce it (ops.sum, ops.mean), or "
                 f"use vjp or jacobian"
             )
-        if self.backend.kind_of(outputs[0]) != "float":
+        if self.backend.kinds[outputs[0].dtype] != "float":
             name = self.backend.dtype_of(outputs[0]).name
             raise DTypeError(f"{self.head}the function returns {name}, but a loss must be real and floating")
 

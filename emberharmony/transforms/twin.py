@@ -249,6 +249,8 @@ class Twin:
     _opened: dict[OpSpec, Callable[..., Any]]
     wrap: Any
 
+    is_twin = True
+
     @property
     def without_watchers(self) -> Any:
         """The backend that the twin stands for."""

@@ -190,7 +190,7 @@ class NumpyBackend(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
     ) -> list[Any]:
         """Applies `fn` to all slices at once by the batching rules of the ops; by a loop where values are read."""
-        if checking() or self.without_watchers is not self:
+        if self.is_twin or checking():
             return self.loop_over_slices(fn, tensors, axes)
         # Imported here, because only programs that map functions need it.
         from emberharmony.transforms.batch_tape import map_at_once

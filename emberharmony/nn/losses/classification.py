@@ -74,7 +74,7 @@ def cross_entropy(
     backend = selection.active().backend
     native = backend.tensor_type
     typed = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
-    if typed and axis is None and len(input.shape) in (1, 2) and backend.kind_of(target) != "float":
+    if typed and axis is None and len(input.shape) in (1, 2) and backend.kinds[target.dtype] != "float":
         return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
     name = "cross_entropy"
     if is_floating(target):
