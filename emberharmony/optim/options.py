@@ -21,7 +21,6 @@ FLAG = Limit("True or False", lambda value: isinstance(value, bool))
 AT_LEAST_0 = Limit("a number >= 0", lambda value: value >= 0)
 ANY_NUMBER = Limit("a number", lambda value: float(value) == float(value))
 SHARE = Limit("a number in [0, 1]", lambda value: 0 <= value <= 1)
-DECAY = Limit("a number in [0, 1)", lambda value: 0 <= value < 1)
 DECAYS = Limit("two numbers in [0, 1)", lambda value: len(value) == 2 and all(0 <= beta < 1 for beta in value))
 RATE = Limit("a number >= 0, or a schedule", lambda value: callable(value) or value >= 0)
 

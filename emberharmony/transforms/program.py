@@ -33,9 +33,6 @@ COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
 WEAK = ("add", "subtract", "multiply", "divide")
 """Those whose second operand may be a number."""
 
-FUSED = ("add_multiple", "lerp", "addcmul", "addcdiv")
-"""The ops that stand for several."""
-
 APART = ("sign",)
 """The ops whose result does not take the memory of the operand: NumPy 2.4 would take ten times as long for it."""
 
