@@ -5,34 +5,15 @@ dispatch has converted it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from emberharmony.core.dtypes import DType
+from emberharmony.core.dtypes import DTypeLike as DTypeLike
 from emberharmony.core.types import Tensor
 
 if TYPE_CHECKING:
     import numpy as np  # only for type checkers: nothing below the backends may depend on an array library
 
     from emberharmony.core.cells.cell import Cell
-
-
-class _WithItemsize(Protocol):
-    """A NumPy or PyTorch dtype, which has an `itemsize`."""
-
-    @property
-    def itemsize(self) -> int:
-        """The size of one element in bytes."""
-        ...
-
-
-class _WithSize(Protocol):
-    """An MLX dtype, which has a `size`."""
-
-    @property
-    def size(self) -> int:
-        """The size of one element in bytes."""
-        ...
-
 
 TensorLike: TypeAlias = "Tensor | Cell | np.generic | complex | list[Any] | tuple[Any, ...] | range"
 """A tensor, a parameter or buffer, a number, or (nested) lists and tuples of them."""
@@ -50,14 +31,6 @@ IntegerTensorLike: TypeAlias = "Tensor | Cell | np.generic | int | list[Any] | t
 RealOperand: TypeAlias = RealTensorLike
 IntegerOperand: TypeAlias = IntegerTensorLike
 Tensors: TypeAlias = "Sequence[TensorLike] | Tensor"
-
-_IntegerName: TypeAlias = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-_InexactName: TypeAlias = Literal["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
-_PythonType: TypeAlias = type[bool] | type[int] | type[float] | type[complex]
-DTypeLike: TypeAlias = (
-    "DType | Literal['bool'] | _IntegerName | _InexactName | _PythonType | type[np.generic] | _WithItemsize | _WithSize"
-)
-"""A neutral dtype, its name, a Python type of numbers, or a native dtype."""
 
 TensorOrDType: TypeAlias = "Tensor | DTypeLike"
 """A tensor, whose dtype is meant, or a dtype."""

@@ -2,16 +2,43 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import DTypeError, brief, suggest
 from emberharmony.core.state.commits import assignment, commit
 
 if TYPE_CHECKING:
-    from emberharmony.core.arguments import DTypeLike
+    import numpy as np  # only for type checkers: nothing below the backends may depend on an array library
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
+
+
+class _WithItemsize(Protocol):
+    """A NumPy or PyTorch dtype, which has an `itemsize`."""
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        ...
+
+
+class _WithSize(Protocol):
+    """An MLX dtype, which has a `size`."""
+
+    @property
+    def size(self) -> int:
+        """The size of one element in bytes."""
+        ...
+
+
+_IntegerName: TypeAlias = Literal["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+_InexactName: TypeAlias = Literal["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+_PythonType: TypeAlias = type[bool] | type[int] | type[float] | type[complex]
+DTypeLike: TypeAlias = (
+    "DType | Literal['bool'] | _IntegerName | _InexactName | _PythonType | type[np.generic] | _WithItemsize | _WithSize"
+)
+"""A neutral dtype, its name, a Python type of numbers, or a native dtype."""
 
 
 class DType(str):

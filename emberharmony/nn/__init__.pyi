@@ -198,8 +198,8 @@ from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.state import Loaded as Loaded
 from emberharmony.nn.training.fitting import History as History
 from emberharmony.nn.training.fitting import NonFiniteLossWarning as NonFiniteLossWarning
-from emberharmony.nn.training.fitting import Step as Step
 from emberharmony.nn.training.fitting import fit as fit
+from emberharmony.nn.training.progress import Step as Step
 
 NAMES: dict[str, str]
 MODULES: tuple[str, ...]

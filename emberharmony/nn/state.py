@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from emberharmony import Buffer, ops, to_backend
 from emberharmony.core import selection
@@ -19,9 +19,6 @@ from emberharmony.core.errors import (
 from emberharmony.core.names.layouts import require_layout
 from emberharmony.core.state.commits import Step
 from emberharmony.nn import walk
-
-if TYPE_CHECKING:
-    from emberharmony.nn.module import Module
 
 Values: TypeAlias = Mapping[str, Any]
 """Tensors of any backend, arrays or lists by name."""
@@ -43,7 +40,7 @@ class Loaded(NamedTuple):
     cast: list[str]
 
 
-def saved_places(module: "Module", persistent_only: bool) -> dict[str, Cell]:
+def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
     """Returns the parameters and buffers of a module by all their names."""
     return {
         name: cell
@@ -52,7 +49,7 @@ def saved_places(module: "Module", persistent_only: bool) -> dict[str, Cell]:
     }
 
 
-def state_dict(module: "Module", host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
+def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
     named = saved_places(module, persistent_only)
     values = {name: _value(module, name, cell) for name, cell in named.items()}
@@ -63,7 +60,12 @@ def state_dict(module: "Module", host: bool, persistent_only: bool, layout: str)
 
 
 def loading(
-    module: "Module", values: Values, strict: bool, rename: Callable[[str], str] | None, keep_dtype: bool, layout: str
+    module: walk.Holder,
+    values: Values,
+    strict: bool,
+    rename: Callable[[str], str] | None,
+    keep_dtype: bool,
+    layout: str,
 ) -> tuple[list[Step], Loaded]:
     """Returns the steps that assign tensors to a module by name, and what they do; see `Module.load_state_dict`."""
     if not isinstance(values, Mapping):
@@ -108,7 +110,7 @@ def loading(
     return [cell.replacing(tensor) for cell, tensor in made.items()], loaded
 
 
-def converted_state_dict(module: "Module", values: Values, source: str, layout: str) -> dict[str, Any]:
+def converted_state_dict(module: walk.Holder, values: Values, source: str, layout: str) -> dict[str, Any]:
     """Returns tensors of a module in another layout; see `Module.convert_state_dict`."""
     require_layout(source, "source")
     require_layout(layout)
@@ -134,7 +136,7 @@ def _layouts() -> Any:
     return model
 
 
-def _hint(module: "Module", named: Mapping[str, Cell], given: Values, layout: str, argument: str = "layout") -> str:
+def _hint(module: walk.Holder, named: Mapping[str, Cell], given: Values, layout: str, argument: str = "layout") -> str:
     """Returns the end of a message that says which other layout tensors fit."""
     try:
         text: str = _layouts().hint(module, _shapes(module, named), given, layout, argument)
@@ -143,7 +145,7 @@ def _hint(module: "Module", named: Mapping[str, Cell], given: Values, layout: st
     return text
 
 
-def _shapes(module: "Module", named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
+def _shapes(module: walk.Holder, named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of parameters and buffers, which stay on their backend."""
     shapes = {}
     for name, cell in named.items():
@@ -170,7 +172,7 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
     return [step for cell in cells for step in cell.changing(cast_and_move)]
 
 
-def _value(module: "Module", name: str, cell: Cell) -> Any:
+def _value(module: walk.Holder, name: str, cell: Cell) -> Any:
     """Returns the tensor of a cell.
 
     Raises:
@@ -181,7 +183,7 @@ def _value(module: "Module", name: str, cell: Cell) -> Any:
 
 
 @contextmanager
-def _naming(module: "Module", name: str) -> Iterator[None]:
+def _naming(module: walk.Holder, name: str) -> Iterator[None]:
     """Puts the name of a parameter into the error that says it has no shape yet."""
     try:
         yield

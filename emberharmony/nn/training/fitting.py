@@ -5,12 +5,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn.module import Module
-from emberharmony.nn.training.progress import Progress
+from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
 
 
@@ -25,26 +25,6 @@ class Trainer(Protocol):
 
     def learning_rates(self) -> list[float]:
         """Returns the learning rate of each group."""
-
-
-class Step(NamedTuple):
-    """What `fit` notes of a step.
-
-    Attributes:
-        step: its number, from 1 on.
-        loss: the loss before the step.
-        learning_rate: the learning rate of the first group of parameters.
-        gradient_norm: the Euclidean norm of all gradients, before clipping.
-        seconds: how long it took.
-        validation: the validation loss, if it was computed after this step.
-    """
-
-    step: int
-    loss: float
-    learning_rate: float
-    gradient_norm: float
-    seconds: float
-    validation: float | None = None
 
 
 class History(list[Step]):

@@ -3,13 +3,30 @@
 import importlib.util
 import sys
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from emberharmony.nn.training.fitting import Step
+from typing import Any, NamedTuple
 
 _SECONDS = 10.0
 """How often a line is written where no bar can be drawn."""
+
+
+class Step(NamedTuple):
+    """What `fit` notes of a step.
+
+    Attributes:
+        step: its number, from 1 on.
+        loss: the loss before the step.
+        learning_rate: the learning rate of the first group of parameters.
+        gradient_norm: the Euclidean norm of all gradients, before clipping.
+        seconds: how long it took.
+        validation: the validation loss, if it was computed after this step.
+    """
+
+    step: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    seconds: float
+    validation: float | None = None
 
 
 class Progress:
@@ -42,7 +59,7 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, step: "Step") -> None:
+    def show(self, step: Step) -> None:
         """Shows a step."""
         if not self._shown:
             return
