@@ -71,3 +71,27 @@ def test_a_function_of_a_number_is_left_unless_the_default_float_is_that_of_nump
 @pytest.mark.parametrize("argument", ["q", "mask", "q * n"])
 def test_a_function_of_what_may_be_an_array_is_ported(argument: str) -> None:
     assert not ported(f"np.sum({argument})", "float32").remaining
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        ("return np.argmax(np.ma.masked_greater(q, 2.0), axis=1)", "has a mask, which ops refuse"),
+        ("if isinstance(q, Iterable):\n        return np.array(q)", "may be a list of something else than numbers"),
+        ("try:\n        return np.array(q)\n    except:\n        raise ValueError", "may be a list of something else"),
+        (
+            "try:\n        return np.array(q)\n    except (KeyError, ValueError):\n        return None",
+            "may be a list of",
+        ),
+    ],
+)
+def test_values_that_an_array_may_not_hold_are_left(lines: str, reason: str) -> None:
+    text = f"from typing import Iterable\nimport numpy as np\n\n\ndef f(q):\n    {lines}\n"
+    result = port(parsed(text), parsed, "float64", mark=False)
+    assert any(reason in use.reason for use in result.remaining)
+    assert result.after == text
+
+
+def test_a_conversion_is_ported_where_a_handler_catches_something_else() -> None:
+    text = "import numpy as np\n\ndef f(q):\n    try:\n        return np.array(q)\n    except KeyError:\n        pass\n"
+    assert "ops.array(q)" in port(parsed(text), parsed, "float64", mark=False).after

@@ -42,7 +42,8 @@ DEVICE_NAMES = frozenset({"cpu", "cuda", "mps", "gpu"})
 CONVERSIONS = frozenset({"array", "asarray", "convert_to_tensor", "copy"})
 CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take something else than dtypes too
 _COMPLEX = re.compile(r"complex|\bfft\b|\d[jJ]\b|\bconj")
-_SEQUENCES = frozenset({"list", "tuple", "str", "object"})
+_SEQUENCES = frozenset({"list", "tuple", "str", "object", "Iterable", "Sequence", "Collection"})
+_CONVERTING = frozenset({"ValueError", "TypeError", "Exception", "BaseException"})
 _LOGICAL = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 _INTEGRAL = frozenset({"size", "ndim"})
 
@@ -73,6 +74,9 @@ def reason_against(
     if found.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
         return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
     if library == "numpy":
+        masked = next((one for one in given.values() if _is_masked(file, one)), None)
+        if masked is not None:
+            return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
         held = next((one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None)
         if held is not None:
             return f"`{file.segment(held)}` may hold something else than numbers, which ops refuse"
@@ -181,18 +185,47 @@ def _caught(file: SourceFile, call: ast.Call) -> str:
     return ""
 
 
+def _is_masked(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether an expression calls a function of `numpy.ma`."""
+    return isinstance(node, ast.Call) and (file.native(node.func) or "").startswith("numpy.ma.")
+
+
 def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
-    """Returns whether an argument was just tested to be a list or a tuple, so that its items may be of any type."""
+    """Returns whether an argument was just tested to be a list or the like, or whether a handler expects it to fail."""
+    is_unknown = file.inference.evidence(node) is None
     child: ast.AST = node
     for above in file.ancestors(node):
-        if isinstance(above, ast.If) and child in above.body and isinstance(above.test, ast.Call):
-            test = above.test
-            if isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2:
-                kinds = {one.id for one in ast.walk(test.args[1]) if isinstance(one, ast.Name)}
-                if ast.dump(test.args[0]) == ast.dump(node) and kinds & _SEQUENCES:
-                    return True
+        if (
+            isinstance(above, ast.Try)
+            and is_unknown
+            and child in above.body
+            and any(map(_is_conversion, above.handlers))
+        ):
+            return True
+        if isinstance(above, ast.If) and child in above.body and _is_test_for_sequence(above.test, node):
+            return True
         child = above
     return False
+
+
+def _is_conversion(handler: ast.ExceptHandler) -> bool:
+    """Returns whether a handler catches the errors of values that no array can hold."""
+    return handler.type is None or bool(_names(handler.type) & _CONVERTING)
+
+
+def _is_test_for_sequence(test: ast.expr, node: ast.expr) -> bool:
+    """Returns whether a condition is `isinstance(node, list)`, or for another type whose items are of any type."""
+    if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance"):
+        return False
+    return len(test.args) == 2 and ast.dump(test.args[0]) == ast.dump(node) and bool(_names(test.args[1]) & _SEQUENCES)
+
+
+def _names(node: ast.expr) -> set[str]:
+    """Returns the names in an expression, those after a dot too."""
+    parts = list(ast.walk(node))
+    return {one.id for one in parts if isinstance(one, ast.Name)} | {
+        one.attr for one in parts if isinstance(one, ast.Attribute)
+    }
 
 
 def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
