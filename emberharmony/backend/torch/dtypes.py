@@ -67,14 +67,14 @@ def orderable(x: torch.Tensor) -> torch.Tensor:
     if x.dtype is torch.bool:
         return x.to(torch.uint8)
     if x.dtype in _WIDE:
-        # Flipping the highest bit of uint64 shifts its range to that of int64, and keeps the order.
-        return x.to(torch.int64) ^ (_LOWEST if x.dtype is torch.uint64 else 0)
+        # Flipping the highest bit shifts the range of uint64 to that of int64, and keeps the order.
+        return x.to(torch.int64) ^ _LOWEST
     return x
 
 
 def from_orderable(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Returns the result of `orderable` in its original dtype: the inverse of `orderable`."""
-    return (ordered ^ _LOWEST if dtype is torch.uint64 else ordered).to(dtype)
+    return (ordered ^ _LOWEST if dtype in _WIDE else ordered).to(dtype)
 
 
 def through_int64(native: Native, ordered: bool) -> Native:

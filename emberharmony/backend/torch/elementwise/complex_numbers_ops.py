@@ -13,14 +13,11 @@ class TorchComplexNumbersOps:
     """
 
     real = staticmethod(torch.real)
+    conj = staticmethod(torch.conj_physical)
 
     @staticmethod
     def imag(x: torch.Tensor) -> torch.Tensor:
         return torch.imag(x) if x.dtype.is_complex else torch.zeros_like(x)
-
-    @staticmethod
-    def conj(x: torch.Tensor) -> torch.Tensor:
-        return torch.conj_physical(x) if x.dtype.is_complex else x
 
     @staticmethod
     def view_as_complex(x: torch.Tensor) -> torch.Tensor:
