@@ -64,15 +64,11 @@ def _arange(
     low, high, step = (end.item() if isinstance(end, AbstractTensor) else end for end in (low, high, step))
     if step == 0:
         raise ArgumentError("step must not be 0")
-    if all(isinstance(end, int) for end in (low, high, step)):
-        places = range(low, high, step)
-        length = len(places)
-        ends = [places[0], places[-1]] if length else []
-    else:
-        check_ends(low, high, step)
-        length, ends = max(math.ceil((high - low) / step), 0), []
+    check_ends(low, high, step)
+    length = max(math.ceil((high - low) / step), 0)  # in float64, as NumPy and the backends find it
+    integers = length > 0 and all(isinstance(end, int) for end in (low, high, step))
     # The ends are converted alone, because an integer dtype may not hold them.
-    for end in ends:
+    for end in (low, low + (length - 1) * step) if integers else ():
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
     return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
 
