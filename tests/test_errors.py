@@ -469,3 +469,25 @@ def test_an_error_in_an_inner_op_names_both_ops(backend: str) -> None:
         ops.dot(X, X)
     with pytest.raises(ShapeError, match=rf"^ptp\(\) on backend '{backend}': in max\(\): "):
         ops.ptp(Z)
+
+
+HINTS: list[tuple[Callable[[], object], str]] = [
+    (lambda: ops.zeros(2, 3), "; a shape of several lengths is one argument, as in zeros((2, 3))"),
+    (lambda: ops.cast(2, 3), ""),
+    (lambda: ops.zeros((2, 3), 3), ""),
+    (lambda: ops.where(X > 0), "; where takes three tensors, and ops.nonzero(condition) gives the indices"),
+    (lambda: ops.where(X > 0, V, X), ""),
+    (lambda: ops.concatenate(X, X), "; several tensors are one argument, as in concatenate([x1, x2])"),
+    (lambda: ops.concatenate([X, X], 5), ""),
+    (lambda: ops.sum(X, X), ""),
+]
+
+
+@together("call, hint", HINTS)
+def test_a_call_in_the_form_of_another_library_is_corrected(
+    call: Callable[[], object], hint: str, backend: str
+) -> None:
+    with pytest.raises(EmberError) as raised:
+        call()
+    assert hint in str(raised.value)
+    assert ("one argument" in str(raised.value) or "three tensors" in str(raised.value)) == bool(hint)

@@ -4,8 +4,10 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pytest
 
 from emberharmony import ops
+from emberharmony.errors import AxisError
 from tests.together import together
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -36,3 +38,11 @@ def test_values_that_broadcast_are_written_like_those_that_were_broadcast(
     ]
     for got, want in zip(*gradients, strict=True):
         np.testing.assert_allclose(ops.to_numpy(got), ops.to_numpy(want), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [3, 4, 5, -4, -5, -6])
+def test_an_axis_out_of_range_is_refused(axis: int, backend: str) -> None:
+    x = ops.array(X)
+    for values in (1.0, ops.ones((2, 3, 4)), ops.ones(4)):
+        with pytest.raises(AxisError):
+            ops.put_along_axis(x, ops.zeros((2, 3, 4), dtype="int64"), values, axis)

@@ -1,5 +1,6 @@
 """Activations: their laws and edge cases."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, EmberError
+from emberharmony.core.registry import OPS
 
 
 def test_sparsemax_gives_probabilities(backend: str) -> None:
@@ -264,3 +266,24 @@ def test_the_gradient_at_the_largest_of_many_elements_keeps_its_digits(name: str
     y = np.exp(x.astype(np.float64)) / np.exp(x.astype(np.float64)).sum(-1, keepdims=True)
     wanted = y * (w - (w * y).sum(-1, keepdims=True)) if name == "softmax" else w - y * w.sum(-1, keepdims=True)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * abs(wanted).max())
+
+
+ACTIVATIONS = [
+    name
+    for name, op in OPS.items()
+    if op.function.__module__ == "emberharmony.ops.neural.activation"
+    and [p.default for p in inspect.signature(op.function).parameters.values()].count(inspect.Parameter.empty) == 1
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_forward_derivatives_in_half_precision_are_those_of_float32(dtype: Any, backend: str) -> None:
+    for name in ACTIVATIONS:
+        x = ops.convert_to_tensor([[-1.25, 0.3, 0.8, 2.0]], "float32")
+        found, wanted = (
+            ops.jvp(OPS[name].function, (ops.cast(x, kind),), (ops.ones((1, 4), dtype=kind),))
+            for kind in (dtype, "float32")
+        )
+        for one, other in zip(found, wanted, strict=True):
+            assert ops.dtype(one) == dtype, name
+            np.testing.assert_allclose(*(ops.to_numpy(ops.cast(y, "float32")) for y in (one, other)), 2e-2, 2e-2)
