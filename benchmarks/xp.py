@@ -1,97 +1,115 @@
 """Measures what arrays of `emberharmony.xp` add to operators of native tensors.
 
-Microseconds of operators on four elements of float32: native, and what the array adds. The rows of array-api-strict
-and of NumPy through array-api-compat are whole times. Each figure is the smallest of several runs, which take turns.
+CPU time in microseconds of operators on four elements of float32: of the library itself, twice, and of the array;
+"added" is the difference. array-api-strict and array-api-compat are measured in the same run. Each figure is the
+smallest of many short turns, because other programs on the machine lengthen most of them. MLX and JAX compute later:
+their figures are those of the calls, and what waits is computed between the turns.
 """
 
 import argparse
-import sys
-import timeit
+import gc
+import importlib
+import importlib.util
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pairs import write
+from pairs import alone, write
 
 from emberharmony.xp import namespace
 
-ROUNDS, REPEATS, NUMBER = 12, 3, 300
-Cases = dict[str, Callable[[], Any]]
+BACKENDS = ("numpy", "torch", "mlx", "jax")
+TURN = 100
+"""How many calls a turn has."""
+Run = Callable[[int], float]
+EXPRESSIONS = ("x + y", "x * 2.0", "x < y", "-x", "exp(x)", "x[0]", "x[1:3]", "x += 1.0", "x += y", "x.shape")
 
 
-def cases(xp: Any, x: Any, apart: Any) -> Cases:
-    """Returns the calls for an array, and for another one, which no view belongs to."""
-    return {
-        "x + y": lambda: x + x,
-        "x * 2.0": lambda: x * 2.0,
-        "x < y": lambda: x < x,
-        "-x": lambda: -x,
-        "exp(x)": lambda: xp.exp(x),
-        "x[0]": lambda: x[0],
-        "x[1:3]": lambda: x[1:3],
-        "x += 0.0": lambda: apart.__iadd__(0.0),
-        "x.shape": lambda: x.shape,
-    }
+def loops(xp: Any, make: Callable[[], Any], wait: Callable[[Any], Any]) -> dict[str, Run]:
+    """Returns for each expression a function that evaluates it `n` times.
+
+    Args:
+        xp: the namespace.
+        make: returns a new array.
+        wait: computes an array.
+    """
+    functions: dict[str, Run] = {}
+    for expression in EXPRESSIONS:
+        text = f"def run(n):\n x, y, exp = make(), make(), xp.exp\n start = clock()\n for _ in range(n): {expression}\n"
+        scope = {"make": make, "xp": xp, "wait": wait, "clock": time.process_time}
+        exec(f"{text} end = clock()\n wait(x)\n return (end - start) / n", scope)
+        functions[expression] = scope["run"]
+    return functions
 
 
-def natives(backend: str, data: np.ndarray) -> tuple[Any, Any]:
-    """Returns the library of a backend, and a function that makes its tensors."""
-    if backend == "numpy":
-        return np, lambda: data.copy()
+def library(backend: str) -> tuple[Any, Callable[[], Any], Callable[[Any], Any]]:
+    """Returns the library of a backend, a function that makes its arrays, and one that computes them."""
+    data = np.ones(4, np.float32)
     if backend == "torch":
         import torch
 
         torch.set_num_threads(1)
-        return torch, lambda: torch.tensor(data)
+        return torch, lambda: torch.tensor(data), lambda x: x
     if backend == "mlx":
         import mlx.core as mx
 
-        return mx, lambda: mx.array(data)
-    sys.exit(f"no native calls are known for {backend}")
+        return mx, lambda: mx.array(data), mx.eval
+    if backend == "jax":
+        import jax
+
+        namespace("jax")  # lets JAX have float64, as the backend does
+        return jax.numpy, lambda: jax.numpy.asarray(data), jax.block_until_ready
+    return np, data.copy, lambda x: x
 
 
-def others(data: np.ndarray) -> dict[str, Cases]:
-    """Returns the calls of other arrays of the standard, as far as these are installed."""
-    cases_by_library: dict[str, Cases] = {}
-    try:
-        import array_api_compat.numpy as compat
+def columns(backend: str) -> dict[str, dict[str, Run]]:
+    """Returns the loops of a backend by column: the library twice, the array, and other arrays of the standard."""
+    native, make, wait = library(backend)
+    xp = namespace(backend)
+    ours = loops(xp, lambda: xp.asarray(make(), copy=True), lambda x: wait(x.native))
+    table = {"native": loops(native, make, wait), "again": loops(native, make, wait), "xp": ours}
+    if importlib.util.find_spec("array_api_strict") and backend == "numpy":
         import array_api_strict as strict
-    except ImportError:
-        return cases_by_library
-    cases_by_library["array-api-strict"] = cases(strict, strict.asarray(data), strict.asarray(data))
-    cases_by_library["array-api-compat, numpy"] = cases(compat, data.copy(), data.copy())
-    return cases_by_library
+
+        table["strict"] = loops(strict, lambda: strict.asarray(make()), lambda x: x)
+    if importlib.util.find_spec("array_api_compat") and backend in ("numpy", "torch"):
+        table["compat"] = loops(importlib.import_module(f"array_api_compat.{backend}"), make, wait)
+    return table
+
+
+def measure(table: dict[str, dict[str, Run]], seconds: float) -> dict[str, dict[str, float]]:
+    """Returns the microseconds of each expression by column; the columns take turns."""
+    rows: dict[str, dict[str, float]] = {}
+    for expression in EXPRESSIONS:
+        row = dict.fromkeys(table, float("inf"))
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            for name, functions in table.items():
+                row[name] = min(row[name], functions[expression](TURN) * 1e6)
+        rows[expression] = {**row, "added": row["xp"] - min(row["native"], row["again"])}
+    return rows
 
 
 def main() -> None:
     """Prints a table for each backend."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("backends", nargs="*", default=["numpy", "torch", "mlx"], metavar="BACKEND")
+    parser.add_argument("backends", nargs="*", default=list(BACKENDS), metavar="BACKEND")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long the turns of an expression go on")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    data, tables = np.ones(4, np.float32), {}
-    for backend in options.backends:
-        library, make = natives(backend, data)
-        xp = namespace(backend)
-        tables[backend] = cases(library, make(), make())
-        tables[f"{backend}, xp"] = cases(xp, xp.asarray(data, copy=True), xp.asarray(data, copy=True))
-    tables |= others(data)
-    best: dict[tuple[str, str], float] = {}
-    for _ in range(ROUNDS):
-        for table, calls in tables.items():
-            for name, call in calls.items():
-                taken = min(timeit.repeat(call, number=NUMBER, repeat=REPEATS)) / NUMBER * 1e6
-                best[table, name] = min(taken, best.get((table, name), taken))
+    alone()
     figures: dict[str, dict[str, dict[str, float]]] = {}
-    for table, calls in tables.items():
-        native = table.removesuffix(", xp")
-        added = native != table
-        print(f"{table}{' (added)' if added else ''}")
-        for name in calls:
-            figure = best[table, name] - (best[native, name] if added else 0.0)
-            print(f"  {name:10} {figure:6.2f}")
-            figures.setdefault(f"{table}, µs{' added' if added else ''}", {})[name] = {"µs": figure}
+    for backend in options.backends:
+        table = columns(backend)
+        gc.disable()
+        rows = figures[f"{backend}, µs"] = measure(table, options.seconds)
+        gc.enable()
+        names = [*table, "added"]
+        print(f"\n{backend:10}" + "".join(f"{name:>9}" for name in names))
+        for expression, row in rows.items():
+            print(f"{expression:10}" + "".join(f"{row[name]:9.2f}" for name in names))
     write(options.json, figures, options.backends)
 
 

@@ -105,9 +105,12 @@ class Backend(Steps, Transforms, Probes, HostMemory):
     """The default float of its array API namespace, where programs expect another one than that of `ops`."""
     view_test: ClassVar[str] = "False"
     """The expression of whether a native tensor `{0}` may lie in the memory of another one, for generated code."""
+    recorded_test: ClassVar[str] = ""
+    """The expression of whether the library records how a native tensor `{0}` was computed, so that it may keep the
+    memory of others; for generated code. Empty if it never does."""
     native_index: ClassVar[str] = ""
-    """The condition under which the library itself reads `x[key]` for an integer or slice of class `c` as `get_item`
-    does, or raises; for generated code."""
+    """The condition under which the library itself reads `a[key]` for an integer or slice of class `c` as `get_item`
+    does, or raises; for generated code. It may raise itself, and functions may return scalars if `wraps`."""
     join_thread: ClassVar[Any] = None
     """A function by which a thread may read what other threads compute later; None where nothing has to be done."""
     promotion: ClassVar[Promotion | None] = None

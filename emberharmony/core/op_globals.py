@@ -76,6 +76,11 @@ def publish_type(name: str, tensor_type: type, *flags: str) -> None:
     publish(**{name: tensor_type if all(globals()[flag] for flag in flags) else None})
 
 
+def published_type(name: str) -> tuple[type, tuple[str, ...]]:
+    """Returns a type of `publish_type`, and the flags while which its name stands for it."""
+    return _TYPES[name]
+
+
 def set_flag(name: str, value: bool) -> None:
     """Sets a published flag, which conditions of fast paths read.
 

@@ -2,28 +2,35 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import load
-from emberharmony.core import selection
+from emberharmony.core import op_globals, selection
 from emberharmony.core.dtypes import DType, complex64, complex128
 from emberharmony.core.errors import BackendMismatchError, IndexOutOfBoundsError, ShapeError
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
+from emberharmony.core.state.locations import TRACKERS
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.nodes import register_node
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
-from emberharmony.xp.views import LOCK, Memory, Stale, alone, call_op, value
+from emberharmony.xp.operators import operators
+from emberharmony.xp.views import LOCK, SNAPSHOT, Links, Memory, Stale, alone, call_op, value
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))
 _BOUNDS = frozenset((int, type(None)))
 _BASIC = (int, slice, type(None), type(...))
 _new = object.__new__
+_UNOBSERVED = "xp_unobserved"
+"""The flag that no thread observes ops, so that the generated functions may call native functions."""
+op_globals.publish(**{_UNOBSERVED: True})
 
 
 def _remain() -> None:
@@ -54,6 +61,39 @@ class Ops:
         setattr(self, name, function)
         return function
 
+    def forget(self) -> None:
+        """Forgets the functions, which are made again when they are asked for."""
+        for name in [name for name in vars(self) if name != "_kit"]:
+            vars(self).pop(name, None)
+
+
+class _Observed:
+    """Whether ops are observed in any thread; a tracker of `core.state.locations`."""
+
+    def __init__(self) -> None:
+        self.now = False
+
+    def start(self) -> None:
+        """Lets the functions of all backends tell the watchers."""
+        self._exchange(True)
+
+    def stop(self) -> None:
+        """Lets them call native functions again."""
+        self._exchange(False)
+
+    def _exchange(self, now: bool) -> None:
+        with LOCK:
+            self.now = now
+            op_globals.set_flag(_UNOBSERVED, not now)
+            for kit in KITS:
+                kit.follow_observers()
+
+
+OBSERVED = _Observed()
+TRACKERS.append(OBSERVED)
+KITS: "list[Kit]" = []
+"""The kits of all backends that have a namespace."""
+
 
 class Kit:
     """What the arrays of one backend need.
@@ -78,54 +118,90 @@ class Kit:
         self.ops: Any = Ops(self)
         self.memory = Memory(self)
         self._plain: dict[str, Callable[..., Any]] = {}
+        self._published: list[OpSpec] = []
         body = {"__slots__": (), "__hash__": None, "__module__": module, "_kit": self}
         self.array: Any = type("Array", (ArrayBase,), body)
-        self.scope = self._scope()
-        for method, function in source.operators(self).items():
+        self._publish_names()
+        for method, function in operators(self).items():
+            function.__qualname__, function.__module__ = f"Array.{method}", module
             setattr(self.array, method, function)
+        KITS.append(self)
         self.array.__doc__ = f"An array of the backend {name!r}; functions of the namespace make them."
         register_node(
             self.array, lambda array: ((value(array),), None), lambda _, children: self.array_of_leaf(children[0])
         )
 
-    def _scope(self) -> dict[str, Any]:
-        """Returns the globals of the generated functions."""
-        return {
-            "_Array": self.array,
-            "_BOUNDS": _BOUNDS,
-            "_LOCK": LOCK,
-            "_MAIN": threading.main_thread().ident,
-            "_NUMBERS": _NUMBERS,
-            "_OPTIONS": _OPTIONS,
-            "_Override": selection.Override,
-            "_Stale": Stale,
-            "_active": selection.is_active,
-            "_backend": self.backend,
-            "_bound": self.bound,
-            "_copy": self.ops.copy,
-            "_get": self.bound.get_item,
-            "_join": self.backend.join_thread,
-            "_lift": self.lift,
-            "_lift_shared": self.lift_shared,
-            "_link": self.memory.link,
-            "_linked": self.memory.link_result,
-            "_low": self.low,
-            "_native": self.native,
-            "_new": _new,
-            "_odd": self.odd,
-            "_overwrite": self.memory.overwrite,
-            "_picked": self.elements_at,
-            "_snapshot": self.memory.snapshot,
-            "_thread": threading.get_ident,
+    def _publish_names(self) -> None:
+        """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
+        op_globals.publish_type(self.name_of("type"), self.native, _UNOBSERVED)
+        values = {
+            "Array": self.array,
+            "Links": Links,
+            "MAIN": threading.main_thread().ident,
+            "NUMBERS": _NUMBERS,
+            "OPTIONS": _OPTIONS,
+            "Override": selection.Override,
+            "SNAPSHOT": SNAPSHOT,
+            "Stale": Stale,
+            "acquire": LOCK.acquire,
+            "active": selection.is_active,
+            "copy": self.ops.copy,
+            "dtype": Dtype,
+            "forget": self.memory.forget,
+            "keep": self.memory.keep,
+            "join": self.backend.join_thread,
+            "lift": self.lift,
+            "lift_shared": self.lift_shared,
+            "link": self.memory.link,
+            "linked": self.memory.link_result,
+            "low": self.low,
+            "new": _new,
+            "odd": self.odd,
+            "overwrite": self.memory.overwrite,
+            "picked": self.elements_at,
+            "ref": ref,
+            "release": LOCK.release,
+            "snapshot": self.memory.snapshot,
+            "thread": threading.get_ident,
         }
+        op_globals.publish(**{self.name_of(name): value for name, value in values.items()})
+
+    def name_of(self, name: str) -> str:
+        """Returns the global name of what the generated functions of this backend read."""
+        return f"{self.backend.prefix}_xp_{name}"
+
+    def plain_type(self, name: str) -> str:
+        """Returns the name, in generated texts, of a published type that is None also while ops are observed."""
+        tensor_type, flags = op_globals.published_type(name)
+        op_globals.publish_type(self.name_of(name), tensor_type, *flags, _UNOBSERVED)
+        return f"@{name}"
+
+    def publish(self, op: str) -> OpSpec:
+        """Publishes an op for the generated functions, and returns what its declaration says."""
+        spec = OPS[op]
+        if spec not in self._published:
+            self._published.append(spec)
+            op_globals.publish(**{self.name_of(f"_{op}"): self.function(spec)})
+        return spec
 
     def function(self, spec: OpSpec) -> Callable[..., Any]:
-        """Returns the compiled function of an op.
+        """Returns the compiled function of an op, which tells the watchers while ops are observed.
 
         Where threads share a stream, only one at a time may compute, which any op may do that is not elementwise.
         """
         function: Callable[..., Any] = getattr(self.bound, spec.name)
+        if OBSERVED.now:
+            function = partial(self._call_observed, spec.name)
         return _alone(function) if self.backend.join_thread and not spec.facts.elementwise else function
+
+    def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls the op of those that tell the watchers of this thread or task, if it has any."""
+        return getattr(selection.observed(self.bound), op)(*args, **kwargs)
+
+    def follow_observers(self) -> None:
+        """Exchanges the published ops when the first observation begins, and when the last one ends."""
+        self.ops.forget()
+        op_globals.publish(**{self.name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)})
 
     def is_native(self, tensor: Any) -> bool:
         """Returns whether a value is a tensor of the library."""
@@ -165,7 +241,7 @@ class Kit:
         given = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
         given += arguments[len(given) :]
         with selection.Override(self.backend):
-            return call_op(self.backend.implementation(spec), spec.name, given)
+            return call_op(selection.current().implementation(spec), spec.name, given)
 
     def tensor_for(self, array: Any, bound: Any) -> Any:
         """Returns the tensor of an array for the ops of a backend.

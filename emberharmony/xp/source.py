@@ -1,10 +1,7 @@
-"""Writes the source of the operators and functions of a namespace: tests of the class and the call of the op, inlined.
+"""Writes the source of the functions of a namespace, each when it is first asked for: see `xp.operators`.
 
-A call of an operator through a shared function would cost as much again as the operator. So the operators of an array
-class, and each function when it is first asked for, are made from texts.
-
-There is a class for each backend: `x + y` tests the class of both operands, calls the op compiled for the backend and
-puts the result into a new object without its constructor. A method that all classes share would look the op up.
+A function puts tensors in the places of the arrays among its arguments, calls the op compiled for the backend, and puts
+the result into a new array. Functions of one or two arrays alone, element by element, begin with the native function.
 """
 
 import inspect
@@ -12,134 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.dtypes import DType
 from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
-from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.operators import define, fast_call, fast_test, join_line, keep_lines, wrap_lines
 from emberharmony.xp.standard import Passed, signature_of
 
-BINARY = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "mod",
-    "pow": "power",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-"""By the name of an operator, its op."""
-_COMPARISONS = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}
-_UNARY = {"neg": "negative", "abs": "absolute", "invert": "bitwise_not"}
-
-_OPERATOR = """
-def __{name}__(self, other):
-{guard}    if other.__class__ is _Array:
-        r = _new(_Array); r._v = _op(self._v, other._v); r._links = None; return r
-    if other.__class__ in _NUMBERS:
-        r = _new(_Array); r._v = _op(self._v, other); r._links = None; return r
-    return _odd(_op, self, other, False)
-"""
-_REFLECTED = """
-def __r{name}__(self, other):
-{guard}    if other.__class__ in _NUMBERS:
-        r = _new(_Array); r._v = _op(other, self._v); r._links = None; return r
-    return _odd(_op, self, other, True)
-"""
-_IN_PLACE = """
-def __i{name}__(self, other):
-{guard}    with _LOCK:
-        if other.__class__ in _NUMBERS:
-            v = _op(self._v, other)
-            if self._links is None and v.dtype == self._v.dtype:
-                self._v = v
-                return self
-        else:
-            r = self.__{name}__(other)
-            if r is NotImplemented: return r
-            v = r._v
-            if self._links is None and v.dtype == self._v.dtype and v.shape == self._v.shape:
-                self._v = v
-                return self
-        _overwrite(self, v)
-        return self
-"""
-_ONE = """
-def __{name}__(self):
-{guard}    r = _new(_Array); r._v = _op(self._v); r._links = None; return r
-"""
-_GET = """
-def __getitem__(self, key):
-{guard}    c = key.__class__
-    if c is int or (
-        c is slice
-        and key.start.__class__ in _BOUNDS
-        and key.stop.__class__ in _BOUNDS
-        and key.step.__class__ in _BOUNDS
-    ):
-        r = _new(_Array)
-{read}        r._v = v
-        if c is slice or v.ndim: _link(r, self, key)
-        else: {scalar}
-        return r
-    return _picked(self, key)
-"""
-_READ = """        if {native}:
-            try: v = self._v[key]
-            except Exception: v = _get(self._v, key)
-        else: v = _get(self._v, key)
-"""
-"""How a library reads an index itself; the op takes what it refuses, and raises the typed error."""
 _RESULTS = {
-    "Tensor": "r = _new(_Array); r._v = v; r._links = None; return r",
-    "DType": "return _dtype(v)",
-    "FloatInfo": "return v._replace(dtype=_dtype(v.dtype))",
-    "IntegerInfo": "return v._replace(dtype=_dtype(v.dtype))",
+    "Tensor": "r = @new(@Array); r._v = v; r._links = None; return r",
+    "DType": "return @dtype(v)",
+    "FloatInfo": "return v._replace(dtype=@dtype(v.dtype))",
+    "IntegerInfo": "return v._replace(dtype=@dtype(v.dtype))",
 }
 _PLAIN_RESULTS = ("bool", "int", "None", "str", "tuple[int, ...]", "HostArray", "list[str]", "dict[str, int]")
 _PLAIN_PARAMETERS = ("bool", "bool | None", "str", "str | None", "DeviceLike", "DeviceLike | None")
-
-
-def operators(kit: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the methods of the operators of the array class of a backend."""
-    made: dict[str, Callable[..., Any]] = {}
-    for name, op in BINARY.items():
-        for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
-            made |= _method(kit, text, name, op)
-    for name, op in _COMPARISONS.items():
-        made |= _method(kit, _OPERATOR, name, op)
-    for name, op in _UNARY.items():
-        made |= _method(kit, _ONE, name, op)
-    return made | _method(kit, _GET, "getitem", "get_item")
-
-
-def _method(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
-    scalar = "_snapshot(r, self)" if kit.snapshots else "r._links = None"
-    scope = dict(kit.scope, _op=getattr(kit.bound, op))
-    before = set(scope)
-    native = kit.backend.native_index
-    read = _READ.format(native=native) if native else "        v = _get(self._v, key)\n"
-    exec(text.format(name=name, guard=_join_line(kit, "    "), scalar=scalar, read=read), scope)
-    methods = {method: scope[method] for method in scope.keys() - before - {"__builtins__"}}
-    for method, function in methods.items():
-        function.__qualname__, function.__module__ = f"Array.{method}", kit.module
-    return methods
-
-
-def _join_line(kit: Any, indent: str) -> str:
-    """Returns the line by which a thread joins the work of the others, on backends that ask for it."""
-    return f"{indent}if _thread() != _MAIN: _join()\n" if kit.backend.join_thread else ""
 
 
 def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: bool = True) -> Callable[..., Any]:
@@ -153,11 +34,9 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     name = name or spec.name
     passed = signature_of(part, name) if strict else None
     parameters = _in_standard_order(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
-    scope = dict(kit.scope, _call=kit.function(spec), _dtype=Dtype)
-    scope |= {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    text = _text(kit, spec, parameters, strict).format(name=name)
-    exec(text, scope)
-    made: Callable[..., Any] = scope[name]
+    kit.publish(spec.name)
+    defaults = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
+    made: Callable[..., Any] = define(kit, _text(kit, spec, parameters, strict, name), **defaults)[name]
     made.__doc__, made.__module__ = spec.declared.__doc__, f"{kit.module}.{part}" if part else kit.module
     return made
 
@@ -193,11 +72,11 @@ def _signature(parameters: list[tuple[OpParameter, str, int]]) -> str:
     return ", ".join([*parts, "/"] if before == kinds.POSITIONAL_ONLY else parts)
 
 
-def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool) -> str:
+def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str) -> str:
     views = spec.facts.view
     names = {p.name: name for p, name, _ in parameters}
     first = next((p for p in spec.parameters if p.is_tensor), None)
-    lines, given = [], []
+    lines, given = _quick_lines(kit, spec, [names[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
         lowered = _argument_expression(p, names[p.name])
         if p is first or (views and not p.variadic):
@@ -205,21 +84,52 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
             lines.append(f"{local} = {lowered}")
             lowered = local
         given.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
-    call = f"_call({', '.join(given)})"
+    call = f"@_{spec.name}({', '.join(given)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
         lines.append(f"v = {call}")
     else:
-        lines += [f"if _active(_bound): v = {call}", "else:", f" with _Override(_backend): v = {call}"]
+        lines += [f"if @active($bound): v = {call}", "else:", f" with @Override($backend): v = {call}"]
+    if spec.returns not in _PLAIN_RESULTS and "DType" not in spec.returns:
+        lines += keep_lines(kit, [f"*{names[p.name]}" if p.variadic else names[p.name] for p in spec.parameters])
     if not views:
         lines += _kept_apart(kit, spec, first is not None)
     if views and first is not None:
         rest = ", ".join(["_p", *given[1:]])
-        lines.append(f"if {names[first.name]}.__class__ is _Array:")
-        lines.append(f" return _linked(v, {names[first.name]}, lambda _p: _call({rest}))")
+        lines.append(f"if {names[first.name]}.__class__ is @Array:")
+        lines.append(f" return @linked(v, {names[first.name]}, lambda _p: @_{spec.name}({rest}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
-    lines.append("return _lift_shared(v)" if views or not strict else _result(spec))
-    body = "".join(f" {line}\n" for line in lines)
-    return f"def {{name}}({_signature(parameters)}):\n{_join_line(kit, ' ')}{body}"
+    lines.append("return @lift_shared(v)" if views or not strict else _result(spec))
+    body = "".join(f" {line}\n" for line in [join_line(kit), *lines])
+    return f"def {name}({_signature(parameters)}):\n{body}"
+
+
+def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
+    """Returns the lines of a call with arrays alone that the native function takes, if the op is of this form.
+
+    What computes a float or a boolean makes new memory. The others may return their argument, or a part of it.
+    """
+    tensors = [p.is_tensor and not p.variadic and not p.optional for p in spec.parameters]
+    if not spec.facts.elementwise or spec.facts.view or len(names) > 2 or not all(tensors):
+        return []
+    values = ["_t", "_u"][: len(names)]
+    test = fast_test(kit, spec, values)
+    if test is None or not kit.backend.defines(spec):
+        return []
+    fresh = spec.facts.gives in ("float", "bool")
+    result = [_RESULTS["Tensor"]]
+    if not fresh:
+        apart = " and ".join(f"v is not {value}" for value in values)
+        view = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
+        result = [f"if {apart}{view}: {_RESULTS['Tensor']}"]
+    lines = [
+        f"if {' and '.join(f'{name}.__class__ is @Array' for name in names)}:",
+        " " + "; ".join(f"{value} = {name}._v" for value, name in zip(values, names, strict=True)),
+        f" if {test}:",
+        f"  try: v = {fast_call(kit, spec, values)}",
+        "  except Exception: pass",
+        "  else:",
+    ]
+    return lines + [f"   {line}" for line in [*wrap_lines(kit, spec), *keep_lines(kit, names, native=True), *result]]
 
 
 def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
@@ -230,27 +140,27 @@ def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
     """
     if spec.returns != "Tensor" or not kit.writes:
         return []
-    lines = ["if v is _a: v = _copy(v)"] if given else []
+    lines = ["if v is _a: v = @copy(v)"] if given else []
     if kit.backend.shares_memory:
-        lines.append(f"if v.__class__ is _native and {kit.backend.view_test.format('v')}: return _lift_shared(v)")
+        lines.append(f"if v.__class__ is $type and {kit.backend.view_test.format('v')}: return @lift_shared(v)")
     return lines
 
 
 def _argument_expression(parameter: OpParameter, name: str) -> str:
     """Returns the expression of an argument for the op."""
     if parameter.variadic:
-        return f"_low({name})"
+        return f"@low({name})"
     if parameter.is_tensor:
-        return f"{name}._v if {name}.__class__ is _Array and {name}._v.__class__ is not _Stale else _low({name})"
+        return f"{name}._v if {name}.__class__ is @Array and {name}._v.__class__ is not @Stale else @low({name})"
     if parameter.annotation in _PLAIN_PARAMETERS:
         return name
-    return f"{name} if {name}.__class__ in _OPTIONS else _low({name})"
+    return f"{name} if {name}.__class__ in @OPTIONS else @low({name})"
 
 
 def _result(spec: OpSpec) -> str:
     if spec.returns in _PLAIN_RESULTS:
         return "return v"
-    return _RESULTS.get(spec.returns, "return _lift(v)")
+    return _RESULTS.get(spec.returns, "return @lift(v)")
 
 
 def with_backend_active(kit: Any, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -264,8 +174,3 @@ def with_backend_active(kit: Any, call: Callable[..., Any]) -> Callable[..., Any
             return call(*args, **kwargs)
 
     return run
-
-
-def is_dtype(value: Any) -> bool:
-    """Returns whether a public object of `ops` is a dtype."""
-    return isinstance(value, DType)

@@ -162,6 +162,17 @@ class Memory:
         self.kit, self.backend, self.ops = kit, kit.backend, kit.ops
         self.shares: bool = kit.backend.shares_memory
 
+    def keep(self, *arguments: Any) -> None:
+        """Notes that a transform may keep the tensors of arrays, at any depth of containers: the next write copies."""
+        for given in arguments:
+            if given.__class__ in (list, tuple):
+                self.keep(*given)
+            elif given.__class__ is dict:
+                self.keep(*given.values())
+            elif given.__class__ is self.kit.array and not self.kit.is_stand_in(given._v):
+                *_, root = _family(given)
+                self._own_links(root).foreign = True
+
     def link(self, view: Any, parent: Any, how: Any) -> None:
         """Makes an array a view of another."""
         links = parent._links
@@ -174,7 +185,7 @@ class Memory:
         views = links.views
         views.append(ref(view))
         if len(views) > links.most:
-            self._forget(links)
+            self.forget(links)
 
     @staticmethod
     def _own_links(array: Any) -> Links:
@@ -186,7 +197,7 @@ class Memory:
         return links
 
     @staticmethod
-    def _forget(links: Links) -> None:
+    def forget(links: Links) -> None:
         """Forgets the views that are gone; another thread may add one meanwhile."""
         count = len(links.views)
         alive = [reference for reference in links.views[:count] if reference() is not None]

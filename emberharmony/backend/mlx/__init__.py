@@ -122,7 +122,7 @@ class MLXBackend(
         """The version of MLX."""
         return str(mx.__version__)  # type: ignore[attr-defined]
 
-    native_index = "c is slice and key.step is None"
+    native_index = "key.step is None if c is slice else 0 <= key < len(a) or -len(a) <= key < 0"
     join_thread = staticmethod(join_thread)
 
     def may_write(self, *tensors: mx.array) -> bool:

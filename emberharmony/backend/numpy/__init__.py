@@ -139,7 +139,7 @@ class NumpyBackend(
 
     shares_memory = True
     usual_float = "float64"
-    native_index = "c is slice"
+    native_index = "True"
     view_test = "{0}.base is not None"
 
     @staticmethod

@@ -181,6 +181,7 @@ class TorchBackend(
     shares_memory = scalars_share_memory = True
     native_index = "True"
     view_test = "{0}._is_view()"
+    recorded_test = "{0}.requires_grad"
 
     @staticmethod
     def aliases(a: torch.Tensor, b: torch.Tensor) -> bool:

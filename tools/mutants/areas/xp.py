@@ -78,4 +78,22 @@ MUTANTS = [
         tests=(f"tests/xp/test_namespace.py -k default {NUMPY}",),
         why="arrays of zeros keep the default float of ops",
     ),
+    Mutant(
+        name="constants-that-a-transform-keeps",
+        module="emberharmony/xp/views.py",
+        function="Memory.keep",
+        original="self._own_links(root).foreign = True",
+        replacement="pass",
+        tests=(f"tests/xp/test_kept.py {NUMPY}",),
+        why="the gradient has the value that was written into a constant later",
+    ),
+    Mutant(
+        name="arrays-that-watchers-see",
+        module="emberharmony/xp/kit.py",
+        function="Kit.follow_observers",
+        original="self.ops.forget()",
+        replacement="return",
+        tests=(f"tests/xp/test_observing.py {NUMPY}",),
+        why="a log lacks the calls of arrays",
+    ),
 ]

@@ -1,0 +1,279 @@
+"""Writes the source of the operators of an array class: tests of the classes, and the native function, inlined.
+
+A call of an operator through a shared function would cost as much again as the operator. So the operators are made from
+texts, for each backend. `x + y` on NumPy:
+
+    def __add__(self, other):
+        if other.__class__ is numpy_xp_Array:
+            a, b = self._v, other._v
+            if a.__class__ is numpy_xp_type and b.__class__ is numpy_type and a.dtype is b.dtype:
+                try: v = numpy_add(a, b)
+                except Exception: v = numpy_xp__add(a, b)
+                if v.__class__ is not numpy_type: v = numpy_wrap(v)
+            else: v = numpy_xp__add(a, b)
+            r = numpy_xp_new(numpy_xp_Array); r._v = v; r._links = None; return r
+        ...
+
+The condition is that of the fast path of the op (`core.op_code.op_source`), and the names are globals that all ops
+share (`core.op_globals`). `numpy_xp__add` is the op; it takes what the condition leaves out, and raises the typed
+error. While ops are observed `numpy_xp_type` is None and `numpy_xp__add` tells the watchers, so nothing is tested at
+other times. An array is made without its constructor.
+"""
+
+import os
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.core import op_globals
+from emberharmony.core.op_code.op_source import NEVER_SCALARS, fast_of
+from emberharmony.core.registry import OpSpec
+
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+"""By the name of an operator, its op."""
+_COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_UNARY = {"neg": "negative", "abs": "absolute", "invert": "bitwise_not"}
+
+_FILE = os.path.join(os.path.dirname(__file__), "<arrays of {}>")
+"""The name of the generated code in tracebacks: inside of the package, whose frames are not the user's lines."""
+_RESULT = "r = @new(@Array); r._v = v; r._links = None; return r"
+_OPERATOR = f"""
+def __(name)__(self, other):
+    (guard)
+    if other.__class__ is @Array:
+        a = self._v; b = other._v
+        (arrays)
+        {_RESULT}
+    if other.__class__ in @NUMBERS:
+        a = self._v; b = other
+        (number)
+        {_RESULT}
+    return @odd(@_(op), self, other, False)
+"""
+_REFLECTED = f"""
+def __r(name)__(self, other):
+    (guard)
+    if other.__class__ in @NUMBERS:
+        v = @_(op)(other, self._v)
+        (kept)
+        {_RESULT}
+    return @odd(@_(op), self, other, True)
+"""
+_IN_PLACE = """
+def __i(name)__(self, other):
+    (guard)
+    @acquire()
+    try:
+        a = self._v
+        if other.__class__ in @NUMBERS:
+            b = other
+            (number)
+            if self._links is None and v.dtype (same) a.dtype: self._v = v; return self
+        else:
+            if other.__class__ is @Array:
+                b = other._v
+                (arrays)
+            else:
+                r = @odd(@_(op), self, other, False)
+                if r is NotImplemented: return r
+                v = r._v
+            if self._links is None and v.dtype (same) a.dtype and v.shape == a.shape: self._v = v; return self
+        @overwrite(self, v)
+        return self
+    finally: @release()
+"""
+_ONE = f"""
+def __(name)__(self):
+    (guard)
+    a = self._v
+    (one)
+    {_RESULT}
+"""
+_GET = """
+def __getitem__(self, key):
+    (guard)
+    c = key.__class__
+    if c is int or (
+        c is slice
+        and ((n := key.start).__class__ is int or n is None)
+        and ((n := key.stop).__class__ is int or n is None)
+        and ((n := key.step) is None or n.__class__ is int)
+    ):
+        a = self._v
+        (read)
+        r = @new(@Array); r._v = v
+        if c is int and (flat):
+            (scalar)
+            return r
+        links = self._links
+        if links.__class__ is @Links and links.parent is None:
+            r._links = self, key
+            links.views.append(@ref(r))
+            if len(links.views) > links.most: @forget(links)
+        else: @link(r, self, key)
+        return r
+    return @picked(self, key)
+"""
+_READ = """
+try: v = a[key] if a.__class__ is @type and ({}) else @_get_item(a, key)
+except Exception: v = @_get_item(a, key)
+"""
+"""How a library reads an index itself; the op takes what it refuses, and raises the typed error."""
+
+_ALONE = "r._v = {}; r._links = None"
+_SNAPSHOT = """
+links = self._links
+if links.__class__ is @Links and links.parent is None:
+    r._links = self, @SNAPSHOT
+    links.views.append(@ref(r))
+    if len(links.views) > links.most: @forget(links)
+else: @snapshot(r, self)
+"""
+
+
+def operators(kit: Any) -> dict[str, Callable[..., Any]]:
+    """Returns the methods of the operators of the array class of a backend."""
+    made: dict[str, Callable[..., Any]] = {}
+    for name, op in BINARY.items():
+        for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
+            made |= _methods(kit, text, name, op)
+    for name, op in _COMPARISONS.items():
+        made |= _methods(kit, _OPERATOR, name, op)
+    for name, op in _UNARY.items():
+        made |= _methods(kit, _ONE, name, op)
+    return made | _methods(kit, _GET, "getitem", "get_item")
+
+
+def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
+    spec, index = kit.publish(op), kit.backend.native_index
+    parts = {
+        "guard": join_line(kit),
+        "kept": "".join(keep_lines(kit, ["self"])),
+        "name": name,
+        "op": op,
+        "same": "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "==",
+        "read": _READ.format(index) if index else "v = @_get_item(a, key)",
+        "flat": "v.__class__ is not $type and not v.ndim" if kit.backend.wraps else "not v.ndim",
+        "scalar": _SNAPSHOT if kit.snapshots else _ALONE.format("$wrap(v)" if kit.backend.wraps else "v"),
+    }
+    if text is not _GET:
+        op_of = f"@_{op}"
+        parts["one"] = native_call(kit, spec, ["a"], f"{op_of}(a)")
+        parts["arrays"] = native_call(kit, spec, ["a", "b"], f"{op_of}(a, b)")
+        parts["number"] = native_call(kit, spec, ["a", "b"], f"{op_of}(a, b)", number=True)
+    return define(kit, filled(text, parts))
+
+
+def native_call(kit: Any, spec: OpSpec, names: list[str], otherwise: str, number: bool = False) -> str:
+    """Returns the lines that assign the result of an op to `v`, by the native function where that does the same.
+
+    Args:
+        names: the variables that hold the native tensors.
+        otherwise: the call of the op.
+        number: whether the last of them holds a number of Python.
+    """
+    test = fast_test(kit, spec, names, number)
+    arrays = ["self", "other"][: len(names) - number]
+    slow = [f"v = {otherwise}", *keep_lines(kit, arrays)]
+    if test is None:
+        return "\n".join(slow)
+    quick = [f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {otherwise}"]
+    quick += [*wrap_lines(kit, spec), *keep_lines(kit, arrays, native=True)]
+    return "\n".join([f"if {test}:", *(f"    {line}" for line in quick), "else:", *(f"    {line}" for line in slow)])
+
+
+def fast_call(kit: Any, spec: OpSpec, names: list[str]) -> str:
+    """Returns the call of the native function of an op."""
+    options = fast_of(spec, kit.backend).options
+    return f"${spec.name}({', '.join([*names, options] if options else names)})"
+
+
+def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
+    """Returns the lines that make a tensor of a native scalar, on a backend whose functions return such."""
+    scalars = kit.backend.wraps and not fast_of(spec, kit.backend).options and spec.returns not in NEVER_SCALARS
+    return ["if v.__class__ is not $type: v = $wrap(v)"] if scalars else []
+
+
+def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:
+    """Returns the condition under which the native function does what an op does, for one or two operands.
+
+    Args:
+        names: the variables that hold native tensors, or what stands for one.
+        number: whether the last of them holds a number of Python.
+
+    Returns:
+        None if the native function never does.
+    """
+    quick = fast_of(spec, kit.backend)
+    if len(spec.parameters) != len(names) or (number and not quick.weak):
+        return None
+    when = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
+    tests = [f"{name}.__class__ is {'@type' if name is names[0] else '$type'}" for name in names]
+    if number:
+        tests[-1] = f"({when})"
+    elif quick.plain:
+        tests[-1] = f"{names[-1]}.__class__ is {kit.plain_type(quick.plain)}"
+    elif when:
+        tests.append(f"({when})")
+    return " and ".join(tests)
+
+
+def keep_lines(kit: Any, arguments: list[str], native: bool = False) -> list[str]:
+    """Returns the lines by which arrays note that a transform, which traces a result, may keep their memory.
+
+    Args:
+        arguments: the arrays, or what may hold some.
+        native: whether the result is a native tensor.
+    """
+    tests = [] if native else ["v.__class__ is not $type"]
+    tests += [kit.backend.recorded_test.format("v")] if kit.backend.recorded_test else []
+    return [f"if {' or '.join(tests)}: @keep({', '.join(arguments)})"] if tests and kit.backend.shares_memory else []
+
+
+def join_line(kit: Any) -> str:
+    """Returns the line by which a thread joins the work of the others, on backends that ask for it."""
+    return "if @thread() != @MAIN: @join()" if kit.backend.join_thread else ""
+
+
+def filled(text: str, parts: dict[str, str]) -> str:
+    """Returns a text with parts in the places of their names in parentheses; lines of a part are indented alike."""
+    for name, part in parts.items():
+        for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
+            text = text.replace(line, textwrap.indent(f"{part.strip()}\n", indent))
+        text = text.replace(f"({name})", part)
+    return text
+
+
+def define(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
+    """Returns the functions that a text defines: `@name` is a name of the arrays, `$name` one of the ops.
+
+    Args:
+        values: what expressions of default values refer to.
+    """
+    prefix = kit.backend.prefix
+    text = re.sub(r"\$(\w)", rf"{prefix}_\1", re.sub(r"@(\w)", rf"{prefix}_xp_\1", text))
+    made: dict[str, Any] = dict(values)
+    exec(compile(text, _FILE.format(kit.name), "exec"), vars(op_globals), made)
+    return {name: function for name, function in made.items() if name not in values}
