@@ -47,19 +47,25 @@ def errors(values: dict[str, Any]) -> str:
 def table(folder: Path) -> str:
     """Returns the table of the docs."""
     rows = [
-        "| model | capture, s | calls | PyTorch's float32 | NumPy | PyTorch | MLX |",
-        "|---|---|---|---|---|---|---|",
+        "| model | capture, s | calls | PyTorch's float32 | NumPy | PyTorch | MLX | JAX |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for path in sorted(folder.glob("*.json")):
         report = json.loads(path.read_text())
         entry = report["eval"]
         if "failure" in entry:
-            rows.append(f"| {report['name']} | {entry['failure'].splitlines()[0][:100]} | | | | | |")
+            rows.append(f"| {report['name']} | {entry['failure'].splitlines()[0][:100]} | | | | | | |")
             continue
-        cells = [errors(entry["eager"]), *(errors(entry["backends"][name]) for name in ("numpy", "torch", "mlx"))]
+        seen = [entry["backends"].get(name) for name in ("numpy", "torch", "mlx", "jax")]
+        cells = [errors(entry["eager"]), *(errors(each) if each else "" for each in seen)]
         cells = [cell.replace("e-0", "e-") for cell in cells]
         rows.append(f"| {report['name']} | {entry['capture_s']:.1f} | {entry['calls']} | {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def lacks(report: dict[str, Any], backends: list[str]) -> bool:
+    """Returns whether a model has to be measured on a backend."""
+    return "failure" not in report["eval"] and not set(backends) <= set(report["eval"]["backends"])
 
 
 def drawn_names(seed: int) -> list[list[str]]:
@@ -76,10 +82,11 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Returns the results of a model, measured in a process of its own unless they are in the folder; prints them."""
     path = (options.folder / f"{name.replace('/', '-').replace(':', '-')}.json").resolve()
     took = "before"
-    if options.again or not path.exists():
-        start = time.perf_counter()
+    if options.again:
         path.unlink(missing_ok=True)
-        command = [sys.executable, "-W", "ignore", "measure.py", name, str(path)]
+    if not path.exists() or lacks(json.loads(path.read_text()), options.backends):
+        start = time.perf_counter()
+        command = [sys.executable, "-W", "ignore", "measure.py", name, str(path), *options.backends]
         failure = ""
         try:
             run = subprocess.run(
@@ -101,6 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("patterns", nargs="*", default=["*"], help="names of models, in which * stands for any text")
     parser.add_argument("--folder", type=Path, default=Path("build/zoo"), help="where the results are")
+    parser.add_argument("--backends", nargs="+", default=["numpy", "torch", "mlx"], help="where the models run")
     parser.add_argument("--again", action="store_true", help="measure models again that have a result")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a model")
     parser.add_argument("--table", action="store_true", help="print the table of the docs from the results")

@@ -165,15 +165,20 @@ def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str,
 
 
 def main() -> None:
-    """Measures a model in both modes."""
+    """Measures a model in both modes, or on more backends in those that a report has.
+
+    The arguments are the name of the model, the file of the report, and the backends.
+    """
     warnings.filterwarnings("ignore")
-    name, path = sys.argv[1], Path(sys.argv[2])
+    name, path, backends = sys.argv[1], Path(sys.argv[2]), tuple(sys.argv[3:]) or BACKENDS
     torch.set_num_threads(1)
-    report: dict[str, Any] = {"name": name}
-    for mode in ("eval", "train"):
+    report: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"name": name}
+    for mode in ("eval", "train") if "train" not in report else ("eval",):
+        before = report.get(mode, {}).get("backends", {})
         entry = report[mode] = {}
         try:
-            measure(name, mode == "train", entry, BACKENDS if mode == "eval" else BACKENDS[:1])
+            measure(name, mode == "train", entry, backends if mode == "eval" else backends[:1])
+            entry["backends"] = before | entry["backends"]
         except Exception as failure:  # noqa: BLE001  (the other results are to be kept)
             entry["failure"] = f"{type(failure).__name__}: {failure}"[:900]
             entry["trace"] = traceback.format_exc()[-2000:]
