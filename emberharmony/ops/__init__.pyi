@@ -74,15 +74,15 @@ __all__ = [
     "flipud", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop",
     "from_dlpack", "full", "full_like", "gamma", "gammainc", "gammaincc", "gammaincinv", "gammaln", "gaussian_blur",
     "gcd", "gelu", "geomspace", "get_available_devices", "get_backend", "get_default_device", "get_device", "get_item",
-    "glu", "grad", "greater", "greater_equal", "group_normalization", "gru", "hamming", "hanning", "hard_shrink",
-    "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "heaviside", "hessian", "hfft", "histogram", "host_call",
-    "hsplit", "hstack", "hsv_to_rgb", "hypot", "i0", "i0e", "i1", "i1e", "identity", "ifft", "ifft2", "ifftn",
-    "ifftshift", "ihfft", "iinfo", "imag", "image", "in_top_k", "inf", "inner", "int16", "int32", "int64", "int8",
-    "interp", "interpolate", "inv", "irfft", "irfft2", "irfftn", "is_tensor", "is_traced", "isclose", "iscomplex",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "iv", "j0", "j1",
-    "jacfwd", "jacobian", "jacrev", "jvp", "kaiser", "kl_div", "kron", "kv", "lambertw", "layer_normalization", "lcm",
-    "ldexp", "leaky_relu", "left_shift", "less", "less_equal", "lexsort", "lgamma", "linalg", "linear", "linspace",
-    "local_response_normalization", "log", "log10", "log1p", "log2", "log_expit", "log_ndtr", "log_sigmoid",
+    "glu", "grad", "greater", "greater_equal", "grid_sample", "group_normalization", "gru", "hamming", "hanning",
+    "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "heaviside", "hessian", "hfft", "histogram",
+    "host_call", "hsplit", "hstack", "hsv_to_rgb", "hypot", "i0", "i0e", "i1", "i1e", "identity", "ifft", "ifft2",
+    "ifftn", "ifftshift", "ihfft", "iinfo", "imag", "image", "in_top_k", "inf", "inner", "int16", "int32", "int64",
+    "int8", "interp", "interpolate", "inv", "irfft", "irfft2", "irfftn", "is_tensor", "is_traced", "isclose",
+    "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "iv", "j0",
+    "j1", "jacfwd", "jacobian", "jacrev", "jvp", "kaiser", "kl_div", "kron", "kv", "lambertw", "layer_normalization",
+    "lcm", "ldexp", "leaky_relu", "left_shift", "less", "less_equal", "lexsort", "lgamma", "linalg", "linear",
+    "linspace", "local_response_normalization", "log", "log10", "log1p", "log2", "log_expit", "log_ndtr", "log_sigmoid",
     "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logit", "logspace", "logsumexp", "lp_pool", "lstm", "lstsq", "lu", "lu_factor", "map",
     "map_coordinates", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "max", "max_pool",
@@ -314,6 +314,7 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor: ...
 def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: _bool = False) -> Callable[..., Any]: ...
 def greater(x1: RealOperand, x2: RealOperand) -> Tensor: ...
 def greater_equal(x1: RealOperand, x2: RealOperand) -> Tensor: ...
+def grid_sample(images: TensorLike, grid: TensorLike, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: Varying = 0.0, align_corners: _bool = False, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor: ...
 def group_normalization(x: TensorLike, groups: int, scale: TensorLike | None = None, offset: TensorLike | None = None, axis: int = -1, epsilon: Varying = 0.001) -> Tensor: ...
 def gru(x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, time_major: _bool = False, reverse: _bool = False, layer_axis: _bool = False) -> tuple[Tensor, Tensor]: ...
 def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor: ...

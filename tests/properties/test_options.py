@@ -192,6 +192,10 @@ CASES: dict[str, Case] = {
         ),
         0.3,
     ),
+    "grid_sample.fill_value": Case(
+        lambda v: ops.image.grid_sample(double(IMAGE)[None], double([[[[0.3, 1.2], [-1.1, 0.4]]]]), fill_value=v),
+        0.3,
+    ),
     "affine_transform.fill_value": Case(
         lambda v: ops.image.affine_transform(
             double(IMAGE), double([[1.2, 0.3, 2.0, 0.0, 1.0, 3.0, 0.0, 0.0]]), fill_value=v

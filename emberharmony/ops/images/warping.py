@@ -8,6 +8,7 @@ the edge pixel). Layout and dtype are those of `ops/images/resampling.py`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +24,7 @@ from emberharmony.ops.arrays.indexing import get_item, take, where
 from emberharmony.ops.arrays.shape import expand_dims, moveaxis, reshape, squeeze, unstack
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, option, result_type
-from emberharmony.ops.elementwise.rounding import floor, trunc
+from emberharmony.ops.elementwise.rounding import floor, round, trunc
 from emberharmony.ops.flow.transforms import stop_gradient
 from emberharmony.ops.images.resampling import gaussian_blur, to_image_dtype
 from emberharmony.ops.logic.comparison import equal, greater_equal, less, logical_and
@@ -126,6 +127,66 @@ def affine_transform(
 
 
 @op
+def grid_sample(
+    images: TensorLike,
+    grid: TensorLike,
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
+    fill_value: Varying = 0.0,
+    align_corners: bool = False,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
+    """Returns the values of images, or of volumes, at positions that are a share of their sizes.
+
+    A position has one number for each spatial axis, that of the last axis first: (x, y) in an image, (x, y, z) in a
+    volume. -1 and 1 are the ends of an axis: the outer sides of the first and last pixels, or, with `align_corners`,
+    their centres.
+
+    Args:
+        images: of shape (batch, height, width, channels) or (batch, depth, height, width, channels).
+        grid: positions, of shape (batch, *size, number of spatial axes).
+        interpolation: "bilinear", which is linear along each axis, or "nearest", where a position halfway between two
+            pixels belongs to the one with the even index.
+        align_corners: see above.
+
+    Shape: (batch, *size, channels), or (batch, channels, *size) with `data_format="channels_first"`. Dtype: that of
+    the images.
+
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown.
+        ShapeError: if the shape of `grid` does not fit the images.
+
+    Example:
+        >>> ops.image.grid_sample([[[[1.0], [2.0]]]], [[[[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]]]]).tolist()
+        [[[[1.5], [2.0], [1.0]]]]
+
+    Source: Jaderberg et al., Spatial transformer networks, 2015. The positions are those of `torch.nn.functional`,
+    whose padding modes "zeros", "border" and "reflection" are "constant", "nearest" and "reflect" (with
+    `align_corners` "mirror") here.
+    """
+    n = len(grid.shape) - 2
+    if n < 1 or len(images.shape) != n + 2 or grid.shape[-1] != n or grid.shape[0] != images.shape[0]:
+        raise ShapeError(
+            f"expected positions of shape (batch, *size, {max(len(images.shape) - 2, 1)}) for images of shape "
+            f"{tuple(images.shape)}, got {tuple(grid.shape)}"
+        )
+    last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
+    x = images if last else moveaxis(images, 1, -1)
+    wide = shared_image.computed_in(dtype(grid))
+    shares = unstack(cast(to_device(grid, get_device(images)), wide), axis=-1)[::-1]
+    places = [
+        multiply(add(share, 1.0), (size - 1) / 2)
+        if align_corners
+        else subtract(multiply(add(share, 1.0), size / 2), 0.5)
+        for share, size in zip(shares, x.shape[1:-1], strict=True)
+    ]
+    if interpolation == "nearest":
+        places = [round(place) for place in places]
+    sampled = _pixels_at(x, places, interpolation, fill_mode, fill_value)
+    return sampled if last else moveaxis(sampled, -1, 1)
+
+
+@op
 def perspective_transform(
     images: TensorLike,
     start_points: Tensor | Sequence[Any],
@@ -218,13 +279,13 @@ def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pixels_at(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
-    """Returns the pixels of a batch at positions down and across."""
+    """Returns the pixels of a batch at positions along each spatial axis."""
     if interpolation not in _ORDERS:
         raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
-    count, height, width, channels = x.shape
-    first = reshape(arange(count, device=get_device(x)), (count, 1, 1))
-    pixels = reshape(x, (count * height * width, channels))
-    return _rows_at(pixels, (height, width), places, _ORDERS[interpolation], mode, value, first)
+    count, *size, channels = x.shape
+    first = reshape(arange(count, device=get_device(x)), (count, *[1] * len(size)))
+    pixels = reshape(x, (count * math.prod(size), channels))
+    return _rows_at(pixels, size, places, _ORDERS[interpolation], mode, value, first)
 
 
 def _rows_at(

@@ -137,3 +137,19 @@ def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.perspective_transform(SHOT, SQUARE[:3], SQUARE[:3])
     with pytest.raises(LinAlgError, match="three of four points lie on a line"):
         ops.perspective_transform(SHOT, SQUARE, [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
+
+
+@pytest.mark.parametrize("corners", [False, True])
+def test_shares_of_a_size_are_its_ends(corners: bool, backend: str) -> None:
+    images = ops.array([[[1.0, 2.0, 4.0, 8.0]]])[..., None]
+    ends = [-1.0, 0.0, 1.0] if corners else [-0.75, 0.0, 0.75]
+    found = ops.image.grid_sample(images, [[[[x, 0.0] for x in ends]]], align_corners=corners)
+    assert ops.reshape(found, (-1,)).tolist() == [1.0, 3.0, 8.0]
+    halves = ops.image.grid_sample(images, [[[[x, 0.0] for x in (-0.5, 0.0, 0.5)]]], "nearest")
+    assert ops.reshape(halves, (-1,)).tolist() == [1.0, 4.0, 4.0]  # positions 0.5, 1.5 and 2.5
+
+
+def test_positions_of_other_images_are_refused(backend: str) -> None:
+    for shape in ((2, 3, 4, 2), (1, 3, 4, 3), (1, 3, 2), (1, 2)):
+        with pytest.raises(ShapeError, match="expected positions of shape"):
+            ops.image.grid_sample(SHOT[None], ops.zeros(shape))

@@ -16,6 +16,8 @@ _SHOTS = np.cos(grid(0, 50, 84)).reshape(2, 6, 7, 1)
 _FIRST = np.moveaxis(np.sin(grid(0, 40, 60)).reshape(5, 6, 2), -1, 0)
 _TURN = [0.875, -0.5, 1.25, 0.375, 0.75, 0.5, 0.0, 0.0]
 _TILT = [1.0, 0.125, -0.625, -0.0625, 1.125, 0.375, 0.03125, -0.015625]
+_SHARES = np.stack([grid(-1.3, 1.2, 30), grid(-0.9, 1.1, 30)[::-1]], -1).reshape(2, 3, 5, 2)
+_VOLUME = np.sin(grid(0, 30, 48)).reshape(1, 3, 4, 2, 2)
 _CORNERS = [[0.0, 0.0], [6.0, 0.0], [0.0, 5.0], [6.0, 5.0]]
 _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 
@@ -70,6 +72,33 @@ def _warp_perspective(
     return _warp(x, np.array(transforms), interpolation, "constant", value, data_format)
 
 
+def _sample_shares(
+    x: Any,
+    shares: Any,
+    interpolation: str = "bilinear",
+    mode: str = "constant",
+    value: float = 0.0,
+    corners: bool = False,
+    data_format: Any = None,
+) -> Any:
+    if data_format == "channels_first":
+        moved = np.moveaxis(x, 1, -1)
+        return np.moveaxis(_sample_shares(moved, shares, interpolation, mode, value, corners), -1, 1)
+    sizes = np.array(x.shape[1:-1])
+    shares = np.asarray(shares, np.float64)[..., ::-1]
+    places = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
+    order = int(interpolation == "bilinear")
+    places = places if order else np.rint(places)
+    return np.stack(
+        [
+            np.stack(
+                [_sample(image[..., c], np.moveaxis(at, -1, 0), order, mode, value) for c in range(x.shape[-1])], -1
+            )
+            for image, at in zip(x, places, strict=True)
+        ]
+    )
+
+
 D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 
 SAMPLES = [
@@ -103,6 +132,21 @@ SAMPLES = [
         integers=("uint8", "int32"),
         **D,
         tolerance=6,
+        left_out={"results of empty axes": NO_PIXELS},
+    ),
+    Sample(
+        "grid_sample",
+        _sample_shares,
+        (
+            case(_SHOTS, _SHARES),
+            case(_SHOTS, _SHARES, "bilinear", "nearest", 0.0, True),
+            case(_SHOTS, _SHARES, "bilinear", "reflect"),
+            case(_SHOTS, _SHARES, "nearest", "constant", 0.5),
+            case(np.moveaxis(_SHOTS, -1, 1), _SHARES, "bilinear", "mirror", 0.0, True, "channels_first"),
+            case(_VOLUME, grid(-1.1, 0.95, 24).reshape(1, 2, 2, 2, 3)),
+        ),
+        **D,
+        tolerance=8,
         left_out={"results of empty axes": NO_PIXELS},
     ),
     Sample(

@@ -38,11 +38,11 @@ _NAMES = {
         exp1 exp2 expand_dims expi expm expm1 exponential extract_patches extract_patches_3d extract_sequences eye fabs
         fft fft2 fftfreq fftn fftshift flip fliplr flipud floor floor_divide fmax fmin fmod fold from_dlpack full
         full_like gamma gammainc gammaincc gammaincinv gammaln gaussian_blur gcd gelu geomspace get_item glu greater
-        greater_equal group_normalization gumbel hamming hanning hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh
-        heaviside hfft hstack hsv_to_rgb hypot i0 i0e i1 i1e identity ifft ifft2 ifftn ifftshift ihfft imag in_top_k
-        inner interp interpolate inv irfft irfft2 irfftn isclose iscomplex isfinite isin isinf isnan isneginf isposinf
-        isreal istft iv j0 j1 kaiser kl_div kron kv lambertw laplace layer_normalization lcm ldexp leaky_relu left_shift
-        less less_equal lexsort lgamma linalg_cond linalg_diagonal linalg_trace linear linspace
+        greater_equal grid_sample group_normalization gumbel hamming hanning hard_shrink hard_sigmoid hard_silu
+        hard_swish hard_tanh heaviside hfft hstack hsv_to_rgb hypot i0 i0e i1 i1e identity ifft ifft2 ifftn ifftshift
+        ihfft imag in_top_k inner interp interpolate inv irfft irfft2 irfftn isclose iscomplex isfinite isin isinf isnan
+        isneginf isposinf isreal istft iv j0 j1 kaiser kl_div kron kv lambertw laplace layer_normalization lcm ldexp
+        leaky_relu left_shift less less_equal lexsort lgamma linalg_cond linalg_diagonal linalg_trace linear linspace
         local_response_normalization log log10 log1p log2 log_expit log_ndtr log_sigmoid log_softmax logaddexp
         logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logspace logsumexp lp_pool
         lstsq map_coordinates matmul matrix_norm matrix_power matrix_rank matrix_transpose max max_pool max_pool_indices
