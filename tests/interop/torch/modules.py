@@ -149,6 +149,9 @@ class Operators(nn.Module):
             y.index_put((order[0], order[1]), self.b, accumulate=True),
             y.topk(2, dim=0)[0],
             y.sort(1)[0],
+            y.mode(1)[0],
+            y.nanmedian(0)[0],
+            torch.linalg.lu_factor(y)[0],
             y.kthvalue(2, 1)[0],
             y.masked_fill(y > 0.5, 0.0),
             y.softmax(0),
@@ -178,6 +181,11 @@ class Operators(nn.Module):
             f.group_norm(y, 2, self.b, self.b),
             f.gelu(y, approximate="tanh"),
             f.softplus(y, 2.0),
+            f.grid_sample(
+                image, y[:2, :2].reshape(1, 1, 2, 2), mode="bicubic", padding_mode="border", align_corners=False
+            ),
+            f.grid_sample(image, y[:2, :2].reshape(1, 1, 2, 2) * 0.7, align_corners=True),
+            f.embedding_bag(order, self.w, mode="mean"),
             f.embedding(order, self.w),
             f.one_hot(order, 5) * 1.0,
             f.cross_entropy(y, order[0]),

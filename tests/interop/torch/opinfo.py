@@ -24,6 +24,8 @@ NOT_UNIQUE = ("eig", "eigh", "linalg.eig", "linalg.eigh", "linalg.qr", "pca_lowr
 UNLIKE = {
     "empty_like": "PyTorch's numbers are what was in the memory",
     "linalg.norm.subgradients_at_zero": "the derivative of the maximum norm at 0 is NaN here",
+    "linalg.pinv.hermitian": "PyTorch's derivative is that for symmetric changes",
+    "linalg.pinv.singular": "the derivative for a matrix without full rank is that of one with",
     "new_empty": "PyTorch's numbers are what was in the memory",
     "nn.functional.hardsigmoid": "PyTorch's derivative is that of float32, 1/6 rounded",
     "nn.functional.max_unpool1d": "an index that occurs twice gets one gradient here, and PyTorch gives it to both",

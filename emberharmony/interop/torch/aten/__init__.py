@@ -16,4 +16,5 @@ from emberharmony.interop.torch.aten import random as random
 from emberharmony.interop.torch.aten import recurrent as recurrent
 from emberharmony.interop.torch.aten import reduction as reduction
 from emberharmony.interop.torch.aten import shape as shape
+from emberharmony.interop.torch.aten import statistics as statistics
 from emberharmony.interop.torch.aten.table import find as find

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony import ops
+from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.interop.torch.aten.table import aten
 
 aten("inverse", "linalg_inv")(ops.inv)
@@ -144,3 +145,101 @@ def fft_c2r(x: Any, dim: Sequence[int], normalization: int, last_dim_size: int) 
     """Returns the real numbers of which complex ones are the one-sided Fourier transforms."""
     lengths = [x.shape[axis] for axis in dim[:-1]]
     return ops.irfftn(x, s=(*lengths, last_dim_size), axes=tuple(dim), norm=_norm(normalization, False))
+
+
+@aten("cholesky_inverse")
+def cholesky_inverse(x: Any, upper: bool = False) -> Any:
+    """Returns the inverses of matrices by their Cholesky factors."""
+    return cholesky_solve(ops.eye(x.shape[-1], dtype=ops.dtype(x)), x, upper)
+
+
+@aten("linalg_lu_factor_ex")
+def lu_factor_ex(x: Any, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
+    """Returns LU decompositions in one matrix each, the rows that were exchanged, counted from 1, and zeros.
+
+    Raises:
+        UnsupportedOpError: without pivoting.
+    """
+    if not pivot:
+        raise UnsupportedOpError("an LU decomposition without pivoting: decompose with pivot=True")
+    # The derivative of the two factors is known, so they are put together; the pivots have none.
+    _, lower, upper = ops.lu(x)
+    n = min(x.shape[-2:])
+    below = ops.pad(ops.tril(lower, -1), [*[(0, 0)] * (len(x.shape) - 1), (0, x.shape[-1] - n)])
+    above = ops.pad(upper, [*[(0, 0)] * (len(x.shape) - 2), (0, x.shape[-2] - n), (0, 0)])
+    pivots = ops.lu_factor(ops.stop_gradient(x))[1]
+    return ops.add(below, above), ops.cast(ops.add(pivots, 1), "int32"), ops.zeros(tuple(x.shape[:-2]), "int32")
+
+
+@aten("linalg_lu")
+def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
+    """Returns permutations, and the lower and upper factors of matrices.
+
+    Raises:
+        UnsupportedOpError: without pivoting.
+    """
+    if not pivot:
+        raise UnsupportedOpError("an LU decomposition without pivoting: decompose with pivot=True")
+    permutation, lower, upper = ops.lu(x)
+    return permutation, lower, upper
+
+
+def _permutation(pivots: Any, size: int) -> Any:
+    """Returns the order of rows after the exchanges that pivots, counted from 1, describe."""
+    order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
+    places = ops.arange(size)
+    for i in range(pivots.shape[-1]):
+        other = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
+        there = ops.take_along_axis(order, other, axis=-1)
+        order = ops.where(
+            ops.equal(places, other), order[..., i : i + 1], ops.where(ops.equal(places, i), there, order)
+        )
+    return order
+
+
+@aten("lu_unpack")
+def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Any, Any, Any]:
+    """Returns permutations, and the factors of decompositions that are in one matrix."""
+    n = min(x.shape[-2:])
+    nothing = ops.zeros((0,), ops.dtype(x))
+    order = _permutation(pivots, x.shape[-2])
+    rows = ops.eye(x.shape[-2], dtype=ops.dtype(x))
+    permutation = ops.matrix_transpose(ops.take(rows, order, axis=0)) if unpack_pivots else nothing
+    if not unpack_data:
+        return permutation, nothing, nothing
+    lower = ops.add(ops.tril(x[..., :n], -1), ops.eye(x.shape[-2], n, dtype=ops.dtype(x)))
+    return permutation, lower, ops.triu(x[..., :n, :])
+
+
+@aten("linalg_lu_solve")
+def lu_solve(x: Any, pivots: Any, other: Any, left: bool = True, adjoint: bool = False) -> Any:
+    """Returns the solutions of linear equations whose matrices are decomposed."""
+    permutation, lower, upper = lu_unpack(x, pivots)
+    matrix = ops.matmul(permutation, ops.matmul(lower, upper))
+    return _solve(ops.conj(ops.matrix_transpose(matrix)) if adjoint else matrix, other, left)
+
+
+@aten("triangular_solve")
+def triangular_solve(
+    x: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Any, Any]:
+    """Returns the solutions of linear equations whose matrices are triangular, and the matrices."""
+    half = ops.triu(matrix) if upper else ops.tril(matrix)
+    turned = ops.matrix_transpose(half) if transpose else half
+    return solve_triangular(turned, x, upper != transpose, True, unitriangular), matrix
+
+
+@aten("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
+def pinv(x: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """Returns pseudo-inverses; singular values below `rtol` times the largest, or below `atol`, count as 0."""
+    if x.shape[-1] == 0 or x.shape[-2] == 0:
+        return ops.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), ops.dtype(x))
+    if hermitian:
+        x = ops.add(ops.tril(x), ops.conj(ops.matrix_transpose(ops.tril(x, -1))))
+    if atol is None:
+        return ops.pinv(x, rtol=rtol)
+    largest = ops.stop_gradient(ops.svdvals(x))[..., 0]
+    share = ops.divide(atol, ops.where(ops.equal(largest, 0), 1, largest))
+    if rtol is None:
+        rtol = ops.where(ops.greater(atol, 0), 0.0, max(x.shape[-2:]) * ops.finfo(ops.dtype(x)).eps)
+    return ops.pinv(x, rtol=ops.maximum(share, rtol))

@@ -1,5 +1,6 @@
 """Operators of ATen that work element by element."""
 
+import math
 from typing import Any
 
 from emberharmony import ops
@@ -103,6 +104,11 @@ aten("special_bessel_j0")(ops.j0)
 aten("special_bessel_j1")(ops.j1)
 aten("special_entr")(ops.entr)
 aten("special_erfcx")(ops.erfcx)
+aten("special_modified_bessel_i0")(ops.i0)
+aten("special_modified_bessel_i1")(ops.i1)
+aten("special_modified_bessel_k0")(lambda x: ops.kv(0, x))
+aten("special_modified_bessel_k1")(lambda x: ops.kv(1, x))
+aten("special_spherical_bessel_j0")(lambda x: ops.sinc(ops.divide(x, math.pi)))
 aten("special_i0e")(ops.i0e)
 aten("special_i1")(ops.i1)
 aten("special_i1e")(ops.i1e)

@@ -1,4 +1,4 @@
-"""Pooling and resizing of ATen."""
+"""Pooling, resizing and sampling of images of ATen."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -173,3 +173,100 @@ aten("upsample_linear1d")(_resize("linear", True, 1))
 aten("upsample_bilinear2d")(_resize("bilinear", True, 2))
 aten("upsample_trilinear3d")(_resize("trilinear", True, 3))
 aten("upsample_bicubic2d")(_resize("bicubic", True, 2))
+
+
+_PADDINGS = ("constant", "nearest", "reflect")
+"""The modes of `ops.image.grid_sample` by PyTorch's numbers."""
+
+
+@aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """Returns the values of images (batch, channels, *size) at positions that are a share of their sizes."""
+    fill = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
+    if interpolation_mode == 2:
+        return _grid_bicubic(x, grid, fill, align_corners)
+    kind: Any = ("bilinear", "nearest")[interpolation_mode]
+    return ops.image.grid_sample(x, grid, kind, fill, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
+
+
+def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
+    """Returns the values at positions between 4 times 4 pixels, weighted by the cubic kernel of a = -3/4."""
+    sizes = x.shape[:1:-1]
+    scales = [(n - 1) / 2 if align_corners else n / 2 for n in sizes]
+    offset = 0.0 if align_corners else 0.5
+    shares = ops.unstack(grid, axis=-1)
+    places = [
+        ops.subtract(ops.multiply(ops.add(share, 1), scale), offset)
+        for share, scale in zip(shares, scales, strict=True)
+    ]
+    lows = [ops.floor(place) for place in places]
+    weights = [_cubic(ops.subtract(place, low)) for place, low in zip(places, lows, strict=True)]
+    total: Any = 0
+    for down in range(4):
+        for along in range(4):
+            pixels = [
+                ops.subtract(ops.divide(ops.add(low, step - 1 + offset), scale), 1)
+                for low, step, scale in zip(lows, (along, down), scales, strict=True)
+            ]
+            at = ops.stop_gradient(ops.stack(pixels, -1))
+            value = ops.image.grid_sample(x, at, "nearest", fill, 0.0, align_corners, "channels_first")
+            weight = ops.multiply(weights[0][along], weights[1][down])
+            total = ops.add(total, ops.multiply(value, ops.expand_dims(weight, 1)))
+    return total
+
+
+def _cubic(t: Any) -> list[Any]:
+    """Returns the weights of the four pixels around a position that is a share beyond the second."""
+    a = -0.75
+
+    def far(s: Any) -> Any:  # of a distance from 1 to 2
+        return ops.multiply(a, ops.subtract(ops.multiply(ops.add(ops.multiply(ops.subtract(s, 5), s), 8), s), 4))
+
+    def near(s: Any) -> Any:
+        return ops.add(ops.multiply(ops.multiply(ops.subtract(ops.multiply(a + 2, s), a + 3), s), s), 1)
+
+    back = ops.subtract(1, t)
+    return [far(ops.add(t, 1)), near(t), near(back), far(ops.add(back, 1))]
+
+
+def _fractional_max_pool(count: int) -> Callable[..., Any]:
+    def pool(x: Any, kernel_size: Sizes, output_size: Sizes, samples: Any) -> tuple[Any, Any]:
+        """Returns the largest elements of windows at random places, which the samples tell, and their places."""
+        if len(x.shape) == count + 1:
+            values, places = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
+            return ops.squeeze(values, 0), ops.squeeze(places, 0)
+        sizes, kernels, wanted = x.shape[2:], each(kernel_size, count), each(output_size, count)
+        flat: Any = 0
+        for axis in range(count):
+            # PyTorch stores the sample of the last axis first.
+            starts = _window_starts(samples[..., count - 1 - axis], sizes[axis], kernels[axis], wanted[axis])
+            at = ops.add(ops.expand_dims(starts, -1), ops.arange(kernels[axis]))
+            along = [1] * (2 * count)
+            along[axis], along[count + axis] = wanted[axis], kernels[axis]
+            flat = ops.add(ops.multiply(flat, sizes[axis]), ops.reshape(at, (*x.shape[:2], *along)))
+        flat = ops.reshape(flat, (*x.shape[:2], *wanted, -1))
+        rows = ops.reshape(x, (*x.shape[:2], -1))
+        batch = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))
+        channel = ops.reshape(ops.arange(x.shape[1]), (-1, *[1] * (count + 1)))
+        windows = ops.get_item(rows, (batch, channel, flat))
+        best = ops.argmax(windows, axis=-1, keepdims=True)
+        return tuple(ops.squeeze(ops.take_along_axis(y, best, axis=-1), -1) for y in (windows, flat))  # type: ignore[return-value]
+
+    return pool
+
+
+def _window_starts(sample: Any, size: int, kernel: int, count: int) -> Any:
+    """Returns where windows begin along an axis, for a sample of each batch and channel."""
+    sample = ops.expand_dims(sample, -1)
+    if count == 1:
+        return ops.cast(ops.add(ops.zeros_like(sample), size - kernel), "int64")
+    alpha = (size - kernel) / (count - 1)
+    numbers = ops.cast(ops.arange(count), ops.dtype(sample))
+    starts = ops.subtract(
+        ops.trunc(ops.multiply(ops.add(numbers, sample), alpha)), ops.trunc(ops.multiply(sample, alpha))
+    )
+    return ops.cast(ops.where(ops.equal(numbers, count - 1), size - kernel, starts), "int64")
+
+
+aten("fractional_max_pool2d")(_fractional_max_pool(2))
+aten("fractional_max_pool3d")(_fractional_max_pool(3))

@@ -1,0 +1,194 @@
+"""Operators of ATen that count, find middle and most frequent elements, and reduce groups of rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.interop.torch.aten.indexing import embedding
+from emberharmony.interop.torch.aten.reduction import sort_stable
+from emberharmony.interop.torch.aten.table import aten
+
+
+def _at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
+    """Returns the elements of tensors at one place along an axis."""
+    chosen = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
+    return tuple(x if keepdim else ops.squeeze(x, dim) for x in chosen)
+
+
+@aten("nanmedian.dim")
+def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
+    """Returns the lower one of the middle elements that are not NaN along an axis, and its place."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    numbers = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
+    count = ops.sum(ops.cast(numbers, "int64"), axis=dim, keepdims=True)
+    middle = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
+    return _at(sort_stable(x, True, dim), middle, dim, keepdim)
+
+
+@aten("nanmedian.default")
+def nanmedian_of_all(x: Any) -> Any:
+    """Returns the lower one of the middle elements that are not NaN."""
+    return nanmedian(ops.ravel(x), 0)[0]
+
+
+@aten("mode")
+def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
+    """Returns the most frequent elements along an axis, of several the smallest, and their last places."""
+    if not len(x.shape):
+        return x, ops.zeros((), "int64")
+    values, places = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
+    numbers = ops.arange(values.shape[-1])
+    starts = ops.not_equal(values[..., 1:], values[..., :-1])
+    starts = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), starts], axis=-1)
+    first = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
+    first = first[0] if isinstance(first, tuple) else first
+    best = ops.argmax(ops.subtract(numbers, first), axis=-1, keepdims=True)
+    chosen = _at((values, places), best, -1, True)
+    moved = [ops.moveaxis(y, -1, dim) for y in chosen]
+    return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved)
+
+
+@aten("unique_consecutive")
+def unique_consecutive(
+    x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Any, Any, Any]:
+    """Returns the elements, or slices, that differ from those before, the place of each among them, and counts."""
+    rows = ops.ravel(x) if dim is None else ops.moveaxis(x, dim, 0)
+    flat = ops.reshape(rows, (rows.shape[0], -1))
+    differs = ops.any(ops.not_equal(flat[1:], flat[:-1]), axis=-1)
+    starts = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
+    inverse = ops.subtract(ops.cumsum(ops.cast(starts, "int64"), axis=0), 1)
+    places = ops.nonzero(starts)[0]
+    values = ops.take(rows, places, axis=0)
+    counts = ops.segment_sum(ops.ones_like(inverse), inverse, places.shape[0])
+    if dim is None:
+        return values, ops.reshape(inverse, tuple(x.shape)), counts
+    return ops.moveaxis(values, 0, dim), inverse, counts
+
+
+@aten("histogram.bins_tensor")
+def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
+    """Returns how many elements, or which sum of weights, lies between edges; the last interval has its upper edge."""
+    count = bins.shape[0] - 1
+    flat = ops.ravel(x)
+    inside = ops.logical_and(ops.greater_equal(flat, bins[0]), ops.less_equal(flat, bins[-1]))
+    places = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat, bins[0]), "right"), 1)
+    given = ops.ones_like(flat) if weight is None else ops.ravel(weight)
+    counts = ops.segment_sum(ops.where(inside, given, 0), ops.clip(places, 0, count - 1), count)
+    if density:
+        counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))
+    return counts, bins
+
+
+@aten("histogram.bin_ct")
+def histogram(
+    x: Any, bins: int = 100, range: Sequence[float] | None = None, weight: Any = None, density: bool = False
+) -> tuple[Any, Any]:
+    """Returns how many elements, or which sum of weights, lies in equal intervals, and the edges of those."""
+    low, high = range if range else (ops.min(x), ops.max(x)) if ops.size(x) else (0.0, 1.0)
+    same = ops.cast(ops.equal(low, high), ops.dtype(x))
+    low, high = ops.subtract(low, ops.multiply(same, 0.5)), ops.add(high, ops.multiply(same, 0.5))
+    shares = ops.divide(ops.cast(ops.arange(bins + 1), ops.dtype(x)), bins)
+    edges = ops.add(ops.multiply(low, ops.subtract(1, shares)), ops.multiply(high, shares))
+    return histogram_of_edges(x, ops.cast(edges, ops.dtype(x)), weight, density)
+
+
+@aten("embedding_bag.default", "_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+) -> tuple[Any, Any, Any, Any]:
+    """Returns the sum (mode 0), mean (1) or maximum (2) of the rows of each bag, its number, sizes, and no places."""
+    offsets = offsets[:-1] if include_last_offset else offsets
+    count = offsets.shape[0]
+    skipped = -1 if padding_idx is None else padding_idx
+    bags = ops.subtract(ops.searchsorted(offsets, ops.arange(indices.shape[0]), "right"), 1)
+    used = ops.not_equal(indices, skipped)
+    rows = embedding(weight, indices, skipped)
+    if per_sample_weights is not None:
+        rows = ops.multiply(rows, ops.expand_dims(per_sample_weights, -1))
+    sizes = ops.segment_sum(ops.cast(used, "int64"), bags, count)
+    column, filled = ops.expand_dims(used, -1), ops.expand_dims(ops.greater(sizes, 0), -1)
+    if mode == 2:
+        most = ops.segment_max(ops.where(column, rows, float("-inf")), bags, count)
+        result = ops.where(filled, most, 0)
+    else:
+        result = ops.segment_sum(ops.where(column, rows, 0), bags, count)
+        if mode == 1:
+            result = ops.divide(result, ops.cast(ops.expand_dims(ops.maximum(sizes, 1), -1), ops.dtype(result)))
+    return result, bags, sizes, ops.zeros_like(sizes)
+
+
+@aten("embedding_bag.padding_idx")
+def embedding_bag_without(
+    weight: Any,
+    indices: Any,
+    offsets: Any,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Any,
+    include_last_offset: bool,
+    padding_idx: int | None,
+) -> tuple[Any, Any, Any, Any]:
+    """Returns what `embedding_bag` does without one of the rows, which may be counted from the end."""
+    skipped = -1 if padding_idx is None else padding_idx % weight.shape[0]
+    options = (scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, skipped)
+    return embedding_bag(weight, indices, offsets, *options)
+
+
+_SEGMENTS = {
+    "sum": ops.segment_sum,
+    "mean": ops.segment_sum,
+    "max": ops.segment_max,
+    "min": ops.segment_min,
+    "prod": ops.segment_prod,
+}
+"""The reductions of groups of rows by PyTorch's names."""
+
+
+@aten("segment_reduce")
+def segment_reduce(
+    data: Any,
+    reduce: str,
+    lengths: Any = None,
+    indices: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Any:
+    """Returns the sum, mean, maximum, minimum or product of each group of rows.
+
+    Raises:
+        UnsupportedOpError: if the groups are along another axis than the first, or start at a number.
+    """
+    if axis or initial is not None or (lengths is None and offsets is None):
+        raise UnsupportedOpError("segment_reduce along another axis than the first, or with `initial`")
+    if lengths is None:
+        lengths = ops.subtract(offsets[1:], offsets[:-1])
+    count = lengths.shape[0]
+    groups = ops.repeat(ops.arange(count), lengths, axis=0)
+    result = _SEGMENTS[reduce](data, groups, count)
+    if reduce != "mean":
+        return result
+    sizes = ops.reshape(ops.cast(lengths, ops.dtype(data)), (count, *[1] * (len(data.shape) - 1)))
+    return ops.divide(result, sizes)
+
+
+@aten("nonzero_static")
+def nonzero_static(x: Any, size: int, fill_value: int = -1) -> Any:
+    """Returns the first places of elements that are not 0, and a number in the rows that are left."""
+    if not len(x.shape):
+        return ops.zeros((size, 0), "int64")
+    places = ops.stack(ops.nonzero(x), axis=-1)[:size]
+    return ops.pad(places, [(0, size - places.shape[0]), (0, 0)], "constant", fill_value)
