@@ -9,7 +9,7 @@ from emberharmony.core.errors import ArgumentError, BackendMismatchError, DTypeE
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import alone, value
+from emberharmony.xp.views import LOCK, alone, value
 
 Function = Callable[..., Any]
 _KINDS = {"real": "float", "complex": "complex"}
@@ -152,6 +152,26 @@ def astype(kit: Any) -> Function:
     return astype
 
 
+def put_along_axis(kit: Any) -> Function:
+    """Returns the function `put_along_axis` of a backend."""
+
+    def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
+        """Writes values into an array along an axis, as NumPy does; `ops.put_along_axis` returns another tensor.
+
+        Libraries for NumPy's arrays call it for what it writes, and use no result.
+
+        Raises:
+            TypeError: if `arr` is no array of the namespace, which could be written into.
+        """
+        if arr.__class__ is not kit.array:
+            raise TypeError(f"put_along_axis writes into an array of {kit.module}, not into {type(arr).__name__}")
+        kit.join()
+        with LOCK:
+            arr[...] = kit.lift(kit.ops.put_along_axis(value(arr), kit.low(indices), kit.low(values), axis))
+
+    return put_along_axis
+
+
 def isdtype(kit: Any) -> Function:
     """Returns the function `isdtype` of a backend."""
 
@@ -219,6 +239,7 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "default_float": default_of("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
+    "put_along_axis": put_along_axis,
     "set_default_float": set_default_float,
 }
 """By name, the makers of the functions of the main namespace."""

@@ -55,8 +55,11 @@ class Namespace(ModuleType):
         if name in _EXTENSIONS and not self._part:
             return self.__dict__.setdefault(name, _EXTENSIONS[name](self))
         value = vars(self._source).get(name)
+        if isinstance(value, DType):
+            dtypes = ", ".join(dtype.name for dtype in self._kit.backend.dtypes.natives)
+            raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {dtypes}", name=name)
         unknown = name not in self._source.__all__ or name in _CHOOSERS
-        if unknown or isinstance(value, DType):
+        if unknown:
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
         with LOCK:  # of two threads the first makes it
             if name not in self.__dict__:

@@ -30,6 +30,9 @@ def test_an_unknown_name_and_an_unknown_backend_are_refused(xp: Any) -> None:
         _ = xp.sumn
     with pytest.raises(AttributeError):
         _ = xp.set_backend
+    if "complex128" not in dir(xp):
+        with pytest.raises(AttributeError, match=r"has no dtype 'complex128'; it has .*complex64"):
+            _ = xp.complex128
     with pytest.raises(BackendNotFoundError):
         package.namespace("tensorflow")
 

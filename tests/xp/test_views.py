@@ -258,3 +258,20 @@ def test_threads_read_the_same_arrays_at_once(xp: Any) -> None:
     for thread in threads:
         thread.join()
     assert read == [[[i + 1.0] * 3 for i in range(100)]] * 4
+
+
+def test_put_along_axis_writes_into_the_array_as_numpy_does(xp: Any) -> None:
+    x = xp.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    row = x[0, :]
+    assert xp.put_along_axis(x, xp.asarray([[1], [2]]), 9.0, axis=1) is None
+    assert x.tolist() == [[1.0, 9.0, 3.0], [4.0, 5.0, 9.0]]
+    assert row.tolist() == [1.0, 9.0, 3.0]
+
+    def loss(a: Any) -> Any:
+        y = a * 2.0
+        xp.put_along_axis(y, xp.asarray([0]), a[1:2] * 3.0)
+        return xp.sum(y)
+
+    assert xp.grad(loss)(xp.asarray([1.0, 2.0])).tolist() == [0.0, 5.0]
+    with pytest.raises(TypeError, match="writes into an array"):
+        xp.put_along_axis([1.0], xp.asarray([0]), 2.0)
