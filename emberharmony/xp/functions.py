@@ -7,6 +7,8 @@ from typing import Any
 from emberharmony.backend.host import numbers_to_host
 from emberharmony.core.errors import ArgumentError, BackendMismatchError, DTypeError
 from emberharmony.core.namespace import ArrayNamespaceInfo
+from emberharmony.core.registry import OPS
+from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
 from emberharmony.xp.views import LOCK, alone, value
@@ -172,6 +174,21 @@ def put_along_axis(kit: Any) -> Function:
     return put_along_axis
 
 
+def with_ddof(name: str) -> Callable[[Any], Function]:
+    """Returns the maker of a function that takes NumPy's name `ddof` for the standard's `correction` too."""
+
+    def made(kit: Any) -> Function:
+        function = source.function(kit, OPS[name])
+
+        @functools.wraps(function)
+        def spread(*args: Any, ddof: Any = None, **options: Any) -> Any:
+            return function(*args, **options if ddof is None else options | {"correction": ddof})
+
+        return spread
+
+    return made
+
+
 def isdtype(kit: Any) -> Function:
     """Returns the function `isdtype` of a backend."""
 
@@ -239,6 +256,8 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "default_float": default_of("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
+    "nanstd": with_ddof("nanstd"),
+    "nanvar": with_ddof("nanvar"),
     "put_along_axis": put_along_axis,
     "set_default_float": set_default_float,
 }

@@ -51,3 +51,9 @@ def test_a_clip_takes_its_bounds_by_name_and_by_position(xp: Any) -> None:
     x = xp.asarray([1.0, 5.0, 9.0])
     assert xp.clip(x, min=2.0).tolist() == xp.clip(x, 2.0).tolist() == [2.0, 5.0, 9.0]
     assert xp.clip(x, max=xp.asarray(6.0)).tolist() == [1.0, 5.0, 6.0]
+
+
+def test_variances_take_the_name_of_numpy_for_their_correction(xp: Any) -> None:
+    x = xp.asarray([[1.0, 3.0, float("nan")], [2.0, 6.0, 4.0]])
+    assert xp.nanvar(x, axis=1, ddof=1).tolist() == [2.0, 4.0] == xp.nanvar(x, axis=1, correction=1).tolist()
+    assert xp.nanstd(x, axis=1, dtype=None, ddof=0)[0].item() == 1.0
