@@ -111,7 +111,7 @@ zoo: $(STAMP)  ## Capture 69 public models of PyTorch and compare outputs and gr
 	$(BIN)/python tools/zoo/operators.py
 
 BACKEND ?= mlx
-suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn or scipy, with BACKEND
+suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn, scipy or transforms, with BACKEND
 	$(if $(SUITE_PATH),$(BIN)/python -m pip install --quiet --requirement $(SUITE_PATH)/requirements.txt)
 	$(BIN)/python tools/suites $(SUITE) $(BACKEND) $(if $(SUITE_PATH),--path $(SUITE_PATH))
 

@@ -2,6 +2,7 @@
 
 Nothing of these projects is part of this repository. The tests of the array API standard lie where `--path` says, a
 checkout of data-apis/array-api-tests with its submodule; those of scikit-learn and SciPy are in the installed packages.
+The suite `transforms` is here: it differentiates, maps and compiles functions of these projects (`functions.py`).
 `known/SUITE.csv` lists the failures by their cause. A failure that is not listed fails the run, and so does a test that
 is listed but passes, so the list can only shrink.
 """
@@ -31,7 +32,7 @@ def arguments() -> argparse.Namespace:
     """Returns the arguments of the command."""
     about = f"{__doc__.partition(chr(10))[0]} What follows -- is passed to pytest."
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("suite", choices=("array-api-tests", "scikit-learn", "scipy"))
+    parser.add_argument("suite", choices=("array-api-tests", "scikit-learn", "scipy", "transforms"))
     parser.add_argument("backend", help="such as mlx")
     parser.add_argument("--path", type=Path, help="the checkout of array-api-tests")
     parser.add_argument("--examples", type=int, default=100, help="how many inputs array-api-tests makes for a test")
@@ -60,6 +61,8 @@ def command(args: argparse.Namespace) -> tuple[list[str], Path, dict[str, str]]:
             sys.exit("array-api-tests needs --path, a checkout of github.com/data-apis/array-api-tests")
         variables |= {"ARRAY_API_TESTS_MODULE": name, "ARRAY_API_TESTS_VERSION": "2025.12"}
         return ["array_api_tests", f"--max-examples={args.examples}", "--disable-deadline"], args.path, variables
+    if args.suite == "transforms":
+        return [str(HERE / "transforms.py"), "-c", os.devnull, f"--rootdir={HERE}"], HERE, variables
     plain = ["-c", os.devnull, f"--rootdir={package_folder('sklearn').parent}"]
     if args.suite == "scikit-learn":
         folder = package_folder("sklearn")
