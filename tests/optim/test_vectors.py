@@ -15,7 +15,7 @@ from emberharmony import Buffer, Parameter, errors, ops, optim, to_backend
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import selection
-from emberharmony.optim import declarations, layout
+from emberharmony.optim import declarations, layout, numbers
 from emberharmony.optim.vectors import SharedBuffer, Vectors
 from tests.ops.trees import lists
 
@@ -69,7 +69,7 @@ def bits(cell: Any) -> tuple[Any, bytes]:
 def states_of(optimizer: optim.Optimizer) -> list[Any]:
     cells = optimizer.param_groups[0]["params"]
     entries = [optimizer.state.get(cell, {}) for cell in cells]
-    return [{name: bits(x) if isinstance(x, Buffer) else x for name, x in entry.items()} for entry in entries]
+    return [{name: x if numbers.is_python(x) else bits(Buffer(x)) for name, x in entry.items()} for entry in entries]
 
 
 def flat(x: Any) -> Iterator[Any]:

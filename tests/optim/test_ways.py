@@ -100,7 +100,7 @@ def test_a_step_with_gradients_in_other_layouts(way: str, backend: str) -> None:
 BUFFERS = {"RMSprop": "momentum_buffer", "SGD": "momentum_buffer", "Adam": "exp_avg_sq", "Lion": "exp_avg"}
 
 
-@pytest.mark.parametrize("change", ["number", "tensor", "dtype"])
+@pytest.mark.parametrize("change", ["number", "tensor", "no buffer", "dtype"])
 @pytest.mark.parametrize("way", WAYS[:2])
 @pytest.mark.parametrize("name", BUFFERS)
 def test_a_step_after_somebody_changed_a_state(name: str, way: str, change: str, backend: str) -> None:
@@ -117,6 +117,8 @@ def test_a_step_after_somebody_changed_a_state(name: str, way: str, change: str,
                 buffer = entry[BUFFERS[name]]
                 if change == "number":
                     entry.update({"step": 7} if "step" in entry else {})
+                elif change == "no buffer":
+                    entry[BUFFERS[name]] = ops.full_like(buffer.value, 0.25)
                 elif change == "tensor":
                     buffer.value = ops.full_like(buffer.value, 0.25)
                 else:

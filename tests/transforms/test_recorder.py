@@ -8,8 +8,10 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core import selection
+from emberharmony.optim import elementwise
+from emberharmony.optim.stepping import Updates
 from emberharmony.transforms.program import Program, Register
-from emberharmony.transforms.recorder import Recorder
+from emberharmony.transforms.recorder import Recorder, record_rule
 from emberharmony.transforms.source import write_function
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -68,3 +70,36 @@ def test_equal_calls_are_made_once_and_dead_ones_not_at_all(backend: str) -> Non
     (last,) = found.outputs
     assert last.__class__ is Register
     assert ops.to_numpy(result).tolist() == ops.to_numpy(function(ops.asarray([1.0, 2.0]))).tolist()
+
+
+RULES: dict[str, tuple[Callable[..., Any], bool]] = {
+    "a choice by an option": (lambda g, p, s, h: (ops.where(h["flag"], ops.add(g, p), p), {}), True),
+    "a choice by a number": (lambda g, p, s, h: (ops.where(ops.less(1, s["step"]), g, p), {}), True),
+    "a choice by a tensor": (lambda g, p, s, h: (ops.where(ops.greater(g, p), g, p), {}), False),
+    "a choice of a number": (lambda g, p, s, h: (ops.where(ops.less(1, s["step"]), g, 0.0), {}), False),
+    "a number before a tensor": (lambda g, p, s, h: (ops.subtract(1.0, p), {}), False),
+    "a number of the state": (lambda g, p, s, h: (p, {"step": ops.add(s["step"], 1)}), True),
+    "a text in the state": (lambda g, p, s, h: (p, {"step": "one"}), False),
+    "a number as the parameter": (lambda g, p, s, h: (1.0, {}), False),
+    "a sum of a text": (lambda g, p, s, h: (p, {"step": ops.add(s["step"], h["text"])}), False),
+    "a reduction": (lambda g, p, s, h: (ops.sum(p), {}), False),
+    "an op of numbers": (lambda g, p, s, h: (ops.multiply(p, ops.gamma(s["step"])), {}), False),
+    "a branch on a number": (lambda g, p, s, h: (ops.add(p, g) if s["step"] > 1 else p, {}), True),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_has_a_program_if_it_works_element_by_element(name: str, backend: str) -> None:
+    rule, has_program = RULES[name]
+    options = {"lr": 0.5, "flag": True, "text": "a"}
+    found = record_rule(rule, {"step": 2.0}, options)
+    assert (found is not None) == has_program
+    if found is not None:
+        update = Updates(elementwise(rule)).update_for({"step": 2.0}, options)
+        assert update is not None
+        tensors = [ops.convert_to_tensor([0.25, 2.0]), ops.convert_to_tensor([1.0, -3.0])]
+        wanted, state = rule(*tensors, {"step": 2.0}, options)
+        made = selection.active().backend.run_update(update, [[x] for x in tensors])
+        if made is not None:
+            assert ops.to_numpy(made[0][0]).tolist() == ops.to_numpy(wanted).tolist()
+        assert {key: update.after[key] for key in state} == state
