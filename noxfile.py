@@ -89,6 +89,14 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def installed(session: nox.Session) -> None:
+    """Installs the wheel, then the checkout, as users do; checks types and completion from outside."""
+    session.install("--constraint", "constraints.txt", "build", "jedi", "mypy", "pyright")
+    session.run("python", "tools/installed.py")
+    session.run("python", "tools/installed.py", "--editable")
+
+
+@nox.session(python=PYTHONS[0])
 def frozen(session: nox.Session) -> None:
     """Freezes a program with PyInstaller and runs it."""
     session.install(*PINNED, ".[test]", "pyinstaller")
