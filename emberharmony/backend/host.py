@@ -70,7 +70,7 @@ def _holds(value: Any, kind: type) -> bool:
     return isinstance(value, kind)
 
 
-def plain(value: Any) -> np.ndarray[Any, Any]:
+def plain_array(value: Any) -> np.ndarray[Any, Any]:
     """Returns an array-like value as an array of NumPy's base class; a `numpy.matrix` becomes a 2-d array.
 
     Raises:
@@ -85,7 +85,7 @@ def plain(value: Any) -> np.ndarray[Any, Any]:
 
 def dtype_or_number(operand: Any) -> Any:
     """Returns the dtype of a NumPy array, for ops on tensors of another library; anything else unchanged."""
-    return plain(operand).dtype if isinstance(operand, np.ndarray) else operand
+    return plain_array(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
 def _kinds_of(value: Any, depth: int = 1) -> set[type] | None:
@@ -208,7 +208,7 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     if numbers is not None:
         return numbers
     host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
-    array = _as_array(value, plain)
+    array = _as_array(value, plain_array)
     _check_dtype(value, array, host)
     if not host and not _holds_numpy(value):
         array = _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
@@ -297,7 +297,7 @@ def host_indices(indices: Any) -> np.ndarray:
             f"the indices are a {type(indices).__module__}.{type(indices).__qualname__}, a tensor of another backend; "
             f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
         )
-    array = plain(indices)
+    array = plain_array(indices)
     if array.dtype is _INT64:
         return array
     if array.dtype.kind not in "iu" and (array.size or array is indices):

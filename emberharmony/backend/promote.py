@@ -301,7 +301,7 @@ class Promotion:
         if guard is None:
             guard = "" if inexact else self.guards.get(facts.takes, "")
         further = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
-        when, weak = _both(self.same, further), self.weak_inexact if inexact else self.weak
+        when, weak = _condition_of_both(self.same, further), self.weak_inexact if inexact else self.weak
         sure = not guard and (not inexact or self.plain_inexact == self.plain_same)
         if own.when is not None:
             return own.when, own.weak if isinstance(own.weak, str) else "", own.plain
@@ -321,7 +321,7 @@ class Promotion:
             raise DTypeError(f"the op is not defined for dtype {dtype.name}; cast the tensor first (ops.cast)")
 
 
-def _both(same: str, further: str) -> str:
+def _condition_of_both(same: str, further: str) -> str:
     """Returns the condition that two tensors have the same dtype and that a further condition holds.
 
     If the further one begins with the dtype of the first tensor, it takes it from a local: reading it from the tensor

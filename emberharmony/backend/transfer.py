@@ -105,9 +105,9 @@ class _Move:
             if backend is not None:
                 return self._tensor(value, backend, place)
         if isinstance(value, dict):
-            self._each(value, dict.__setitem__, [(key, item, f"{place}[{key!r}]") for key, item in value.items()])
+            self._move_items(value, dict.__setitem__, [(key, item, f"{place}[{key!r}]") for key, item in value.items()])
         elif isinstance(value, list):
-            self._each(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
+            self._move_items(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
         elif isinstance(value, tuple):
             items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
             if any(new is not old for new, old in zip(items, value, strict=True)):
@@ -126,7 +126,7 @@ class _Move:
             kind = type(error)
             raise kind(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error
 
-    def _each(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
+    def _move_items(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
         """Notes the steps that assign to a holder what takes the places of its items."""
         for key, item, place in items:
             new = self.value(item, place)
@@ -150,8 +150,8 @@ class _Move:
             return value
         # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.
         if attributes:
-            self._each(value.__dict__, dict.__setitem__, attributes)
-        self._each(value, object.__setattr__, slots)
+            self._move_items(value.__dict__, dict.__setitem__, attributes)
+        self._move_items(value, object.__setattr__, slots)
         return value
 
 

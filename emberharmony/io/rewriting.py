@@ -124,10 +124,12 @@ def _item(source: Source, name: str, new: str, dtype: str | None, advance: Advan
     if tag not in BITS:
         raise DTypeError(f"{source.path}: {brief(name)} has dtype {info.dtype}, which safetensors lacks")
     size = info.nbytes if target == info.dtype else info.nbytes // HOST[info.dtype].itemsize * HOST[target].itemsize
-    return Item(new, [], tag, info.shape, size, partial(_parts, source, name, target, advance, overflowed))
+    return Item(new, [], tag, info.shape, size, partial(_byte_parts, source, name, target, advance, overflowed))
 
 
-def _parts(source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]) -> Iterator[memoryview]:
+def _byte_parts(
+    source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]
+) -> Iterator[memoryview]:
     """Yields the bytes of a tensor, cast to a dtype."""
     old = source.tensors[name].dtype
     for block in source.blocks(name):

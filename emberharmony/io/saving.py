@@ -169,13 +169,13 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
         raise DTypeError(
             f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {known}"
         )
-    item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_parts, backend, tensor))
+    item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
     # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
     shared = bits.size > 0 and bits.ctypes.data == again.bits.ctypes.data
     return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if shared else None
 
 
-def _parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
+def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
     """Yields the bytes of a tensor."""
     bits = backend.pack(tensor).bits
     if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:

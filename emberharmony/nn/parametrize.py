@@ -69,10 +69,10 @@ class _Parametrized(Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # `pickle` finds a class by its name, but this one is in no module, so its parts are pickled instead.
-        return _empty_layer, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
+        return _empty_layer, (_plain_class(type(self)), tuple(self.parametrizations)), vars(self)
 
 
-def _plain(kind: type[Any]) -> Any:
+def _plain_class(kind: type[Any]) -> Any:
     """Returns the class of a layer without computed parameters."""
     line = kind.__mro__
     return line[line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
@@ -128,7 +128,7 @@ def register(module: M, name: str, parametrization: Module) -> M:
     parametrization.train(module.training)
     del vars(module)[name]
     vars(module)["parametrizations"] = {**held, name: made}
-    module.__class__ = _class_with(_plain(type(module)), (*held, name))
+    module.__class__ = _class_with(_plain_class(type(module)), (*held, name))
     return module
 
 
@@ -151,7 +151,7 @@ def remove(module: M, name: str) -> M:
     vars(module)["parametrizations"] = held
     if not held:
         del vars(module)["parametrizations"]
-    plain = _plain(type(module))
+    plain = _plain_class(type(module))
     module.__class__ = _class_with(plain, tuple(held)) if held else plain
     setattr(module, name, value)
     return module

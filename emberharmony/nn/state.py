@@ -90,7 +90,7 @@ def loading(
         if name in given:
             before = _value(module, name, cell)
             try:
-                tensor = _own(given[name])
+                tensor = _own_tensor(given[name])
                 _require_like(tensor, before)
                 wanted = ops.dtype(before)
                 if keep_dtype and ops.dtype(tensor) != wanted:
@@ -209,7 +209,7 @@ def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[st
     return by_new_name
 
 
-def _own(value: Any) -> Any:
+def _own_tensor(value: Any) -> Any:
     """Returns a tensor of any backend, or an array or list, as a tensor of the active backend with its own memory."""
     return ops.copy(_tensor(value))
 

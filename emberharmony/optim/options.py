@@ -115,11 +115,11 @@ def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, 
             raise ArgumentTypeError(message) from error
         if not allowed:
             raise ArgumentError(message)
-    return {name: _plain(value) for name, value in options.items()}
+    return {name: _python_number(value) for name, value in options.items()}
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     """Returns a number of NumPy as one of Python, because it would promote a tensor of fewer bits."""
     if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
+        return tuple(map(_python_number, value))
     return value.item() if hasattr(value, "item") else value

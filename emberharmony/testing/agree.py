@@ -91,7 +91,7 @@ def _widen(leaf: Any) -> Any:
 
 def _run(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
     """Returns the leaves of the result as host arrays, and its structure."""
-    leaves, structure = tree_flatten(fn(*tree_map(_own, args)))
+    leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
     return [_host(leaf) for leaf in leaves], structure
 
 
@@ -102,7 +102,7 @@ def _host(leaf: Any) -> np.ndarray[Any, Any]:
     return np.asarray(leaf, ops.default_float().name if isinstance(leaf, float) else None)
 
 
-def _own(leaf: Any) -> Any:
+def _to_active(leaf: Any) -> Any:
     """Returns an array as a tensor of the active backend."""
     if isinstance(leaf, np.ndarray):
         return ops.convert_to_tensor(leaf)

@@ -183,7 +183,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
                 filled[i] = value
             return result_tree.tensors(fn(*filled))
 
-        results = _over(result_tree, one, tensors, leading, shape)
+        results = _map_leading_axes(result_tree, one, tensors, leading, shape)
         if given is not None:
             _check_results(result_tree, results, given, lengths, len(shape))
         return result_tree.result(results)
@@ -225,7 +225,7 @@ def _note(result_tree: ResultTree, core: tuple[int, ...], names: tuple[str, ...]
             )
 
 
-def _over(
+def _map_leading_axes(
     result_tree: ResultTree,
     one: Function,
     tensors: Sequence[Any],

@@ -166,7 +166,7 @@ class Batch(Tape):
                 elif argument.tape.level > self.level:
                     return argument.tape.run(backend, op, arguments)
             elif argument.__class__ is not self.tensor_type and not is_plain(op, len(given), argument):
-                return self._found(backend, op, None, arguments)
+                return self._run_general(backend, op, None, arguments)
             given.append(argument)
         return self._map(op, arguments, given)
 
@@ -191,7 +191,7 @@ class Batch(Tape):
                 return None
         return values if beside <= rank else None
 
-    def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+    def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
         if op != "custom_vjp":
             arguments = prepare(backend, OPS[op], arguments)

@@ -119,7 +119,7 @@ class Tape:
             values[place] = argument.value
             parents.append((place, -1, argument.node, argument.key))
         if not usual:
-            return self._found(backend, op, rule, arguments)
+            return self._run_general(backend, op, rule, arguments)
         pair = backend.with_slope(op, values) if sloped and backend is self.backend and not self.watched else None
         if pair is not None:
             number = next(self.numbers)
@@ -147,7 +147,7 @@ class Tape:
             return self.trace(result, node)
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
 
-    def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+    def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case: see `run`."""
         innermost: Tape | None = None
         for argument in arguments:

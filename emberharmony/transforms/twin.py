@@ -213,7 +213,7 @@ def _is_nested(node: Any, gradients: dict[Any, Any]) -> bool:
     return not {TracedTensor, list}.isdisjoint(map(type, values))
 
 
-def _same(result: Any) -> Any:
+def _identity(result: Any) -> Any:
     return result
 
 
@@ -285,7 +285,7 @@ class Twin:
         if function is None:
             function = super().body_of(spec)  # type: ignore[misc]
             if _is_told(spec):
-                function = _telling_function(spec, self, function, _same, traced=True)
+                function = _telling_function(spec, self, function, _identity, traced=True)
             self._opened[spec] = function
         return function
 
@@ -325,7 +325,7 @@ class Twin:
             finally:
                 here.telling = before
 
-        results = _telling_function(PROGRAM, self, quietly, _same)(columns)
+        results = _telling_function(PROGRAM, self, quietly, _identity)(columns)
         if results is None or here.telling:
             return results
         here.telling = True

@@ -38,7 +38,7 @@ class AbstractIndexing:
     dtypes: Any
     kind_of: Any
 
-    def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
+    def _with_shape(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
         return self.tensor_of(tuple(shape), x.dtype)
 
     def integers(self, indices: Any) -> Any:
@@ -60,7 +60,7 @@ class AbstractIndexing:
         where = self.integers(indices)
         if isinstance(where, np.ndarray):
             nonnegative_indices(where, shape[place])
-        return self._of(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
+        return self._with_shape(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
 
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
@@ -71,7 +71,7 @@ class AbstractIndexing:
         if isinstance(where, np.ndarray):
             nonnegative_indices(where, shape[place])
         others = broadcast([resized_shape(where.shape, place, 1), resized_shape(shape, place, 1)])
-        return self._of(x, resized_shape(others, place, where.shape[place]))
+        return self._with_shape(x, resized_shape(others, place, where.shape[place]))
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         kept: list[int] = []
@@ -94,7 +94,7 @@ class AbstractIndexing:
                 kept += x.shape[axis + width : end]
                 followed = followed or axis + width < end
         at = 0 if apart else first
-        return self._of(x, (*kept[:at], *broadcast(joint), *kept[at:]))
+        return self._with_shape(x, (*kept[:at], *broadcast(joint), *kept[at:]))
 
     def _mask_axes(self, part: Any) -> int | None:
         """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
@@ -125,7 +125,7 @@ class AbstractIndexing:
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
         block(inputs.shape, self._starts(start_indices), shape)
-        return self._of(inputs, as_shape(shape))
+        return self._with_shape(inputs, as_shape(shape))
 
     def slice_update(self, inputs: AbstractTensor, start_indices: Any, updates: AbstractTensor) -> AbstractTensor:
         block(inputs.shape, self._starts(start_indices), updates.shape)
@@ -165,15 +165,15 @@ class AbstractIndexing:
         first, second = nonnegative_axes((axis1, axis2), matrices(x).ndim)
         far = clip_offset(offset, FURTHEST, FURTHEST)
         others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
-        return self._of(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
+        return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(_below(rows, columns, clip_offset(k, rows, columns)))
+        return self._pair(_count_below(rows, columns, clip_offset(k, rows, columns)))
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(rows * columns - _below(rows, columns, clip_offset(k, rows, columns) - 1))
+        return self._pair(rows * columns - _count_below(rows, columns, clip_offset(k, rows, columns) - 1))
 
     def _pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
         one = self.tensor_of((count,), self.dtypes["int64"])
@@ -203,7 +203,7 @@ class AbstractIndexing:
         )
 
 
-def _below(rows: int, columns: int, offset: int) -> int:
+def _count_below(rows: int, columns: int, offset: int) -> int:
     """Returns the number of elements of a matrix on and below a diagonal.
 
     Row i has min(max(i + offset + 1, 0), columns) of them.

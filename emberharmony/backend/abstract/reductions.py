@@ -37,7 +37,9 @@ def _extreme(
     return result
 
 
-def _along(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any) -> Any:
+def _result_along(
+    backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any
+) -> Any:
     dtype = dtype_from(backend, name, x, axis, *options)
     return backend.tensor_of((x.size,) if axis is None else x.shape, dtype)
 
@@ -45,7 +47,7 @@ def _along(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | N
 def _sort(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
     if axis is not None:
         single(axis, max(x.ndim, 1))
-    return _along(backend, name, x, axis, *options)
+    return _result_along(backend, name, x, axis, *options)
 
 
 def _segments(
@@ -73,7 +75,7 @@ class AbstractReductions:
     sum, prod, mean, var, std = (Rule(_reduce) for _ in range(5))
     any, all, logsumexp = Rule(_reduce), Rule(_reduce), Rule(_reduce)
     max, min, argmax, argmin = Rule(_extreme), Rule(_extreme), Rule(_extreme), Rule(_extreme)
-    cumsum, cumprod, cummax, cummin = Rule(_along), Rule(_along), Rule(_along), Rule(_along)
+    cumsum, cumprod, cummax, cummin = Rule(_result_along), Rule(_result_along), Rule(_result_along), Rule(_result_along)
     sort, argsort = Rule(_sort), Rule(_sort)
     segment_sum, segment_prod, segment_max, segment_min = (Rule(_segments) for _ in range(4))
 

@@ -34,7 +34,7 @@ class AbstractShapes:
     tensor_of: Any
     adopt: Any
 
-    def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
+    def _with_shape(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
         return self.tensor_of(tuple(shape), x.dtype)
 
     def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
@@ -50,34 +50,34 @@ class AbstractShapes:
             given[unknown[0]] = x.size // others
         if -1 in given or math.prod(given) != x.size:
             raise ShapeError(f"a tensor of shape {x.shape} has {x.size} elements and cannot take shape {shape}")
-        return self._of(x, given)
+        return self._with_shape(x, given)
 
     def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
         order = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
-        return self._of(x, [x.shape[a] for a in order])
+        return self._with_shape(x, [x.shape[a] for a in order])
 
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
         (first,), (second,) = nonnegative_axes(axis1, x.ndim), nonnegative_axes(axis2, x.ndim)
         shape = list(x.shape)
         shape[first], shape[second] = shape[second], shape[first]
-        return self._of(x, shape)
+        return self._with_shape(x, shape)
 
     def expand_dims(self, x: AbstractTensor, axis: Any = 0) -> AbstractTensor:
-        return self._of(x, expanded_shape(x.shape, axis))
+        return self._with_shape(x, expanded_shape(x.shape, axis))
 
     def squeeze(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else nonnegative_axes(axis, x.ndim)
-        return self._of(x, squeezed_shape(x.shape, axes))
+        return self._with_shape(x, squeezed_shape(x.shape, axes))
 
     def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
         wanted = as_shape(shape)
         if len(x.shape) > len(wanted) or broadcast([x.shape, wanted]) != wanted:
             raise ShapeError(f"a tensor of shape {x.shape} does not broadcast to shape {wanted}")
-        return self._of(x, wanted)
+        return self._with_shape(x, wanted)
 
     def broadcast_arrays(self, *arrays: AbstractTensor) -> tuple[AbstractTensor, ...]:
         shape = broadcast_shapes(*(x.shape for x in arrays))
-        return tuple(self._of(x, shape) for x in arrays)
+        return tuple(self._with_shape(x, shape) for x in arrays)
 
     @Rule
     def concatenate(self: Any, name: str, xs: list[AbstractTensor], axis: int | None = 0) -> AbstractTensor:
@@ -102,20 +102,23 @@ class AbstractShapes:
 
     def split(self, x: AbstractTensor, indices_or_sections: Any, axis: int = 0) -> list[AbstractTensor]:
         (place,) = nonnegative_axes(axis, x.ndim)
-        return [self._of(x, resized_shape(x.shape, place, b - a)) for a, b in cuts(x.shape[place], indices_or_sections)]
+        return [
+            self._with_shape(x, resized_shape(x.shape, place, b - a))
+            for a, b in cuts(x.shape[place], indices_or_sections)
+        ]
 
     def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:
         (place,) = nonnegative_axes(axis, x.ndim)
         if num not in (None, x.shape[place]):
             raise ShapeError(f"axis {axis} has length {x.shape[place]}, not {num}")
-        part = self._of(x, (*x.shape[:place], *x.shape[place + 1 :]))
+        part = self._with_shape(x, (*x.shape[:place], *x.shape[place + 1 :]))
         return (part,) * x.shape[place]
 
     def tile(self, x: AbstractTensor, repeats: Any) -> AbstractTensor:
         counts = as_shape(repeats)
         rank = max(len(counts), x.ndim)
         lengths = (1,) * (rank - x.ndim) + x.shape
-        return self._of(x, [*map(operator.mul, lengths, (1,) * (rank - len(counts)) + counts)])
+        return self._with_shape(x, [*map(operator.mul, lengths, (1,) * (rank - len(counts)) + counts)])
 
     def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
@@ -127,16 +130,18 @@ class AbstractShapes:
             repeats = repeats.value("repeat()")
         counts = host_indices(repeats)
         if counts.ndim == 0 or counts.size == 1:
-            return self._of(x, resized_shape(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum())))
-        return self._of(x, resized_shape(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
+            return self._with_shape(
+                x, resized_shape(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum()))
+            )
+        return self._with_shape(x, resized_shape(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         nonnegative_axes(axis, x.ndim)
-        return self._of(x, x.shape)
+        return self._with_shape(x, x.shape)
 
     def roll(self, x: AbstractTensor, shift: Any, axis: Any = None) -> AbstractTensor:
         shifts_of(shift, (0,) if axis is None else nonnegative_axes(axis, x.ndim))
-        return self._of(x, x.shape)
+        return self._with_shape(x, x.shape)
 
     def pad(
         self, x: AbstractTensor, pad_width: Any, mode: str = "constant", constant_values: float | None = None
@@ -145,4 +150,4 @@ class AbstractShapes:
         pairs = pad_pairs(pad_width, x.ndim)
         if mode != "constant" and any(n == 0 and any(pair) for n, pair in zip(x.shape, pairs, strict=True)):
             raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
-        return self._of(x, [a + n + b for n, (a, b) in zip(x.shape, pairs, strict=True)])
+        return self._with_shape(x, [a + n + b for n, (a, b) in zip(x.shape, pairs, strict=True)])

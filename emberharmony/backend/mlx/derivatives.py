@@ -250,7 +250,7 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
     return custom
 
 
-def apart(outputs: Arrays) -> list[mx.array]:
+def separate_arrays(outputs: Arrays) -> list[mx.array]:
     """Returns the outputs of a function, each as an array of its own, for `mx.vmap` and `mx.vjp` of MLX 0.32.
 
     If a function returns an array twice, `mx.vmap` moves the mapped axis twice, and `mx.vjp` ignores the second
@@ -262,7 +262,7 @@ def apart(outputs: Arrays) -> list[mx.array]:
 
 def pull_back(fn: Callable[..., Arrays], primals: Arrays, cotangents: Arrays) -> Arrays:
     """Returns the gradients of the primals of a function, from the cotangents of its outputs."""
-    return mx.vjp(lambda *xs: apart(fn(*xs)), list(primals), list(cotangents))[1]
+    return mx.vjp(lambda *xs: separate_arrays(fn(*xs)), list(primals), list(cotangents))[1]
 
 
 def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
@@ -281,7 +281,7 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
         count, width = len(primals), len(outputs)
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
-            return tuple(apart(pull(rows[:count], rows[count : count + width], rows[count + width :])))
+            return tuple(separate_arrays(pull(rows[:count], rows[count : count + width], rows[count + width :])))
 
         return _several(mx.vmap(one)(*primals, *outputs, *cotangents))
 
@@ -291,7 +291,7 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
             filled = dict(zip(given, rows[count:], strict=True))
-            return tuple(apart(push(rows[:count], [filled.get(i) for i in range(count)])))
+            return tuple(separate_arrays(push(rows[:count], [filled.get(i) for i in range(count)])))
 
         return _several(mx.vmap(one)(*primals, *given.values()))
 

@@ -31,7 +31,7 @@ def wide(native: Binary, bits64: Binary) -> Binary:
     return call_wide
 
 
-def _below(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _is_less(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns whether `a < b` as unsigned numbers: flipping the highest bit maps their order to that of int64."""
     return (a ^ _LOWEST) < (b ^ _LOWEST)
 
@@ -41,9 +41,9 @@ def floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     divisor = torch.where(b > 0, b, 1)
     # Half the dividend fits into int64. Twice its quotient is at most one too small.
     quotient = torch.floor_divide(shift_right(a, torch.ones_like(a)), divisor) << 1
-    quotient = quotient + ~_below(a - quotient * divisor, divisor)
+    quotient = quotient + ~_is_less(a - quotient * divisor, divisor)
     # A divisor of 2**63 or more, negative as int64, fits into the dividend at most once.
-    return torch.where(b < 0, (~_below(a, b)).to(torch.int64), quotient).masked_fill(b == 0, 0)
+    return torch.where(b < 0, (~_is_less(a, b)).to(torch.int64), quotient).masked_fill(b == 0, 0)
 
 
 def mod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

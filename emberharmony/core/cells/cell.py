@@ -79,7 +79,7 @@ class Cell(TensorMethods, Substitute):
         self.name = name
         self._journey: Journey | None = Journey()
         self._grad: Held | None = None
-        self._held: Held = _plain(_held_of(value))
+        self._held: Held = _without_record(_held_of(value))
         for block in _OBSERVED:
             block.note_new_cell(self)
 
@@ -128,7 +128,7 @@ class Cell(TensorMethods, Substitute):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        commit([self.exchanging_grad(None if value is None else _plain(_held_of(value)))])
+        commit([self.exchanging_grad(None if value is None else _without_record(_held_of(value)))])
 
     def of(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
@@ -178,13 +178,13 @@ class Cell(TensorMethods, Substitute):
     def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, self.exchanging_grad(_plain(_held_of(fn(grad))))]
+        return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_held_of(fn(grad))))]
 
     def with_tensor(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
         made = self.holding(tensor)
         if selection.active().backend.may_keep(tensor):
-            made._journey, made._held = Journey(), _plain(made._held)
+            made._journey, made._held = Journey(), _without_record(made._held)
         return made
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
@@ -320,7 +320,7 @@ class Cell(TensorMethods, Substitute):
                 f"{self!r} would keep a tensor that is being differentiated after the end of the transform: assign "
                 f"ops.stop_gradient(x), return x from the function, or use ops.backward"
             )
-        return _plain(held)
+        return _without_record(held)
 
     def __getstate__(self) -> dict[str, Any]:
         grad = None if self._grad is None else _on_host(self._grad)
@@ -427,7 +427,7 @@ def _held_of(value: Any) -> Held:
     return value, backend.home
 
 
-def _plain(held: Held) -> Held:
+def _without_record(held: Held) -> Held:
     """Returns what a cell holds without the record that the user's own differentiation by the library keeps of it."""
     tensor, home = held
     plain = home.backend.plain(tensor)

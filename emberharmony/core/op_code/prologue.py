@@ -66,10 +66,10 @@ def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tup
         if not hasattr(x, "dtype"):
             dtype = promote_weak(dtype, type(x))
     dtype = as_inexact(dtype) if inexact else dtype
-    return tuple([_of(bound, x, dtype) for x in operands])
+    return tuple([_as_dtype(bound, x, dtype) for x in operands])
 
 
-def _of(bound: Any, x: Any, dtype: DType) -> Any:
+def _as_dtype(bound: Any, x: Any, dtype: DType) -> Any:
     """Returns a tensor or a number as a tensor of a dtype."""
     if hasattr(x, "dtype"):
         return x if bound.backend.dtypes.neutral[x.dtype] == dtype else bound.cast(x, dtype)

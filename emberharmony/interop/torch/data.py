@@ -19,9 +19,9 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Returns a graph as data of JSON."""
     calls = []
     for call, line in zip(graph.program.calls, graph.lines, strict=True):
-        entry: dict[str, Any] = {"op": call.function, "args": _plain(call.args)}
+        entry: dict[str, Any] = {"op": call.function, "args": _to_plain(call.args)}
         entry["results"] = list(map(int, call.results))
-        entry |= {"keywords": {k: _plain(v) for k, v in call.keywords}} if call.keywords else {}
+        entry |= {"keywords": {k: _to_plain(v) for k, v in call.keywords}} if call.keywords else {}
         entry |= {"several": True} if call.several else {}
         entry |= {"line": line} if line else {}
         calls.append(entry)
@@ -29,7 +29,7 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
         "slots": [[slot.kind, slot.target, slot.dtype, list(slot.shape)] for slot in graph.slots],
         "dtypes": list(graph.dtypes),
         "calls": calls,
-        "outputs": _plain(graph.program.outputs),
+        "outputs": _to_plain(graph.program.outputs),
         "written": list(graph.written),
         "signature": graph.signature.data(),
         "result": graph.result,
@@ -37,11 +37,11 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if value.__class__ is Register:
         return {"register": int(value)}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}
     if isinstance(value, float) and not math.isfinite(value):

@@ -281,7 +281,7 @@ class Softsign(_Activation, op=ops.softsign):
     """
 
 
-def _over(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
+def _with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
     """Returns a function whose axis may be None: then it is 0 for inputs with 0, 1 or 3 axes, else 1."""
 
     def over(x: TensorLike, dim: int | None) -> Tensor:
@@ -290,7 +290,7 @@ def _over(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
     return over
 
 
-class Softmax(_Activation, op=_over(ops.softmax)):
+class Softmax(_Activation, op=_with_default_axis(ops.softmax)):
     """Returns `exp(x) / sum(exp(x))` over the axis `dim`.
 
     Args:
@@ -304,7 +304,7 @@ class Softmax(_Activation, op=_over(ops.softmax)):
     dim: int | None = None
 
 
-class Softmin(_Activation, op=_over(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
+class Softmin(_Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
     """Returns the softmax of `-x` over the axis `dim`.
 
     Args:
@@ -318,7 +318,7 @@ class Softmin(_Activation, op=_over(lambda x, dim: ops.softmax(ops.multiply(x, -
     dim: int | None = None
 
 
-class LogSoftmax(_Activation, op=_over(ops.log_softmax)):
+class LogSoftmax(_Activation, op=_with_default_axis(ops.log_softmax)):
     """Returns the logarithm of the softmax over the axis `dim`, accurate where the softmax is close to 0.
 
     Args:

@@ -32,7 +32,10 @@ class Flatten(Module):
         x = spatial.tensor(x)
         shape = tuple(x.shape)
         count = max(len(shape), 1)
-        first, last = _within("start_dim", self.start_dim, count), _within("end_dim", self.end_dim, count)
+        first, last = (
+            _axis_from_start("start_dim", self.start_dim, count),
+            _axis_from_start("end_dim", self.end_dim, count),
+        )
         if first > last:
             raise fault(ArgumentError(f"start_dim={self.start_dim} is after end_dim={self.end_dim} in shape {shape}"))
         joined = 1
@@ -62,7 +65,7 @@ class Unflatten(Module):
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
         shape = tuple(x.shape)
-        axis = _within("dim", self.dim, len(shape))
+        axis = _axis_from_start("dim", self.dim, len(shape))
         parts = _complete_lengths(shape[axis], self.unflattened_size, shape)
         return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
 
@@ -297,7 +300,7 @@ def _axis(name: str, value: Any) -> int:
     return length(name, value, least=-64)
 
 
-def _within(name: str, axis: int, count: int) -> int:
+def _axis_from_start(name: str, axis: int, count: int) -> int:
     """Returns an axis counted from the beginning.
 
     Raises:

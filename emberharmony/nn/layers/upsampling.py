@@ -64,8 +64,8 @@ class Upsample(Module):
         if recompute_scale_factor and size is not None:
             raise fault(ArgumentError("recompute_scale_factor needs scale_factor, not size"))
         self.recompute_scale_factor = recompute_scale_factor
-        self.size = _each(size, lambda value: length("size", value)) if size is not None else None
-        self.scale_factor = _each(scale_factor, _factor) if scale_factor is not None else None
+        self.size = _check_each(size, lambda value: length("size", value)) if size is not None else None
+        self.scale_factor = _check_each(scale_factor, _factor) if scale_factor is not None else None
 
     def __call__(self, x: TensorLike) -> Tensor:
         mode: Any = self.mode
@@ -119,7 +119,7 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True, data_format=data_format)
 
 
-def _each(value: Any, check: Callable[[Any], Any]) -> Any:
+def _check_each(value: Any, check: Callable[[Any], Any]) -> Any:
     return tuple(map(check, value)) if isinstance(value, (tuple, list)) else check(value)
 
 

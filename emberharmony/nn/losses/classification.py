@@ -330,7 +330,7 @@ def _rest(x: Tensor) -> Tensor:
     return ops.add(ops.negative(x), 1.0)
 
 
-def _along(weights: Tensor, x: Tensor, along: int) -> Tensor:
+def _weights_along(weights: Tensor, x: Tensor, along: int) -> Tensor:
     return ops.reshape(weights, [-1 if i == along else 1 for i in range(len(x.shape))])
 
 
@@ -355,7 +355,7 @@ def _soft(
         t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[along])
     terms = ops.multiply(logs, t)
     if weights is not None:
-        terms = ops.multiply(terms, _along(weights, logs, along))
+        terms = ops.multiply(terms, _weights_along(weights, logs, along))
     loss = ops.negative(ops.sum(terms, along))
     if reduction == "none":
         return in_kind(loss, kind)

@@ -165,7 +165,7 @@ class _Ratio(ConfusionMatrix):
         false_positive, false_negative = counts.sum(0) - right, counts.sum(1) - right
         if self.average == "micro":
             right, false_positive, false_negative = right.sum(), false_positive.sum(), false_negative.sum()
-        top, bottom = self.parts(right, false_positive, false_negative)
+        top, bottom = self.numerator_and_denominator(right, false_positive, false_negative)
         ratios = host.ratio(top, bottom, self.zero_division)
         if self.average == "binary":
             return float(ratios[1])
@@ -175,7 +175,7 @@ class _Ratio(ConfusionMatrix):
         return ratios if self.average is None else float(ratios)
 
     @staticmethod
-    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+    def numerator_and_denominator(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
         """Returns the numerator and the denominator of the ratio."""
         raise NotImplementedError
 
@@ -199,7 +199,7 @@ class Precision(_Ratio):
     """
 
     @staticmethod
-    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+    def numerator_and_denominator(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
         return right, right + false_positive
 
 
@@ -215,7 +215,7 @@ class Recall(_Ratio):
     """
 
     @staticmethod
-    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+    def numerator_and_denominator(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
         return right, right + false_negative
 
 
@@ -231,7 +231,7 @@ class F1(_Ratio):
     """
 
     @staticmethod
-    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+    def numerator_and_denominator(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
         return 2 * right, 2 * right + false_positive + false_negative
 
 

@@ -100,7 +100,7 @@ def log1p(x: TensorLike) -> Tensor:
         [0.0]
     """
     if dtype(x).is_complex:
-        real, imag = _parts(x)
+        real, imag = _real_and_imaginary(x)
         # A complex sum would lose the sign of an imaginary part of -0.
         far = log(_complex(add(real, 1.0), imag))
         small = less(absolute(x), 0.5)
@@ -202,8 +202,8 @@ def tan(x: TensorLike) -> Tensor:
     if not dtype(x).is_complex:
         return divide(sin(x), cos(x))
     # tan(z) = -i tanh(iz), which does not overflow.
-    real, imag = _parts(x)
-    real, imag = _parts(tanh(_complex(negative(imag), real)))
+    real, imag = _real_and_imaginary(x)
+    real, imag = _real_and_imaginary(tanh(_complex(negative(imag), real)))
     return _complex(imag, negative(real))
 
 
@@ -456,7 +456,7 @@ def i0(x: TensorLike) -> Tensor:
     return series.by_series(shared_elementary.i0, x)
 
 
-def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+def _real_and_imaginary(x: Tensor) -> tuple[Tensor, Tensor]:
     return complex_numbers.real(x), complex_numbers.imag(x)
 
 
@@ -466,7 +466,7 @@ def _complex(real: Tensor, imag: Tensor) -> Tensor:
 
 def _scale_parts(x: Tensor, factor: float) -> Tensor:
     """Returns complex numbers, multiplied part by part: a product with a complex number makes NaN of infinities."""
-    real, imag = _parts(x)
+    real, imag = _real_and_imaginary(x)
     return _complex(multiply(real, factor), multiply(imag, factor))
 
 

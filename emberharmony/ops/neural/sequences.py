@@ -33,7 +33,7 @@ _NEVER = -1e30
 """Replaces log(0) = -inf, whose gradients would be NaN."""
 
 
-def _within(numbers: Any, limit: int, what: str) -> Tensor:
+def _integers_within(numbers: Any, limit: int, what: str) -> Tensor:
     """Returns labels or lengths as a tensor; values that the host knows are checked."""
     if is_tensor(numbers):
         return numbers
@@ -77,12 +77,12 @@ def ctc_loss(
     if not -classes <= mask_index < classes:
         raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {classes} classes")
     mask_index %= classes
-    target = _within(target, classes, "label")
+    target = _integers_within(target, classes, "label")
     if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
         raise ShapeError(f"expected target of shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
     batch, labels = target.shape
-    target_length = _within(target_length, labels + 1, "target length")
-    output_length = _within(output_length, output.shape[1] + 1, "output length")
+    target_length = _integers_within(target_length, labels + 1, "target length")
+    output_length = _integers_within(output_length, output.shape[1] + 1, "output length")
     for lengths in (target_length, output_length):
         if tuple(lengths.shape) != (batch,):
             raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")

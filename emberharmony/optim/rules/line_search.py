@@ -51,7 +51,7 @@ class Line:
         low, high = self._bracket(length)
         return low if high is None else self._zoom(low, high)
 
-    def _at(self, length: float) -> Point:
+    def _point_at(self, length: float) -> Point:
         self.evaluations += 1
         return Point(length, *self._evaluate(length))
 
@@ -68,7 +68,7 @@ class Line:
 
     def _bracket(self, length: float) -> tuple[Point, Point | None]:
         """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
-        before, now = self.start, self._at(length)
+        before, now = self.start, self._point_at(length)
         while self._left() > 0:
             if not self._falls(now) or (self.evaluations > 2 and now.loss >= before.loss):
                 return before, now
@@ -77,7 +77,7 @@ class Line:
             if now.slope >= 0:
                 return before, now
             least, most = now.length + 0.01 * (now.length - before.length), now.length * 10
-            before, now = now, self._at(_cubic_minimum(before, now, least, most))
+            before, now = now, self._point_at(_cubic_minimum(before, now, least, most))
         return self.start, now
 
     def _zoom(self, first: Point, second: Point) -> Point:
@@ -91,7 +91,7 @@ class Line:
             if near and (stuck or length >= most or length <= least):
                 length, near = (most - margin if most - length < length - least else least + margin), False
             stuck = near
-            point = self._at(length)
+            point = self._point_at(length)
             if not self._falls(point) or point.loss >= ends[low].loss:
                 ends[1 - low] = point
                 low = 0 if ends[0].loss <= ends[1].loss else 1

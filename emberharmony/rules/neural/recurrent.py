@@ -34,7 +34,7 @@ from emberharmony.ops.tensor import cast
 T = Any
 
 
-def _one(states: T) -> T:
+def _states_of_layer(states: T) -> T:
     """Returns the states of one layer without the axis of layers; None is none."""
     return None if states is None else squeeze(states, 0)
 
@@ -67,7 +67,7 @@ def _lstm(
     layer_axis: bool = False,
 ) -> list[T]:
     if layer_axis:
-        g, h, c = [g[0], _one(g[1]), _one(g[2])], _one(h), _one(c)
+        g, h, c = [g[0], _states_of_layer(g[1]), _states_of_layer(g[2])], _states_of_layer(h), _states_of_layer(c)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     given = [
         t if t is None or dtype(t) == wide else cast(t, wide)

@@ -50,16 +50,18 @@ def _count(x: T, axis: Any) -> int:
 
 def _var(g: T, _y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
-    return multiply(_with_reduced_axes(g, x, axis), multiply(centred, _over(2, _count(x, axis) - correction)))
+    return multiply(
+        _with_reduced_axes(g, x, axis), multiply(centred, _divide_by_freedom(2, _count(x, axis) - correction))
+    )
 
 
 def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
     weight = divide_no_nan(_with_reduced_axes(g, x, axis), _with_reduced_axes(y, x, axis))
-    return multiply(weight, multiply(centred, _over(1, _count(x, axis) - correction)))
+    return multiply(weight, multiply(centred, _divide_by_freedom(1, _count(x, axis) - correction)))
 
 
-def _over(share: float, freedom: Any) -> Any:
+def _divide_by_freedom(share: float, freedom: Any) -> Any:
     """Returns a number divided by the degrees of freedom, which are a tensor if `correction` is one."""
     return divide(float(share), freedom) if not is_number(freedom) else share / freedom if freedom else math.nan
 
@@ -67,7 +69,7 @@ def _over(share: float, freedom: Any) -> Any:
 def _by_correction(share: float) -> Any:
     """Returns the rule of a variance (share 1) or standard deviation (share 1/2) for its argument `correction`."""
     return lambda g, y, x, axis=None, keepdims=False, correction=0: multiply(
-        g, multiply(y, _over(share, _count(x, axis) - correction))
+        g, multiply(y, _divide_by_freedom(share, _count(x, axis) - correction))
     )
 
 

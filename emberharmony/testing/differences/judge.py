@@ -13,7 +13,7 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowance, length, reach, rows
-from emberharmony.testing.differences.measures import Apart, apart, share, unlike
+from emberharmony.testing.differences.measures import Distance, distance, share, unlike
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decode
 from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
@@ -86,7 +86,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
     first, second = one.given(), other.given()
     noise = 0.0
     for a, b in zip(first, second, strict=False):
-        noise += apart(a, b).share
+        noise += distance(a, b).share
     if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(first, second):
         return False
     bound = allowance(one.op)
@@ -96,7 +96,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
     return off <= _GROWTH * sum(_relative(first, second))
 
 
-def _distance_moved(one: Record, other: Record, made: Host) -> Apart | None:
+def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
     """Returns how far apart the arguments are, if the op may only have moved their elements; otherwise None.
 
     Args:
@@ -109,7 +109,7 @@ def _distance_moved(one: Record, other: Record, made: Host) -> Apart | None:
     first, second = one.given(), other.given()
     if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (made.size, made.dtype):
         return None
-    return apart(first[0], second[0])
+    return distance(first[0], second[0])
 
 
 @functools.cache
@@ -120,7 +120,7 @@ def _moves(op: str) -> bool:
 
 def _relative(first: Sequence[Host], second: Sequence[Host]) -> list[float]:
     """Returns the largest difference of two elements, as a share of the element, of each pair of floating tensors."""
-    return [apart(a, b).relative(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
+    return [distance(a, b).relative(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
 
 
 class Judge:
@@ -154,7 +154,7 @@ class Judge:
         worst = most = of = 0.0
         looked_into = []
         for a, b in zip(first, second, strict=True):
-            x = apart(a, b, bound.each, _distance_moved(one, other, a))
+            x = distance(a, b, bound.each, _distance_moved(one, other, a))
             if not x.share:
                 continue
             most = max(most, x.share)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, bits_of, encode, reference
 from emberharmony.testing.differences.runs import Watch, path_of, states
 from emberharmony.testing.differences.spool import Tensors, Writer
@@ -116,7 +116,7 @@ class Live(Record):
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
         for place, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
             before, b.measured = b.measured, None
-            gap, last = apart(a, b), self.seen[place]
+            gap, last = distance(a, b), self.seen[place]
             if last >= 0 and (before is None or before[0] is not a):
                 self.seen[place] = -1
             elif last >= 0 and before is not None and before[1].share != gap.share:

@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.testing.differences.descent import fault_inside
 from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJudgedError
-from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Record
 from emberharmony.testing.differences.report import Divergence, Report, Row
 from emberharmony.testing.differences.runs import OPTIMIZER, Stopped
@@ -307,7 +307,7 @@ def _differ(one: Record, other: Record) -> bool:
 
 def _before(one: Record, other: Record) -> list[float]:
     """Returns how far the tensors of the arguments of two calls differ, as shares of the largest elements."""
-    return [apart(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
+    return [distance(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
 
 
 def _last_calls(record: Record) -> list[int]:

@@ -27,7 +27,7 @@ def unlike(first: Sequence[Host], second: Sequence[Host]) -> str:
     return ""
 
 
-class Apart:
+class Distance:
     """How far apart two tensors are.
 
     Attributes:
@@ -47,7 +47,7 @@ class Apart:
         return self._relative  # type: ignore[return-value]
 
 
-def apart(a: Host, b: Host, each: bool = False, source: Apart | None = None) -> Apart:
+def distance(a: Host, b: Host, each: bool = False, source: Distance | None = None) -> Distance:
     """Returns how far apart two tensors are, which is measured once.
 
     Args:
@@ -61,7 +61,7 @@ def apart(a: Host, b: Host, each: bool = False, source: Apart | None = None) -> 
     if known is not None and known[0] is a:
         return known[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
-        return Apart(math.inf, math.inf)
+        return Distance(math.inf, math.inf)
     if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
         measured = source
     else:
@@ -75,7 +75,7 @@ def share(x: Array, y: Array) -> float:
     return math.inf if x.shape != y.shape else _gap(Host(x, x.dtype.name), Host(y, y.dtype.name), False).share
 
 
-def _gap(a: Host, b: Host, each: bool) -> Apart:
+def _gap(a: Host, b: Host, each: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
     most = largest_gap = relative = 0.0
     unequal = 0
@@ -93,7 +93,7 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
             with np.errstate(all="ignore"):
                 gap, size, off = _careful(x, y)
             if not math.isfinite(gap):
-                return Apart(math.inf, math.inf, math.inf)
+                return Distance(math.inf, math.inf, math.inf)
         if gap > largest_gap:
             largest_gap = gap
         if size > most:
@@ -101,10 +101,10 @@ def _gap(a: Host, b: Host, each: bool) -> Apart:
         if each and gap:
             relative = max(relative, _relative(x, y, off))
     if unequal:
-        return Apart(unequal / a.size, math.inf, math.inf)
+        return Distance(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
-        return Apart(0.0, 0.0, 0.0)
-    return Apart(largest_gap / most if most else math.inf, largest_gap, relative if each else None)
+        return Distance(0.0, 0.0, 0.0)
+    return Distance(largest_gap / most if most else math.inf, largest_gap, relative if each else None)
 
 
 def _largest_gap(a: Host, b: Host) -> float:

@@ -185,9 +185,9 @@ class Report:
                 "ok": self.ok,
                 "sides": self.sides,
                 "summary": self.summary(),
-                "first": None if self.first is None else _plain(asdict(self.first)),
-                "divergences": [_plain(asdict(divergence)) for divergence in self.divergences],
-                "calls": [_plain(asdict(row)) for row in self.rows],
+                "first": None if self.first is None else _json_value(asdict(self.first)),
+                "divergences": [_json_value(asdict(divergence)) for divergence in self.divergences],
+                "calls": [_json_value(asdict(row)) for row in self.rows],
                 "notes": self.notes,
                 "environment": self.environment,
             },
@@ -213,13 +213,13 @@ class Report:
         write(str(path), *self._kept, self._tolerance)
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Returns a value in which infinities and NaN are text, because JSON has none."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {name: _json_value(item) for name, item in value.items()}
+    return [_json_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def environment(backends: Sequence[Any]) -> dict[str, str]:

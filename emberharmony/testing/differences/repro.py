@@ -140,14 +140,14 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
 
     Axes of equal length are cut together, to their first or last half, as long as the call is wrong.
     """
-    if not _is_wrong(record, judge) or _again(record, backend, judge, record.tensors) is None:
+    if not _is_wrong(record, judge) or _record_again(record, backend, judge, record.tensors) is None:
         return record
     trials, smaller = 0, True
     while smaller and trials < _TRIALS:
         smaller = False
         for tensors in _cuts(record):
             trials += 1
-            smaller_record = _again(record, backend, judge, tensors)
+            smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
                 record, smaller = smaller_record, True
                 break
@@ -177,7 +177,7 @@ def _cut(bits: Any, length: int, axis: int | None, part: slice) -> Any:
     return np.asarray(bits[key])
 
 
-def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
+def _record_again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
     """Returns a call with other inputs, if it is wrong on its backend as well."""
     trial = record.made_of(list(tensors), error="", result={"u": []})
     try:

@@ -236,7 +236,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device:
         stack.enter_context(selection.Override(backend))
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
-        given = tree_map(_own, tuple(inputs))
+        given = tree_map(_to_active, tuple(inputs))
         stack.enter_context(Observation(watch))
         try:
             fn(*given)
@@ -264,6 +264,6 @@ def on_host(leaf: Any) -> Any:
         raise ArgumentTypeError(f"compare() cannot convert {brief(leaf)}: {error}") from error
 
 
-def _own(leaf: Any) -> Any:
+def _to_active(leaf: Any) -> Any:
     """Returns a host array as a tensor of the active backend; anything else unchanged."""
     return ops.convert_to_tensor(leaf, copy=True) if isinstance(leaf, (np.ndarray, np.generic)) else leaf

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 
 _FLOATING = ("float", "bfloat")
@@ -140,7 +140,7 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
         return _mask_fit(one, other)
     best: tuple[float, Fit] | None = None
     for fit in fits(one.shape, other.shape):
-        share = apart(one, Host(fit.to_first(other.bits), other.dtype)).share
+        share = distance(one, Host(fit.to_first(other.bits), other.dtype)).share
         if best is None or share < best[0]:
             best = share, fit
         if share <= _CLOSE:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from emberharmony.core.errors import EmberError
-from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.adapter import Adapter
 from emberharmony.testing.models.alignment import Side
@@ -263,8 +263,8 @@ def _apart(
     one, other, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)
     if not one.values().any() and not other.values().any():
         return 0.0, 0.0
-    rounding = HALF if noisy is None else max(HALF, apart(one, noisy).share)
-    share = apart(one, other).share
+    rounding = HALF if noisy is None else max(HALF, distance(one, noisy).share)
+    share = distance(one, other).share
     return (share if math.isfinite(share) else 1.0), margin * rounding
 
 
@@ -296,8 +296,8 @@ def _tensors(
             or not (host.values().any() or other[name].values().any())
         ):
             continue
-        share = apart(host, other[name]).share
-        limit = margin * max(HALF, apart(host, noisy[name]).share if name in noisy else 0.0)
+        share = distance(host, other[name]).share
+        limit = margin * max(HALF, distance(host, noisy[name]).share if name in noisy else 0.0)
         if share > limit and (worst is None or share > worst[1]):
             worst = name, share if math.isfinite(share) else 1.0
     return worst

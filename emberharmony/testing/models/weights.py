@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.io.differences import differences
 from emberharmony.io.header import TensorInfo
 from emberharmony.io.sources import BLOCK, Array
-from emberharmony.testing.differences.measures import apart
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.alignment import Alignment, Side
 from emberharmony.testing.models.canonical import add_parts
@@ -134,7 +134,7 @@ def _is_neutral(name: str, host: Host) -> bool:
 
 def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     """Returns how the second of two tensors differs, which side is wrong if the tensors tell, and how far."""
-    share = apart(x, y).share
+    share = distance(x, y).share
     if share <= _EQUAL:
         return "", None, share
     a, b = x.wide(), y.wide()

@@ -37,7 +37,7 @@ def _phase(columns: Any) -> Any:
     return np.array(factors, columns.dtype)
 
 
-def _each(function: Any) -> Any:
+def _loop_over_batch(function: Any) -> Any:
     """Returns an oracle that loops over the leading axes of its first argument."""
 
     def map_over_batch(x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -52,7 +52,7 @@ def _each(function: Any) -> Any:
     return map_over_batch
 
 
-@_each
+@_loop_over_batch
 def _svd(x: Any, full_matrices: bool = True) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices)
     k = len(s)
@@ -62,13 +62,13 @@ def _svd(x: Any, full_matrices: bool = True) -> Any:
     return u, s, vh
 
 
-@_each
+@_loop_over_batch
 def _eigh(x: Any) -> Any:
     values, vectors = np.linalg.eigh(x)
     return values, vectors * _phase(vectors)
 
 
-@_each
+@_loop_over_batch
 def _qr(x: Any, mode: str = "reduced") -> Any:
     q, r = np.linalg.qr(x, mode)
     sign = np.ones(q.shape[1], q.dtype)

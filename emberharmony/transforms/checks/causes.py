@@ -35,7 +35,7 @@ _CAUSES: dict[str, list[Cause]] = {}
 """By op, the causes that it may have, the likeliest first."""
 
 
-def _of(*ops: str) -> Callable[[Cause], Cause]:
+def _cause_of(*ops: str) -> Callable[[Cause], Cause]:
     """Returns a decorator of a cause that some ops may have; one that is defined earlier is likelier."""
 
     def decorate(cause: Cause) -> Cause:
@@ -86,47 +86,47 @@ def _infinities(operands: Operands) -> str:
     return " and ".join(held)
 
 
-@_of("mean", "var", "std", "average", "moments", "median", "quantile")
+@_cause_of("mean", "var", "std", "average", "moments", "median", "quantile")
 def _empty(call: Faulty) -> str:
     return "there are no elements to average" if any(not x.size for x in call.operands.values()) else ""
 
 
-@_of("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
+@_cause_of("divide", "floor_divide", "mod", "fmod", "divmod", "remainder")
 def _division(call: Faulty) -> str:
     return _zeros(call.operands, ("x2", "y", *list(call.operands)[1:]))
 
 
-@_of("reciprocal", "rsqrt")
+@_cause_of("reciprocal", "rsqrt")
 def _inverse(call: Faulty) -> str:
     return _zeros(call.operands, call.operands)
 
 
-@_of("log", "log2", "log10")
+@_cause_of("log", "log2", "log10")
 def _logarithm(call: Faulty) -> str:
     return (_negatives if call.nan and not call.backward else _zeros)(call.operands, call.operands)
 
 
-@_of("log1p")
+@_cause_of("log1p")
 def _log1p(call: Faulty) -> str:
     return "x holds numbers of -1 and below" if call.operands else ""
 
 
-@_of("logit", "ndtri")
+@_cause_of("logit", "ndtri")
 def _outside(call: Faulty) -> str:
     return "x holds numbers outside of the open interval from 0 to 1"
 
 
-@_of("sqrt", "rsqrt", "gammaln", "arccosh")
+@_cause_of("sqrt", "rsqrt", "gammaln", "arccosh")
 def _negative(call: Faulty) -> str:
     return _negatives(call.operands, call.operands) if call.nan else ""
 
 
-@_of("arccosh")
+@_cause_of("arccosh")
 def _below_one(call: Faulty) -> str:
     return "x holds numbers below 1"
 
 
-@_of("arcsin", "arccos", "arctanh", "erfinv")
+@_cause_of("arcsin", "arccos", "arctanh", "erfinv")
 def _beyond_one(call: Faulty) -> str:
     where = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
     for name, operand in call.operands.items():
@@ -135,7 +135,7 @@ def _beyond_one(call: Faulty) -> str:
     return ""
 
 
-@_of("power")
+@_cause_of("power")
 def _power(call: Faulty) -> str:
     if call.backward:
         return ""
@@ -145,18 +145,18 @@ def _power(call: Faulty) -> str:
     return f"{zero}, raised to a negative number" if zero else ""
 
 
-@_of("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
+@_cause_of("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization", "normalize")
 def _no_variance(call: Faulty) -> str:
     return "the variance is 0 and the epsilon too" if call.operands else ""
 
 
-@_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
+@_cause_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
 def _steep(call: Faulty) -> str:
     """Returns the cause of ops whose gradient is infinite, or 0 / 0, at 0."""
     return _zeros(call.operands, call.operands) if call.backward else ""
 
 
-@_of("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
+@_cause_of("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "silu", "elu", "selu", "i0")
 def _growing(call: Faulty) -> str:
     return "" if call.nan else _overflow(call.operands, call.dtype, growing=True)
 

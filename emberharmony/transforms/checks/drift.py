@@ -39,7 +39,7 @@ class Drift:
     def after(self, call: WatchedCall, result: Any, line: Any) -> None:
         """Is told that an op of the program has ended."""
 
-    def _found(self, call: WatchedCall, line: Any, text: str) -> None:
+    def _report(self, call: WatchedCall, line: Any, text: str) -> None:
         where = f"{line[0]}:{line[1]}" if line[0] else ""
         head = f"{call.op}() on backend {call.backend.name!r}"
         self._findings.add(
@@ -68,7 +68,7 @@ class DTypes(Drift):
         given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
         text = _drift(made, given, call.spec.category in _AT_POSITIONS)
         if text:
-            self._found(call, line, text)
+            self._report(call, line, text)
 
 
 def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
@@ -152,12 +152,12 @@ class DeviceMixes(Drift):
         where = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
         if len(set(where.values())) > 1:
             listed = ", ".join(f"{name} is on {device}" for name, device in where.items())
-            self._found(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
+            self._report(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
         elif where and isinstance(result, backend.tensor_type):
             device = next(iter(where.values()))
             made = backend.bound.get_device(result)
             if made != device:
-                self._found(call, line, f"has arguments on {device}, and its result is on {made}")
+                self._report(call, line, f"has arguments on {device}, and its result is on {made}")
 
 
 class Graphs(Drift):
@@ -187,7 +187,7 @@ class Graphs(Drift):
         waiting = call.backend.waiting(result)
         if waiting >= self._limit:
             text = f"returned a tensor for which {waiting} operations wait; call ops.eval once in each step"
-            self._found(call, line, text)
+            self._report(call, line, text)
 
 
 class Gradients(Drift):
@@ -204,5 +204,5 @@ class Gradients(Drift):
                         f"copies {name}, which autograd records, so its gradient is lost: use the functions of ops, "
                         f"or ops.stop_gradient({name}) for a constant"
                     )
-                    self._found(call, line, text)
+                    self._report(call, line, text)
                     return

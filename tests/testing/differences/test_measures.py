@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from emberharmony.testing.differences.measures import PART, Apart, apart
+from emberharmony.testing.differences.measures import PART, Distance, distance
 from emberharmony.testing.differences.records import Host
 
 
@@ -13,7 +13,7 @@ def measured(x, y, source=None):
     """Returns how far apart two arrays are; a warning of NumPy is an error."""
     with np.errstate(all="raise"):
         hosts = Host(x, x.dtype.name), Host(y, y.dtype.name)
-        found = apart(*hosts, True, source)
+        found = distance(*hosts, True, source)
         return found.share, found.most, found.relative(*hosts)
 
 
@@ -49,7 +49,7 @@ def test_moved_elements_differ_as_the_elements_did():
     x = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
     y = x.copy()
     y[1, 1] += 0.5
-    source = Apart(0.5 / 6, 0.5, 0.1)
+    source = Distance(0.5 / 6, 0.5, 0.1)
     assert measured(x.T, y.T, source) == (source.share, 0.5, 0.1)
     y[0, 0] += 1
     assert measured(x.T, y.T, source) == pytest.approx((1 / 6, 1.0, 1.0))

@@ -202,7 +202,7 @@ MUTANTS = [
     Mutant(
         name="mlx-values-that-broadcast-along-an-axis",
         module="emberharmony/backend/mlx/arrays/writing_ops.py",
-        function="_along",
+        function="_write_along",
         original="new.shape == whole",
         replacement="True",
         tests=("tests/ops/arrays/test_writing_along.py -k mlx",),

@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="save-booleans-of-other-bytes",
         module="emberharmony/io/saving.py",
-        function="_parts",
+        function="_byte_parts",
         original="bits.view(np.uint8).max() > 1",
         replacement="False",
         tests=("tests/io/test_shards_and_layouts.py --ember-backend numpy",),

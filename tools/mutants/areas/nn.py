@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         name="load-shares-memory",
         module="emberharmony/nn/state.py",
-        function="_own",
+        function="_own_tensor",
         original="ops.copy(_tensor(value))",
         replacement="_tensor(value)",
         tests=("tests/nn/test_state.py --ember-backend numpy",),

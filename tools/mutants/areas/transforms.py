@@ -212,7 +212,7 @@ MUTANTS = [
     Mutant(
         name="mlx-vmap-of-one-array-twice",
         module="emberharmony/backend/mlx/derivatives.py",
-        function="apart",
+        function="separate_arrays",
         original="[mx.contiguous(output, True) for output in outputs] if len(outputs) > 1 else list(outputs)",
         replacement="list(outputs)",
         tests=(f"tests/regressions/test_layers_and_tools.py -k twice {ON_MLX}",),

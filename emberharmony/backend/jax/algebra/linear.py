@@ -17,12 +17,12 @@ from emberharmony.backend.jax.standard_ops import STANDARD
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
 
 
-def _over(x: jax.Array, r: jax.Array) -> jax.Array:
+def _times_inverse(x: jax.Array, r: jax.Array) -> jax.Array:
     """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
     return lax.linalg.triangular_solve(r[..., : x.shape[-1]], x, left_side=False, lower=False)
 
 
-def _within(factor: jax.Array, x: jax.Array) -> jax.Array:
+def _between_inverses(factor: jax.Array, x: jax.Array) -> jax.Array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
     half = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
     return lax.linalg.triangular_solve(
@@ -36,8 +36,8 @@ _RULES = Differentials(
     lax.stop_gradient,
     # A compiler may compute the two values to different digits, so do not compare a value with itself.
     same=lambda gaps: (gaps == 0) | jnp.eye(gaps.shape[-1], dtype=bool),
-    over=_over,
-    within=_within,
+    over=_times_inverse,
+    within=_between_inverses,
     similar=lambda vectors, x: jnp.linalg.solve(vectors, x @ vectors),
 )
 adjoint = _RULES.adjoint

@@ -37,7 +37,7 @@ def _vector(tensors: Sequence[jax.Array]) -> jax.Array:
 
 
 @program("shapes")
-def _parts(vector: jax.Array, start: int, shapes: tuple[tuple[int, ...], ...]) -> list[jax.Array]:
+def _tensors_of_vector(vector: jax.Array, start: int, shapes: tuple[tuple[int, ...], ...]) -> list[jax.Array]:
     ends = [*accumulate(map(math.prod, shapes))]
     whole = lax.dynamic_slice(vector, (start,), (ends[-1],))
     return [whole[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)]
@@ -57,7 +57,7 @@ class JAXSteps(Steps):
         start = 0
         for first in range(0, len(likes), _TOGETHER):
             shapes = tuple([like.shape for like in likes[first : first + _TOGETHER]])
-            parts += _parts(vector, start, shapes)
+            parts += _tensors_of_vector(vector, start, shapes)
             start += sum(map(math.prod, shapes))
         return parts
 

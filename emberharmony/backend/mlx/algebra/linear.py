@@ -63,7 +63,7 @@ def smooth(
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
 
-def _over(x: mx.array, r: mx.array) -> mx.array:
+def _times_inverse(x: mx.array, r: mx.array) -> mx.array:
     """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
     return x @ _of_upper(r)
 
@@ -73,7 +73,7 @@ def _similar(vectors: mx.array, x: mx.array) -> mx.array:
     return inv(vectors) @ x @ vectors
 
 
-def _within(factor: mx.array, x: mx.array) -> mx.array:
+def _between_inverses(factor: mx.array, x: mx.array) -> mx.array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
     inverse = _of_lower(factor)
     return inverse @ x @ adjoint(inverse)
@@ -84,8 +84,8 @@ _RULES = Differentials(
     is_complex,
     mx.stop_gradient,
     same=lambda gaps: gaps == 0,
-    over=_over,
-    within=_within,
+    over=_times_inverse,
+    within=_between_inverses,
     similar=_similar,
 )
 adjoint = _RULES.adjoint

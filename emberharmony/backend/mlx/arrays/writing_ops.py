@@ -42,7 +42,7 @@ class MLXWritingOps:
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> mx.array:
-        result = _along(self, x, indices, values, axis, mode) if axis is not None else None
+        result = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
         return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
 
 
@@ -61,7 +61,7 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
     return None if new is None else write_rows(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
 
 
-def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
+def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
     """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
     if mode not in MODES or axis.__class__ is not int or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
         return None

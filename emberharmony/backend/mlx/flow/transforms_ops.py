@@ -9,7 +9,7 @@ import mlx.core as mx
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.mlx.derivatives import Transforming, apart, pull_back, to_front
+from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separate_arrays, to_front
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, as_native
@@ -155,7 +155,7 @@ class MLXTransformsOps:
     ) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.loop_over_slices(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: apart(as_native(fn(*slices))), in_axes=tuple(axes))
+        function = mx.vmap(lambda *slices: separate_arrays(as_native(fn(*slices))), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -267,7 +267,7 @@ def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
         nonlocal width
         outputs, derivatives = transform(*leaves)
         width = len(outputs)
-        return apart([*outputs, *derivatives])
+        return separate_arrays([*outputs, *derivatives])
 
     with Unread(), Mapping():
         rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])

@@ -105,7 +105,7 @@ def _extreme(ufunc: np.ufunc) -> Any:
     return extreme
 
 
-def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     """Returns `x` and the axis along which to accumulate; without an axis, the flattened `x` and 0."""
     if axis is None:
         return x.reshape(-1), 0
@@ -114,7 +114,7 @@ def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
 
 def _cumulative(ufunc: np.ufunc) -> Any:
     def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
-        x, axis = _along(x, axis)
+        x, axis = _array_and_axis(x, axis)
         x, wanted = _summable(x, dtype)
         return ufunc.accumulate(x, axis, _double(wanted)).astype(wanted, copy=False)
 
@@ -124,7 +124,7 @@ def _cumulative(ufunc: np.ufunc) -> Any:
 def _running(ufunc: np.ufunc) -> Any:
     def running(x: np.ndarray, axis: int | None = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
-        return ufunc.accumulate(*_along(x, axis))
+        return ufunc.accumulate(*_array_and_axis(x, axis))
 
     return running
 

@@ -26,7 +26,7 @@ def _reverse_order(x: np.ndarray) -> np.ndarray:
     return -x if x.dtype.kind in "fV" else ~x
 
 
-def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
     """Returns `x` and the axis to sort; without an axis, the flattened `x` and 0. A 0-d tensor takes axis 0 too."""
     if axis is None:
         return x.reshape(-1), 0
@@ -36,7 +36,7 @@ def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
 
 def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
     promotion.refuse(x, _COMPLEX)
-    x, axis = _along(x, axis)
+    x, axis = _array_and_axis(x, axis)
     if x.ndim == 0:
         return np.zeros((), np.int64)
     x = _sortable(x)
@@ -54,7 +54,7 @@ class NumpySortingOps(WithUnique):
     @staticmethod
     def sort(x: np.ndarray, axis: int | None = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
         promotion.refuse(x, _COMPLEX)
-        x, axis = _along(x, axis)
+        x, axis = _array_and_axis(x, axis)
         if x.ndim == 0:
             return x
         wide = _sortable(x)

@@ -200,7 +200,7 @@ class HostMade:
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array, own = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
-            samples = self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
+            samples = self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
             if not retstep:
                 return samples
             step = np.linspace(start, stop, num, endpoint, True)[1]  # type: ignore[call-overload]
@@ -234,7 +234,7 @@ class HostMade:
             start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
-            return self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
+            return self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
         # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
@@ -266,7 +266,7 @@ class HostMade:
         nonnegative_axes(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
-        return self._place_array(self._whole(array, dtype), own if dtype is None else dtype, device)
+        return self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
         return self._window(lambda n, last: 1 + n / last, x, dtype, device)
@@ -318,7 +318,7 @@ class HostMade:
             half = half.astype(np.float32)
         return self._place_array(np.concatenate([half, half[: count // 2][::-1]]), wanted, device)
 
-    def _whole(self, array: np.ndarray, dtype: Any) -> np.ndarray:
+    def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""
         whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
         return np.floor(array) if whole else array

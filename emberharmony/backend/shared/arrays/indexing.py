@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import host_indices, plain
+from emberharmony.backend.host import host_indices, plain_array
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import as_index
@@ -114,7 +114,7 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
                 raise ArgumentTypeError(f"a slice consists of integers or None, not {brief(end)}")
         return part
     if isinstance(part, (list, tuple, range, np.ndarray, np.generic)):
-        array = plain(part)
+        array = plain_array(part)
         return array if array.dtype == bool else host_indices(part)
     try:
         return as_index(part)

@@ -82,7 +82,7 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
         ShapeError: if the axis does not divide into equal parts.
     """
     if isinstance(indices_or_sections, (int, np.integer)):
-        sections = _parts(length, indices_or_sections)
+        sections = _count_of_parts(length, indices_or_sections)
         if length % sections:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
         each = length // sections
@@ -101,12 +101,12 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     """
     if not isinstance(indices_or_sections, (int, np.integer)):
         return list(indices_or_sections)
-    sections = _parts(length, indices_or_sections)
+    sections = _count_of_parts(length, indices_or_sections)
     each, longer = divmod(length, sections)
     return [i * each + min(i, longer) for i in range(1, sections)]
 
 
-def _parts(length: int, sections: Any) -> int:
+def _count_of_parts(length: int, sections: Any) -> int:
     """Returns the number of parts of an axis.
 
     Raises:

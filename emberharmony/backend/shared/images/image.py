@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import plain
+from emberharmony.backend.host import plain_array
 from emberharmony.backend.shared.neural.convolution import channels_last
 from emberharmony.core.axes import as_index
 from emberharmony.core.dtypes import DType, default_float, float32
@@ -176,7 +176,7 @@ def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float
         ArgumentError: if they are not 1 or n finite numbers, or not positive though `positive` is True.
         UnsupportedOpError: if they are a tensor that is being differentiated.
     """
-    numbers = plain(constant(name, value)).astype(np.float64)
+    numbers = plain_array(constant(name, value)).astype(np.float64)
     if numbers.ndim > 1 or numbers.size not in (1, n) or not np.isfinite(numbers).all():
         raise ArgumentError(f"{name} is one finite number or {n}, not {value!r}")
     if positive and not (numbers > 0).all():
@@ -216,7 +216,7 @@ def homography(start_points: Any, end_points: Any) -> Array:
         UnsupportedOpError: if they are tensors that are being differentiated.
     """
     start, end = (
-        plain(constant(name, points)).astype(np.float64)
+        plain_array(constant(name, points)).astype(np.float64)
         for name, points in (("start_points", start_points), ("end_points", end_points))
     )
     if start.shape != end.shape or start.ndim not in (2, 3) or start.shape[-2:] != (4, 2):

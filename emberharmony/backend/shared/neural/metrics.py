@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import plain
+from emberharmony.backend.host import plain_array
 from emberharmony.core.errors import ArgumentTypeError, IndexOutOfBoundsError, ShapeError, brief
 
 Array = np.ndarray[Any, Any]
@@ -16,7 +16,7 @@ def numbers(name: str, value: Any) -> Array:
     Raises:
         ArgumentTypeError: if it does not hold real numbers.
     """
-    array = plain(value)
+    array = plain_array(value)
     if array.dtype.kind in "iub":
         return array
     if array.dtype.kind in "cOSUMmT":

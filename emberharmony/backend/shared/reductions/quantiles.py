@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import plain
+from emberharmony.backend.host import plain_array
 from emberharmony.core.errors import ArgumentError, brief
 from emberharmony.core.options import constant
 
@@ -44,4 +44,4 @@ def digits(q: Any) -> np.ndarray:
     Raises:
         UnsupportedOpError: if they are a tensor that is being differentiated.
     """
-    return plain(constant("q", q)).astype(np.float64)
+    return plain_array(constant("q", q)).astype(np.float64)

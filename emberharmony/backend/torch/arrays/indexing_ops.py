@@ -46,7 +46,7 @@ from emberharmony.core.options import dense
 from emberharmony.core.state.handlers import passing
 
 
-def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
+def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     """Returns the elements of `x` at indices along an axis; the other axes broadcast.
 
     `torch.take_along_dim` (PyTorch 2.13) takes an out-of-bounds index modulo the length. `torch.gather` raises.
@@ -75,7 +75,7 @@ def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
     return torch.gather(x, axis, torch.where(indices < 0, indices + length, indices))
 
 
-take_along_dim = through_signed(_along)
+take_along_dim = through_signed(_take_along)
 
 
 def _quick_one_hot(x: torch.Tensor, num_classes: int, _axis: int, _dtype: None, _sparse: bool) -> torch.Tensor:

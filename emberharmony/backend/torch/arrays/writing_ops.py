@@ -74,7 +74,7 @@ class TorchWritingOps:
     def put_along_axis(
         self, x: torch.Tensor, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
     ) -> torch.Tensor:
-        result = _along(self, x, indices, values, axis, mode) if axis is not None else None
+        result = _write_along(self, x, indices, values, axis, mode) if axis is not None else None
         return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
 
 
@@ -144,7 +144,7 @@ def _combine(
     return x.index_add(0, at, updates) if mode == "add" else combine_rows(x, at, updates, _REDUCTIONS[mode])
 
 
-def _along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:
+def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:
     """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
     if not isinstance(indices, torch.Tensor) or indices.dtype is not torch.int64 or not -x.ndim <= axis < x.ndim:
         return None

@@ -48,7 +48,7 @@ def _widen(x: torch.Tensor) -> torch.Tensor:
     return x.float() if x.itemsize == 2 and x.is_cpu else x
 
 
-def _plain(x: torch.Tensor) -> torch.Tensor:
+def _with_plain_layout(x: torch.Tensor) -> torch.Tensor:
     """Returns a tensor in an unambiguous memory layout; in reverse mode the cotangent passes through the same.
 
     If an axis has length 1, several layouts describe the same tensor. oneDNN (PyTorch 2.13) sometimes mistakes one for
@@ -59,7 +59,7 @@ def _plain(x: torch.Tensor) -> torch.Tensor:
 
 def _channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
     """Returns an input as the kernels take it: shape (batch, channels, *spatial), float32 or wider on the CPU."""
-    return _plain(_widen(x.movedim(-1, 1) if last else x))
+    return _with_plain_layout(_widen(x.movedim(-1, 1) if last else x))
 
 
 def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
@@ -109,7 +109,7 @@ def _direct(
         if groups * inner != x.shape[1] or max(*strides, *padding, *dilation) >= 2**31:
             return None
         weight = kernel.permute(n + 1, n, *range(n)).contiguous()
-        return _plain(_CONV[n - 1](_plain(x), weight, bias, strides, padding, dilation, groups))
+        return _with_plain_layout(_CONV[n - 1](_with_plain_layout(x), weight, bias, strides, padding, dilation, groups))
     except (RuntimeError, TypeError):
         return None
 
@@ -178,14 +178,14 @@ def _usual(
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)  # a tuple would take 0.35 µs more
         if odd:
-            x = _plain(x)
+            x = _with_plain_layout(x)
         if not even:
             x = functional.pad(x, zeros)
         weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
         if joined:
             weight = weight.view(weights)
         result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
-        return (_plain(result) if odd_result else result).permute(*last)
+        return (_with_plain_layout(result) if odd_result else result).permute(*last)
 
     return convolve
 
@@ -224,14 +224,14 @@ def _usual_transposed(
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)
         if odd:
-            x = _plain(x)
+            x = _with_plain_layout(x)
         if groups == 1:
             weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
         result = native(x, weight, None, plan.strides, both, extra, groups, plan.dilation)
         if odd_result:
-            result = _plain(result)
+            result = _with_plain_layout(result)
         return (result if fits else functional.pad(result, zeros)).permute(*last)
 
     return convolve
@@ -300,7 +300,7 @@ class TorchConvolutionOps:
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
             x, around = functional.pad(x, flat(plan.padding)), [0] * n
-        result = _plain(_CONV[n - 1](x, w, added, plan.strides, around, plan.dilation, groups)).to(kind)
+        result = _with_plain_layout(_CONV[n - 1](x, w, added, plan.strides, around, plan.dilation, groups)).to(kind)
         return result.movedim(1, -1) if last else result
 
     @fast(_quick_depthwise, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None")
@@ -344,7 +344,7 @@ class TorchConvolutionOps:
         x, w = _channels_second(x, last), _inputs_first(w, groups)
         both, extra, rest = _cuts(excess, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
-        result = _plain(_TRANSPOSED[n - 1](x, w, None, plan.strides, both, extra, groups, plan.dilation))
+        result = _with_plain_layout(_TRANSPOSED[n - 1](x, w, None, plan.strides, both, extra, groups, plan.dilation))
         if any(map(any, rest)):
             result = functional.pad(result, flat(rest))
         result = (result + _widen(b[0]).reshape(-1, *[1] * n) if b else result).to(kind)

@@ -9,7 +9,7 @@ from emberharmony.interop.torch.aten.table import aten
 Sizes = int | Sequence[int]
 
 
-def each(value: Sizes, count: int) -> list[int]:
+def per_axis(value: Sizes, count: int) -> list[int]:
     """Returns a number for each spatial axis."""
     values = [value] if isinstance(value, int) else list(value)
     return (values * count)[:count]
@@ -35,8 +35,8 @@ def convolution(
         return ops.squeeze(
             convolution(batch, weight, bias, stride, padding, dilation, transposed, output_padding, groups), 0
         )
-    strides, dilations = each(stride, count), each(dilation, count)
-    pads: Any = padding if isinstance(padding, str) else [(n, n) for n in each(padding, count)]
+    strides, dilations = per_axis(stride, count), per_axis(dilation, count)
+    pads: Any = padding if isinstance(padding, str) else [(n, n) for n in per_axis(padding, count)]
     spatial = tuple(range(2, count + 2))
     if not transposed:
         kernel = ops.transpose(weight, (*spatial, 1, 0))
@@ -48,7 +48,9 @@ def convolution(
     else:
         weight = ops.swapaxes(weight, 0, 1)
     kernel = ops.transpose(weight, (*spatial, 0, 1))
-    return ops.conv_transpose(x, kernel, strides, pads, each(output_padding, count), "channels_first", dilations, bias)
+    return ops.conv_transpose(
+        x, kernel, strides, pads, per_axis(output_padding, count), "channels_first", dilations, bias
+    )
 
 
 @aten("conv1d", "conv2d", "conv3d")
@@ -85,7 +87,7 @@ def im2col(x: Any, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: 
     """Returns the windows of images as columns."""
     if len(x.shape) == 3:
         return ops.squeeze(im2col(ops.expand_dims(x, 0), kernel_size, dilation, padding, stride), 0)
-    return ops.unfold(x, each(kernel_size, 2), each(dilation, 2), each(padding, 2), each(stride, 2))
+    return ops.unfold(x, per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(padding, 2), per_axis(stride, 2))
 
 
 @aten("col2im")
@@ -95,4 +97,6 @@ def col2im(
     """Returns images with the sums of their windows, which are columns."""
     if len(x.shape) == 2:
         return ops.squeeze(col2im(ops.expand_dims(x, 0), output_size, kernel_size, dilation, padding, stride), 0)
-    return ops.fold(x, list(output_size), each(kernel_size, 2), each(dilation, 2), each(padding, 2), each(stride, 2))
+    return ops.fold(
+        x, list(output_size), per_axis(kernel_size, 2), per_axis(dilation, 2), per_axis(padding, 2), per_axis(stride, 2)
+    )

@@ -11,7 +11,7 @@ _END = 2**62
 """PyTorch writes the largest integer for the end of an axis."""
 
 
-def at(x: Any, dim: int, key: Any) -> tuple[Any, ...]:
+def key_at(x: Any, dim: int, key: Any) -> tuple[Any, ...]:
     """Returns the key that indexes one axis."""
     return (slice(None),) * (dim % max(len(x.shape), 1)) + (key,)
 
@@ -25,14 +25,14 @@ def slice_(x: Any, dim: int = 0, start: int | None = None, end: int | None = Non
     """Returns a range of an axis."""
     if start in (None, 0) and (end is None or end >= _END) and step == 1:
         return x
-    return ops.get_item(x, at(x, dim, _slice(start, end, step)))
+    return ops.get_item(x, key_at(x, dim, _slice(start, end, step)))
 
 
 @aten("narrow", "narrow_copy")
 def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     """Returns a range of an axis by its start and length."""
     start = start if start >= 0 else start + x.shape[dim]
-    return ops.get_item(x, at(x, dim, slice(start, start + length)))
+    return ops.get_item(x, key_at(x, dim, slice(start, start + length)))
 
 
 @aten("slice_scatter")
@@ -40,19 +40,19 @@ def slice_scatter(
     x: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
     """Returns a tensor with others in a range of an axis."""
-    return ops.set_item(x, at(x, dim, _slice(start, end, step)), src)
+    return ops.set_item(x, key_at(x, dim, _slice(start, end, step)), src)
 
 
 @aten("select", "select_copy")
 def select(x: Any, dim: int, index: Any) -> Any:
     """Returns the elements at one place of an axis."""
-    return ops.get_item(x, at(x, dim, index))
+    return ops.get_item(x, key_at(x, dim, index))
 
 
 @aten("select_scatter")
 def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
     """Returns a tensor with others at one place of an axis."""
-    return ops.set_item(x, at(x, dim, index), src)
+    return ops.set_item(x, key_at(x, dim, index), src)
 
 
 @aten("diagonal_scatter")
@@ -108,7 +108,7 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 def _index(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
     if not len(x.shape):
         return ops.reshape(_index(ops.reshape(x, (1,)), 0, index, source, mode), ())
-    return ops.set_item(x, at(x, dim, index), ops.cast(source, ops.dtype(x)), mode)
+    return ops.set_item(x, key_at(x, dim, index), ops.cast(source, ops.dtype(x)), mode)
 
 
 @aten("take")

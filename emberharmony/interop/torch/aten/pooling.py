@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony import ops
-from emberharmony.interop.torch.aten.convolution import Sizes, each
+from emberharmony.interop.torch.aten.convolution import Sizes, per_axis
 from emberharmony.interop.torch.aten.table import aten
 
 
@@ -18,9 +18,9 @@ def _batch(function: Callable[..., Any], count: int, x: Any, *options: Any) -> A
 
 def _windows(kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int) -> tuple[list[int], list[int], Any]:
     """Returns the size, the stride and the padding of windows; without a stride they lie side by side."""
-    size = each(kernel_size, count)
-    by = size if stride is None or stride == [] else each(stride, count)
-    return size, by, [(n, n) for n in each(padding, count)]
+    size = per_axis(kernel_size, count)
+    by = size if stride is None or stride == [] else per_axis(stride, count)
+    return size, by, [(n, n) for n in per_axis(padding, count)]
 
 
 def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         ceil_mode: bool = False,
     ) -> Any:
         size, by, pads = _windows(kernel_size, stride, padding, count)
-        options = (size, by, pads, "channels_first", each(dilation, count), ceil_mode)
+        options = (size, by, pads, "channels_first", per_axis(dilation, count), ceil_mode)
         if not indices:
             return _batch(ops.max_pool, count, x, *options)
         return _batch(ops.max_pool, count, x, *options), _batch(ops.max_pool_indices, count, x, *options)
@@ -60,7 +60,7 @@ def _average_pool(count: int) -> Callable[..., Any]:
 
 def _adaptive(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
-        sizes = [n or x.shape[i - count] for i, n in enumerate(each(output_size, count))]
+        sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
         return _batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
 
     return pool

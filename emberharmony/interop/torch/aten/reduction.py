@@ -16,7 +16,7 @@ def axes(dim: Dims) -> int | tuple[int, ...] | None:
     return tuple(dim) or None
 
 
-def _within(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
+def _axes_of(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
     """Returns the axes, of which a tensor without axes has none."""
     return axes(dim) if len(x.shape) else None
 
@@ -24,7 +24,7 @@ def _within(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
 @aten("sum", "sum.dim_IntList")
 def sum_(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the sums along axes."""
-    return ops.sum(x, _within(x, dim), keepdim, dtype)
+    return ops.sum(x, _axes_of(x, dim), keepdim, dtype)
 
 
 @aten("nansum")
@@ -36,19 +36,19 @@ def nansum(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -
 @aten("mean", "mean.dim")
 def mean(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the means along axes."""
-    return ops.mean(x if dtype is None else ops.cast(x, dtype), _within(x, dim), keepdim)
+    return ops.mean(x if dtype is None else ops.cast(x, dtype), _axes_of(x, dim), keepdim)
 
 
 @aten("nanmean")
 def nanmean(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the means along axes of the elements that are not NaN."""
-    return ops.nanmean(x if dtype is None else ops.cast(x, dtype), _within(x, dim), keepdim)
+    return ops.nanmean(x if dtype is None else ops.cast(x, dtype), _axes_of(x, dim), keepdim)
 
 
 @aten("prod", "prod.dim_int")
 def prod(x: Any, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the products along axes."""
-    return ops.prod(x, _within(x, dim), keepdim, dtype)
+    return ops.prod(x, _axes_of(x, dim), keepdim, dtype)
 
 
 @aten("prod.default")
@@ -72,13 +72,13 @@ def mean_of_all(x: Any, dtype: Any = None) -> Any:
 @aten("amax")
 def amax(x: Any, dim: Dims = (), keepdim: bool = False) -> Any:
     """Returns the largest elements along axes; equal ones share the gradient."""
-    return ops.max(x, _within(x, dim), keepdim)
+    return ops.max(x, _axes_of(x, dim), keepdim)
 
 
 @aten("amin")
 def amin(x: Any, dim: Dims = (), keepdim: bool = False) -> Any:
     """Returns the smallest elements along axes; equal ones share the gradient."""
-    return ops.min(x, _within(x, dim), keepdim)
+    return ops.min(x, _axes_of(x, dim), keepdim)
 
 
 aten("aminmax")(lambda x, dim=None, keepdim=False: (amin(x, dim, keepdim), amax(x, dim, keepdim)))
@@ -120,19 +120,19 @@ def _place(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool)
 @aten("any", "any.dim", "any.dims")
 def any_(x: Any, dim: Dims = None, keepdim: bool = False) -> Any:
     """Returns whether any element along axes is true."""
-    return ops.any(x, _within(x, dim), keepdim)
+    return ops.any(x, _axes_of(x, dim), keepdim)
 
 
 @aten("all", "all.dim", "all.dims")
 def all_(x: Any, dim: Dims = None, keepdim: bool = False) -> Any:
     """Returns whether all elements along axes are true."""
-    return ops.all(x, _within(x, dim), keepdim)
+    return ops.all(x, _axes_of(x, dim), keepdim)
 
 
 @aten("count_nonzero")
 def count_nonzero(x: Any, dim: Dims = None) -> Any:
     """Returns how many elements along axes are not 0."""
-    return ops.count_nonzero(x, _within(x, dim))
+    return ops.count_nonzero(x, _axes_of(x, dim))
 
 
 def _correction(correction: float | None) -> float:
@@ -142,13 +142,13 @@ def _correction(correction: float | None) -> float:
 @aten("var.correction")
 def var(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """Returns the variances along axes."""
-    return ops.var(x, _within(x, dim), keepdim, _correction(correction))
+    return ops.var(x, _axes_of(x, dim), keepdim, _correction(correction))
 
 
 @aten("std.correction")
 def std(x: Any, dim: Dims = None, correction: float | None = None, keepdim: bool = False) -> Any:
     """Returns the standard deviations along axes."""
-    return ops.std(x, _within(x, dim), keepdim, _correction(correction))
+    return ops.std(x, _axes_of(x, dim), keepdim, _correction(correction))
 
 
 @aten("var_mean.correction")
@@ -234,10 +234,10 @@ def pdist(x: Any, p: float = 2) -> Any:
 @aten("logsumexp", "special_logsumexp")
 def logsumexp(x: Any, dim: Dims, keepdim: bool = False) -> Any:
     """Returns the logarithms of the sums of exponentials along axes."""
-    return ops.logsumexp(x, _within(x, dim), keepdim)
+    return ops.logsumexp(x, _axes_of(x, dim), keepdim)
 
 
-def _along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
+def _apply_along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> Any:
     """Returns what a function gives along an axis, also of a tensor without axes."""
     if len(x.shape):
         return function(x, axis=dim, **options)
@@ -247,19 +247,19 @@ def _along(function: Callable[..., Any], x: Any, dim: int, **options: Any) -> An
 @aten("cumsum")
 def cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns cumulative sums."""
-    return _along(ops.cumsum, x, dim, dtype=dtype)
+    return _apply_along(ops.cumsum, x, dim, dtype=dtype)
 
 
 @aten("cumprod")
 def cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns cumulative products."""
-    return _along(ops.cumprod, x, dim, dtype=dtype)
+    return _apply_along(ops.cumprod, x, dim, dtype=dtype)
 
 
 @aten("logcumsumexp")
 def logcumsumexp(x: Any, dim: int) -> Any:
     """Returns the logarithms of cumulative sums of exponentials."""
-    return _along(ops.logcumsumexp, x, dim)
+    return _apply_along(ops.logcumsumexp, x, dim)
 
 
 def _running(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:

@@ -20,7 +20,7 @@ def _tensor(*shape: int) -> np.ndarray[Any, Any]:
     return np.sin(grid(-40, 40, int(np.prod(shape)))).reshape(shape)
 
 
-def _each(value: Any, n: int) -> list[int]:
+def _per_axis(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value)
 
 
@@ -48,7 +48,7 @@ def _conv(
     if data_format == "channels_first":
         return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, size = w.ndim - 2, w.shape[:-2]
-    steps, spread = _each(strides, n), _each(dilation, n)
+    steps, spread = _per_axis(strides, n), _per_axis(dilation, n)
     reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
     sides = [_padding_of(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
@@ -82,7 +82,7 @@ def _transpose(
     if data_format == "channels_first":
         return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
     n = w.ndim - 2
-    steps, spread, more = _each(strides, n), _each(d, n), [None] * n if extra is None else _each(extra, n)
+    steps, spread, more = _per_axis(strides, n), _per_axis(d, n), [None] * n if extra is None else _per_axis(extra, n)
     reach = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
     groups, inner, outer = x.shape[-1] // w.shape[-1], w.shape[-1], w.shape[-2] // (x.shape[-1] // w.shape[-1])
     whole = np.zeros(
@@ -110,8 +110,8 @@ def _transpose(
 
 def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     n = x.ndim - 2
-    size, d, s = _each(k, n), _each(dilation, n), _each(stride, n)
-    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _each(padding, n))])
+    size, d, s = _per_axis(k, n), _per_axis(dilation, n), _per_axis(stride, n)
+    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _per_axis(padding, n))])
     counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
     for at in itertools.product(*map(range, counts)):
@@ -121,7 +121,7 @@ def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 
 
 def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    size = _each(k, len(output))
+    size = _per_axis(k, len(output))
     channels = x.shape[1] // int(np.prod(size))
     indices = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
     places = _unfold(indices, k, dilation, padding, stride)[0].astype(int)

@@ -54,7 +54,7 @@ def _initial(function: Any) -> Any:
     return lambda x, axis=None, include_initial=False: function(x, axis=axis, include_initial=include_initial)
 
 
-def _along(ufunc: Any) -> Any:
+def _accumulate(ufunc: Any) -> Any:
     return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
 
 
@@ -209,14 +209,14 @@ SAMPLES = [
     ),
     Sample(
         "cummax",
-        _along(np.maximum),
+        _accumulate(np.maximum),
         (*_RUN, case(_NAN, 1)),
         dtypes=REAL,
         integers=WHOLE,
         differentiable=True,
         gradient=GradientRow(skipped={2: TIES}),
     ),
-    Sample("cummin", _along(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
+    Sample("cummin", _accumulate(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=WHOLE, differentiable=True),
     Sample(
         "count_nonzero",
         lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
