@@ -235,7 +235,7 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
         if len(x.shape) == count + 1:
             values, places = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
             return ops.squeeze(values, 0), ops.squeeze(places, 0)
-        sizes, kernels, wanted = x.shape[2:], each(kernel_size, count), each(output_size, count)
+        sizes, kernels, wanted = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
         flat: Any = 0
         for axis in range(count):
             # PyTorch stores the sample of the last axis first.
