@@ -21,47 +21,69 @@ from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-UNARY = ("negative", "absolute", "square", "sqrt", "sign")
-"""The ops of one tensor that a program may have."""
-
-BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-"""The ops of two operands that a program may have."""
-
-COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
-"""Those of them whose operands may change places."""
-
-WEAK = ("add", "subtract", "multiply", "divide")
-"""Those whose second operand may be a number."""
-
-APART = ("sign",)
-"""The ops whose result does not take the memory of the operand: NumPy 2.4 would take ten times as long for it."""
-
 CHOICE = "where"
 """The op that gives its first or its second operand, if its number is true or false."""
+
+
+class _Use(NamedTuple):
+    """How a program may use an op.
+
+    Attributes:
+        of_numbers: what it computes from numbers of Python, in double precision; None if a program has no such call.
+        tensors: how many operands it takes if they are tensors; 0 if a program has no such call.
+        commutative: whether the operands may change places.
+        weak: whether the second operand may be a number.
+        apart: whether the result does not take the memory of the operand: NumPy 2.4 would take ten times as long.
+    """
+
+    of_numbers: Callable[..., Any] | None
+    tensors: int = 0
+    commutative: bool = False
+    weak: bool = False
+    apart: bool = False
 
 
 def _choose(condition: bool, x: Any, y: Any) -> Any:
     return x if condition else y
 
 
-HOST: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "negative": operator.neg,
-    "power": math.pow,
-    "sqrt": math.sqrt,
-    "cos": math.cos,
-    "exp": math.exp,
-    "expm1": math.expm1,
-    "log": math.log,
-    "floor": math.floor,
-    "minimum": min,
-    "maximum": max,
-    "less": operator.lt,
-    "where": _choose,
+_USES = {
+    "add": _Use(operator.add, 2, commutative=True, weak=True),
+    "subtract": _Use(operator.sub, 2, weak=True),
+    "multiply": _Use(operator.mul, 2, commutative=True, weak=True),
+    "divide": _Use(operator.truediv, 2, weak=True),
+    "maximum": _Use(max, 2, commutative=True),
+    "minimum": _Use(min, 2, commutative=True),
+    "negative": _Use(operator.neg, 1),
+    "absolute": _Use(None, 1),
+    "square": _Use(None, 1),
+    "sqrt": _Use(math.sqrt, 1),
+    "sign": _Use(None, 1, apart=True),
+    "power": _Use(math.pow),
+    "cos": _Use(math.cos),
+    "exp": _Use(math.exp),
+    "expm1": _Use(math.expm1),
+    "log": _Use(math.log),
+    "floor": _Use(math.floor),
+    "less": _Use(operator.lt),
+    CHOICE: _Use(_choose),
 }
+UNARY = tuple(op for op, use in _USES.items() if use.tensors == 1)
+"""The ops of one tensor that a program may have."""
+
+BINARY = tuple(op for op, use in _USES.items() if use.tensors == 2)
+"""The ops of two operands that a program may have."""
+
+COMMUTATIVE = tuple(op for op, use in _USES.items() if use.commutative)
+"""Those of them whose operands may change places."""
+
+WEAK = tuple(op for op, use in _USES.items() if use.weak)
+"""Those whose second operand may be a number."""
+
+APART = tuple(op for op, use in _USES.items() if use.apart)
+"""The ops whose result does not take the memory of the operand."""
+
+HOST = {op: use.of_numbers for op, use in _USES.items() if use.of_numbers is not None}
 """What ops compute from numbers of Python, in double precision."""
 
 

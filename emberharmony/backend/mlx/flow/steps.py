@@ -15,7 +15,7 @@ from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.math_ops import sign
 from emberharmony.backend.mlx.tracing import LATER, is_nested
 from emberharmony.backend.steps import Likeness, Steps
-from emberharmony.transforms.program import BINARY, CHOICE, Update
+from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Update
 
 CHUNK = 2**19
 """The most elements in the tensors of a list that are computed before the next ones."""
@@ -23,8 +23,7 @@ CHUNK = 2**19
 _SHAPE, _DTYPE, _SIZE = map(attrgetter, ("shape", "dtype", "size"))
 _LOOKS = attrgetter("shape", "dtype")
 _NATIVES: dict[str, Callable[..., mx.array]] = {
-    **{op: getattr(mx, op) for op in (*BINARY, "negative", "square", "sqrt")},
-    "absolute": mx.abs,
+    **{op: getattr(mx, "abs" if op == "absolute" else op) for op in (*UNARY, *BINARY)},
     "sign": sign,
     CHOICE: lambda x, y, condition: mx.where(bool(condition), x, y),
 }

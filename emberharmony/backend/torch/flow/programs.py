@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.torch.math_ops import sign
-from emberharmony.transforms.program import BINARY, CHOICE, Number, Program, ProgramCall, Update
+from emberharmony.transforms.program import BINARY, CHOICE, UNARY, Number, Program, ProgramCall, Update
 
 _FUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "add_multiple": (torch.add, "alpha"),
@@ -32,7 +32,7 @@ def _choice(x: torch.Tensor, y: torch.Tensor, condition: Any, *, out: torch.Tens
 
 
 _NATIVES: dict[str, Callable[..., torch.Tensor]] = {
-    **{op: getattr(torch, op) for op in (*BINARY, "negative", "absolute", "square", "sqrt")},
+    **{op: getattr(torch, op) for op in (*UNARY, *BINARY)},
     "sign": _sign,
     CHOICE: _choice,
 }
