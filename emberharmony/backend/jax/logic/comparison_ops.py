@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program, promotion
+from emberharmony.backend.jax.dtypes import kind_of, program, promotion
 
 
 @program("equal_nan")
@@ -32,9 +32,3 @@ class JAXComparisonOps:
         x1: jax.Array, x2: jax.Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> jax.Array:
         return jnp.all(_close(x1, x2, rtol, atol, equal_nan))
-
-    @staticmethod
-    def array_equal(x1: jax.Array, x2: jax.Array, equal_nan: bool = False) -> jax.Array:
-        a, b = promotion.common(x1, x2)
-        alike = jnp.array_equal(a, b, equal_nan=equal_nan and kind_of(a) in ("float", "complex"))
-        return alike.astype(DTYPES["bool"])
