@@ -146,26 +146,37 @@ class ArrayBase(SharedMethods, Standing):
 
     def sum(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Returns the sum over axes; libraries for NumPy's arrays pass `out=None`, which says nothing."""
+        _require_no_out(out)
         return self._kit.namespace.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Returns the product over axes."""
+        _require_no_out(out)
         return self._kit.namespace.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def std(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Any:
-        """Returns the standard deviation over axes."""
-        return self._kit.namespace.std(self, axis=axis, correction=correction, keepdims=keepdims)
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Returns the mean over axes."""
+        _require_no_out(out)
+        return self._kit.namespace.mean(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def var(self, axis: Any = None, *, correction: float = 0, keepdims: bool = False) -> Any:
-        """Returns the variance over axes."""
-        return self._kit.namespace.var(self, axis=axis, correction=correction, keepdims=keepdims)
+    def std(self, axis: Any = None, dtype: Any = None, out: None = None, **options: Any) -> Any:
+        """Returns the standard deviation over axes; the options are `correction`, or `ddof`, and `keepdims`."""
+        _require_no_out(out)
+        return self._kit.namespace.std(self, axis=axis, dtype=dtype, **options)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def var(self, axis: Any = None, dtype: Any = None, out: None = None, **options: Any) -> Any:
+        """Returns the variance over axes; the options are `correction`, or `ddof`, and `keepdims`."""
+        _require_no_out(out)
+        return self._kit.namespace.var(self, axis=axis, dtype=dtype, **options)
+
+    def max(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Returns the largest element over axes."""
+        _require_no_out(out)
         return self._kit.namespace.max(self, axis=axis, keepdims=keepdims)
 
-    def min(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Returns the smallest element over axes."""
+        _require_no_out(out)
         return self._kit.namespace.min(self, axis=axis, keepdims=keepdims)
 
     def __setitem__(self, key: Any, given: Any) -> None:
@@ -297,6 +308,12 @@ class ArrayBase(SharedMethods, Standing):
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.ndim else str(self)
+
+
+def _require_no_out(out: Any) -> None:
+    """Raises a TypeError if a result should be written into an array, which would stay as it is."""
+    if out is not None:
+        raise TypeError("out is not supported: write x[...] = result")
 
 
 def _of_kind(number: Any, kind: type) -> Any:

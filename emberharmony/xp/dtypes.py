@@ -53,6 +53,11 @@ class Dtype:
         """
         return np.dtype(self.name)
 
+    @property
+    def type(self) -> Any:
+        """NumPy's class of scalars of the dtype."""
+        return self.dtype.type
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

@@ -174,15 +174,21 @@ def put_along_axis(kit: Any) -> Function:
     return put_along_axis
 
 
-def with_ddof(name: str) -> Callable[[Any], Function]:
-    """Returns the maker of a function that takes NumPy's name `ddof` for the standard's `correction` too."""
+def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
+    """Returns the maker of a mean or variance that takes NumPy's `ddof` for `correction` too, and `dtype`."""
 
     def made(kit: Any) -> Function:
-        function = source.function(kit, OPS[name])
+        spec = OPS[name]
+        function, has_dtype = source.function(kit, spec), any(p.name == "dtype" for p in spec.parameters)
 
         @functools.wraps(function)
-        def spread(*args: Any, ddof: Any = None, **options: Any) -> Any:
-            return function(*args, **options if ddof is None else options | {"correction": ddof})
+        def spread(*args: Any, **options: Any) -> Any:
+            if "ddof" in options:
+                options["correction"] = options.pop("ddof")
+            dtype = None if has_dtype else options.pop("dtype", None)
+            if dtype is not None:
+                args = kit.namespace.astype(args[0], dtype, copy=False), *args[1:]
+            return function(*args, **options)
 
         return spread
 
@@ -256,9 +262,8 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "default_float": default_of("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
-    "nanstd": with_ddof("nanstd"),
-    "nanvar": with_ddof("nanvar"),
     "put_along_axis": put_along_axis,
     "set_default_float": set_default_float,
 }
+MAKERS |= {name: with_names_of_numpy(name) for name in ("mean", "nanstd", "nanvar", "std", "var")}
 """By name, the makers of the functions of the main namespace."""

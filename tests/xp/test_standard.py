@@ -5,6 +5,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emberharmony.xp import namespace
@@ -57,3 +58,16 @@ def test_variances_take_the_name_of_numpy_for_their_correction(xp: Any) -> None:
     x = xp.asarray([[1.0, 3.0, float("nan")], [2.0, 6.0, 4.0]])
     assert xp.nanvar(x, axis=1, ddof=1).tolist() == [2.0, 4.0] == xp.nanvar(x, axis=1, correction=1).tolist()
     assert xp.nanstd(x, axis=1, dtype=None, ddof=0)[0].item() == 1.0
+    assert x[1, :].var(ddof=1).item() == 4.0 == xp.var(x[1, :], correction=1).item()
+
+
+def test_functions_of_numpy_call_the_methods(xp: Any) -> None:
+    x = xp.asarray([1, 2, 6])
+    for function in (np.sum, np.mean, np.max, np.min, np.prod, np.var, np.std):
+        assert isinstance(function(x), xp.Array)
+        assert float(function(x)) == pytest.approx(float(function(np.asarray([1, 2, 6]))))
+    assert xp.mean(x, dtype=xp.float64).dtype is xp.float64
+    assert xp.float32.type is np.float32
+    for name in ("sum", "prod", "mean", "std", "var", "max", "min"):
+        with pytest.raises(TypeError, match="out is not supported"):
+            getattr(x, name)(out=np.zeros(()))
