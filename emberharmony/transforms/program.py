@@ -369,7 +369,7 @@ class Program:
 
     @cached_property
     def memory(self) -> list[list[int]]:
-        """The registers of the results between that have each place in memory."""
+        """For each place in memory the registers of the results that it holds one after the other; see `scratch`."""
         registers: list[list[int]] = [[] for _ in {*self.scratch.values()}]
         for register, place in self.scratch.items():
             registers[place].append(register)

@@ -43,7 +43,7 @@ class Wrapper:
 
     @property
     def state(self) -> dict[Parameter, State]:
-        """The state of each parameter that has been changed."""
+        """The state of each parameter that a step has changed."""
         return self.optimizer.state
 
     @property

@@ -123,13 +123,13 @@ class TorchTransformsOps:
                 _load_forward_mode()
             count = 0
 
-            def some_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            def at_least_one_output(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
                 nonlocal count
                 outputs = tuple(_call_watched(fn, leaves))
                 count = len(outputs)
                 return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
 
-            outputs, pushed = torch.func.jvp(some_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed = torch.func.jvp(at_least_one_output, tuple(primals), tuple(tangents))  # type: ignore[misc]
             outputs, pushed = outputs[:count], pushed[:count]
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
