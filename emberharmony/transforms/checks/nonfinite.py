@@ -365,7 +365,7 @@ def _names(op: str) -> list[str]:
 
 
 def _add(contents: dict[str, Any], name: str, value: Any, backend: Any) -> None:
-    """Counts the elements that are NaN, infinite, zero or negative in the floating tensors and numbers of an argument."""
+    """Counts the elements of floating tensors and numbers in an argument that are NaN, infinite, zero or negative."""
     while name in contents:
         name += "'"
     if isinstance(value, float):
