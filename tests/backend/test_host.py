@@ -1,5 +1,6 @@
 """Tests how Python numbers, and lists of them, become tensors: their dtype, their bits and their errors."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.core import dtypes
+from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.errors import DTypeError, RangeError, ShapeError
 from tests.together import together
 
@@ -123,3 +125,19 @@ def test_numbers_of_subclasses_convert_as_others_do() -> None:
     assert numbers_to_host(Count(3)) is None
     assert to_host(Count(3)).dtype == "int64"
     assert to_host([Count(3)], dtypes.int8).dtype == "int8"
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, 1j, [1, 2], [[1.5, 2.0]], (1, True), []])
+def test_numbers_of_python_take_the_short_way(value: Any) -> None:
+    short = numbers_to_host(value)
+    assert short is not None
+    assert short.tolist() == np.asarray(value).tolist()
+
+
+def test_an_array_that_was_pickled_becomes_a_tensor_with_the_dtype_object_of_numpy() -> None:
+    array = pickle.loads(pickle.dumps(np.ones(3, np.float32)))
+    with ops.use_backend("numpy") as backend:
+        tensor = backend.unpack(HostBits(array, "float32"))
+        assert tensor.dtype is np.ones(1, np.float32).dtype
+        other = backend.unpack(HostBits(array.astype(">f4"), "float32"))
+        assert (other.dtype, other.tolist()) == (np.float32, [1.0] * 3)

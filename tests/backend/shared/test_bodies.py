@@ -23,6 +23,16 @@ def test_the_distance_of_integers_does_not_wrap(backend: str) -> None:
     assert OPS["isclose"].composed(*ends, atol=1.0).tolist() == [False]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int8"])
+def test_the_widest_dtype_is_one_that_the_backend_has(dtype: str, backend: str) -> None:
+    x = ops.convert_to_tensor([1, 2], dtype)
+    wide = bodies.widest(x)
+    assert ops.dtype(wide).is_complex == ops.dtype(x).is_complex
+    assert ops.dtype(wide).bits >= ops.dtype(x).bits
+    assert wide.tolist() == x.tolist()
+    assert OPS["isclose"].composed(x, x).tolist() == [True, True]
+
+
 def test_kinds_of_dtypes_are_refused(backend: str) -> None:
     x = ops.convert_to_tensor([1j])
     with pytest.raises(DTypeError, match="not defined for dtype complex64"):

@@ -198,6 +198,9 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda: metrics.Accuracy().update(np.ones((3, 2)), [1, 1]), errors.ShapeError, "besides the axis of the classes"),
     (lambda: metrics.TopK(2).update([1.0], [0]), errors.ShapeError, "one more axis for the classes at -1"),
+    (lambda: metrics.TopK(2, axis=2).update([[1.0]], [0]), errors.ShapeError, "for the classes at 2"),
+    (lambda: metrics.TopK(2, axis=-3).update([[1.0]], [0]), errors.ShapeError, "for the classes at -3"),
+    (lambda: metrics.Accuracy(axis=2).update([[1.0]], [0]), errors.ShapeError, "for the classes at 2"),
     (
         lambda: metrics.TopK(2).update([[1.0, 2.0]], [2]),
         errors.IndexOutOfBoundsError,

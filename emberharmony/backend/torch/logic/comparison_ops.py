@@ -55,6 +55,6 @@ class TorchComparisonOps:
     @staticmethod
     def array_equal(x1: torch.Tensor, x2: torch.Tensor, equal_nan: bool = False) -> torch.Tensor:
         a, b = promotion.common(x1, x2)
-        if equal_nan and a.shape == b.shape and (a.is_floating_point() or a.is_complex()):
+        if equal_nan and a.shape == b.shape:
             return torch.all((a == b) | (a.isnan() & b.isnan()))
         return torch.tensor(torch.equal(a, b), device=a.device)
