@@ -42,6 +42,14 @@ def _load(deferred: Deferred) -> None:
 
 def import_now(package: str) -> None:
     """Imports a deferred module, or those of a package, so that `torch.compile` can trace their first use too."""
-    for deferred in Deferred.made:
-        if f"{deferred._name}.".startswith(f"{package}."):
-            _load(deferred)
+    start = _LOOKED_AT.get(package, 0)
+    while start < len(Deferred.made):  # an import may make further ones
+        end = len(Deferred.made)
+        for deferred in Deferred.made[start:end]:
+            if f"{deferred._name}.".startswith(f"{package}."):
+                _load(deferred)
+        start = _LOOKED_AT[package] = end
+
+
+_LOOKED_AT: dict[str, int] = {}
+"""By package, how many of `Deferred.made` have been imported, or are of others; each `ops.compile` asks."""

@@ -15,7 +15,7 @@ values: with values the rate and the count of steps would be constants, and JAX 
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
@@ -123,7 +123,7 @@ class ProgramCall(NamedTuple):
     @property
     def operands(self) -> list[Register]:
         """The registers among the arguments, each once."""
-        return [*dict.fromkeys(_registers((self.args, self.keywords)))]
+        return [*dict.fromkeys(_registers(self.args) + _registers(self.keywords))]
 
     def with_registers(self, places: Any) -> "ProgramCall":
         """Returns the call with other registers in the place of those among its arguments, which index `places`."""
@@ -135,13 +135,16 @@ class ProgramCall(NamedTuple):
         return self.function, _key(self.args), _key(self.keywords)
 
 
-def _registers(value: Any) -> Iterator[Register]:
-    """Yields the registers in tuples and lists."""
+def _registers(value: Any) -> list[Register]:
+    """Returns the registers in tuples and lists; no generator, because all passes ask for them."""
+    registers = []
     for item in value:
-        if item.__class__ is Register:
-            yield item
-        elif item.__class__ is tuple or item.__class__ is list:
-            yield from _registers(item)
+        kind = item.__class__
+        if kind is Register:
+            registers.append(item)
+        elif kind is tuple or kind is list:
+            registers += _registers(item)
+    return registers
 
 
 def _with_registers(value: Any, places: Any) -> Any:
@@ -170,9 +173,9 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
     """
     places = [Register(i) for i in range(count)]
     seen: dict[Any, ProgramCall] = {}
-    kept = []
-    for each in calls:
-        call = each.with_registers(places)
+    kept: list[ProgramCall] = []
+    for i, each in enumerate(calls):
+        call = each if len(kept) == i else each.with_registers(places)
         first = seen.setdefault(call.key, call)
         if first is call:
             kept.append(call)
