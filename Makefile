@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models zoo suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models zoo pairs suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -109,6 +109,12 @@ zoo: $(STAMP)  ## Capture 69 public models of PyTorch and compare outputs and gr
 	$(BIN)/python -m pip install --quiet --no-deps torchvision
 	$(BIN)/python tools/zoo
 	$(BIN)/python tools/zoo/operators.py
+
+pairs: $(STAMP)  ## Compare models written in two libraries, right ones and 60 with planted faults; installs Keras and Flax
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement tools/pairs/requirements.txt
+	$(BIN)/python -W ignore tools/pairs right
+	$(BIN)/python -W ignore tools/pairs faults --seed 2
+	$(BIN)/python -W ignore tools/pairs last --seed 3
 
 BACKEND ?= mlx
 suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn, scipy or transforms, with BACKEND

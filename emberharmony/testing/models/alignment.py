@@ -8,12 +8,18 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.testing.differences.measures import PART
 from emberharmony.testing.models.adapter import Adapter
 from emberharmony.testing.models.canonical import Tensors, kind_of, tensors_of
 
 _ALIKE = 0.5
 """Modules correspond if at least this share of their elements is in tensors of equal sizes."""
+
+_SAME = 1e-6
+"""Tensors are taken for equal whose sums of magnitudes differ by this share at most."""
 
 _JOINED, _NEARLY = 0.8, 0.95
 """Modules are so much alike if one has at least this share of the elements of the other."""
@@ -33,6 +39,7 @@ class Side:
         self.adapter, self.model, self.order = adapter, model, order
         self.modules = adapter.modules(model)
         self._sizes: dict[str, Counter[int]] = {}
+        self._totals: dict[str, dict[float, int]] = {}
         self._holders: dict[str, bool] = {}
 
     @cached_property
@@ -82,6 +89,23 @@ class Side:
             arrays = [array for module in inner for array in self.adapter.own(module).values()]
             self._sizes[path] = Counter(n for array in arrays if (n := math.prod(array.shape)) > 1)
         return self._sizes[path]
+
+    def totals(self, path: str) -> dict[float, int]:
+        """Returns the sums of the magnitudes of the tensors of a module and of those in it, with their sizes.
+
+        The sums are equal for the same tensors in any layout.
+        """
+        if path not in self._totals:
+            self._totals[path] = {}
+            for name, module in {"": self.modules[path], **self.below(path)}.items():
+                if name:
+                    self._totals[path] |= self.totals(f"{path}.{name}" if path else name)
+                    continue
+                for array in self.adapter.own(module).values():
+                    if math.prod(array.shape) > 1 and self.adapter.is_floating(array):
+                        host = self.adapter.host(array)
+                        self._totals[path][sum(float(np.abs(x).sum()) for x in host.parts(PART))] = host.size
+        return self._totals[path]
 
 
 class Alignment(NamedTuple):
@@ -136,11 +160,10 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
     """Returns which of some modules correspond; modules that only one model has are opened."""
     names: dict[str, str] = {}
     while True:
-        pairs = _pair_by_name(first, second, ones, others)
-        ones, others = _without(ones, pairs), _without(others, pairs.values())
-        pairs |= _pair_in_order(first, second, ones, others)
-        ones, others = _without(ones, pairs), _without(others, pairs.values())
-        names |= pairs
+        for pair in (_pair_by_name, _pair_in_order, _pair_by_values):
+            pairs = pair(first, second, ones, others)
+            ones, others = _without(ones, pairs), _without(others, pairs.values())
+            names |= pairs
         if not ones or not others:
             return names
         widest = _widest(first, ones), _widest(second, others)
@@ -174,15 +197,40 @@ def _open(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
 
 
 def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
-    """Returns the modules that have equal names and whose tensors have the sizes of each other."""
+    """Returns the modules that have equal names, and tensors of equal sizes.
+
+    `conv1` may be the first convolution in a model and the second one in another, where the first is `conv0`. So equal
+    names count only if all modules of a model have one of the other's, or if the values of the tensors are equal too.
+    """
     ends = [Counter(map(_end, names)) for names in (ones, others)]
     by_end = {_end(name): name for name in others}
-    return {
+    named = {
         name: by_end[end]
         for name in ones
         if (end := _end(name)) in by_end
         if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
     }
+    if len(named) == min(len(ones), len(others)):
+        return named
+    return {one: other for one, other in named.items() if _equality(first, second, one, other) == 1.0}
+
+
+def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Returns the modules that have tensors of equal values, whatever their names and places are."""
+    pairs: dict[str, str] = {}
+    for one in ones:
+        equal = [name for name in others if name not in pairs.values() and _equality(first, second, one, name) == 1.0]
+        if len(equal) == 1:
+            pairs[one] = equal[0]
+    return pairs
+
+
+def _equality(first: Side, second: Side, one: str, other: str) -> float:
+    """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
+    a, b = first.totals(one), second.totals(other)
+    whole = max(sum(a.values()), sum(b.values()))
+    equal = sum(n for total, n in a.items() if any(math.isclose(total, each, rel_tol=_SAME) for each in b))
+    return equal / whole if whole else 0.0
 
 
 def _end(path: str) -> str:
@@ -216,7 +264,8 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     a, b = _end(one), _end(other)
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
-    return 4 * like + 2 * same + 2 * name + (numbers[0] == numbers[1])
+    equal = _equality(first, second, one, other)
+    return 4 * like + 4 * equal + 2 * same + 2 * name + (numbers[0] == numbers[1])
 
 
 def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:

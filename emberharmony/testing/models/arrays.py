@@ -138,6 +138,8 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
     """Returns how far two arrays are apart, and how they fit; None if they do not."""
     if one.dtype.startswith(_FLOATING) != other.dtype.startswith(_FLOATING):
         return _mask_fit(one, other)
+    if _is_added_mask(one) and _is_added_mask(other):
+        return _mask_fit(Host(one.values() == 0, "bool"), other)
     best: tuple[float, Fit] | None = None
     for fit in fits(one.shape, other.shape):
         share = distance(one, Host(fit.to_first(other.bits), other.dtype)).share
@@ -146,6 +148,14 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
         if share <= _CLOSE:
             break
     return best
+
+
+def _is_added_mask(host: Host) -> bool:
+    """Returns whether an array is added to scores so that attention leaves some elements out."""
+    if not host.size or not host.dtype.startswith(_FLOATING) or host.values().flat[-1] not in (0, host.values().min()):
+        return False
+    values = host.values()
+    return bool(values.min() < _MASKED and np.all((values == 0) | (values < _MASKED)))
 
 
 def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:

@@ -1,6 +1,7 @@
 """Which of two modules is wrong whose formulas differ: their options, and the modules of the same class beside them."""
 
 import contextlib
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ _OTHER_NAMES = {
     "dilationrate": "dilation",
 }
 """The names of options by which another library calls them, without underscores."""
+
+_BY_MODE = re.compile("BatchNorm|InstanceNorm|Dropout")
+"""The layers for which it matters whether the model is in training."""
 
 _UNLIKE = 1e-7
 """Two modules compute the same formula if their results in float64 differ by no more than this share."""
@@ -84,9 +88,15 @@ def _options(side: Side, path: str) -> dict[str, Any]:
     options = side.adapter.options(side.modules[path])
     made: dict[str, Any] = {}
     for name, value in options.items():
-        plain = re.sub(r"[_\s]", "", name).lower()
-        made[_OTHER_NAMES.get(plain, plain)] = value
+        made[_plain_name(name)] = value
+    if not _BY_MODE.search(side.kind(path)):
+        made.pop("training", None)
     return made
+
+
+def _plain_name(name: str) -> str:
+    plain = re.sub(r"[_\s]", "", name).lower()
+    return _OTHER_NAMES.get(plain, plain)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -116,9 +126,21 @@ def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | No
         if name not in own or len(values) != len(others):
             continue
         agree = all(_equal(value, values[0]) for value in values)
-        if agree and not _equal(own[name], values[0]) and (name in differing or len(values) > 1):
+        if not agree or _equal(own[name], values[0]):
+            continue
+        if name in differing or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
             return name
     return None
+
+
+def _is_default(module: Any, name: str, value: Any) -> bool:
+    """Returns whether the class of a module has a value for an option where none is given."""
+    try:
+        parameters = inspect.signature(type(module).__init__).parameters
+    except (TypeError, ValueError):
+        return False
+    defaults = {_plain_name(each): parameter.default for each, parameter in parameters.items()}
+    return name in defaults and _equal(defaults[name], value)
 
 
 def _unlike_others(side: Side, model: Model, event: Event) -> bool | None:

@@ -1,7 +1,7 @@
 """Which tensors of two models differ, and in what: layout, order, rounding, or a tensor that is missing."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +69,10 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     """
     differing: list[Unequal] = []
     claimed: tuple[set[str], set[str]] = (set(), set())
+    left = tuple(
+        [path for path in paths if side.adapter.own(side.modules[path])]
+        for side, paths in zip((first, second), alignment.left, strict=True)
+    )
     ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
     for path, other in ordered:
         if path in claimed[0] or other in claimed[1]:
@@ -80,6 +84,8 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
             _add_parts(first, path, one.hosts, two.hosts)
             _add_parts(second, other, two.hosts, one.hosts)
         hosts = add_parts(one, two.sums), add_parts(two, one.sums)
+        for here, there, side, free in ((hosts[0], hosts[1], second, left[1]), (hosts[1], hosts[0], first, left[0])):
+            _add_elsewhere(here, there, side, free)
         differing += _of_module(path, other, *hosts)
     differing = _name_swaps(first, second, differing)
     return sorted(differing, key=lambda each: first.order.get(each.path, len(first.order))), claimed
@@ -91,6 +97,22 @@ def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[st
         for key, array in side.adapter.own(module).items():
             if f"{name}.{key}" in others:
                 hosts.setdefault(f"{name}.{key}", side.adapter.host(array))
+
+
+def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side, paths: Sequence[str]) -> None:
+    """Adds tensors that a module lacks and that a module has that corresponds to none: the one of the same shape."""
+    for name, host in here.items():
+        if name in there or host.size < 2:
+            continue
+        fitting = [
+            array
+            for path in paths
+            for array in side.adapter.own(side.modules[path]).values()
+            if tuple(array.shape) == tuple(host.shape)
+        ]
+        equal = [array for array in fitting if apart(host, side.adapter.host(array)).share <= _EQUAL]
+        if equal or len(fitting) == 1:
+            there[name] = side.adapter.host((equal or fitting)[0])
 
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str, Host]) -> Iterator[Unequal]:

@@ -44,7 +44,7 @@ class KerasModels(Adapter):
         seen: list[Any] = []
         held = {**getattr(layer, "_modules", {}), **vars(layer)}
         for name, value in held.items():
-            if name in ("_layers", "_functional", "_metrics", "_loss_tracker"):
+            if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
                 continue
             items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
             inner = {name.strip("_"): value} if isinstance(value, kind) else {f"{name}.{key}": x for key, x in items}

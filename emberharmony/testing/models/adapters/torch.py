@@ -134,11 +134,17 @@ class TorchModels(Adapter):
     def wide(self, model: Any) -> Iterator[None]:
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
+        recurrent = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
+        narrow = [(tensor, tensor.data) for module in recurrent for tensor in module.parameters(recurse=False)]
         try:
+            for tensor, data in narrow:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
+                tensor.data = _to_float64(data)
             with Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
             torch.set_default_dtype(before)
+            for tensor, data in narrow:
+                tensor.data = data
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:

@@ -1,0 +1,195 @@
+"""The same random weights for a model in any library: layers in the order of their definition, tensors as PyTorch's."""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def random_model(kind: Any, seed: int) -> Any:
+    """Returns a model of PyTorch with random weights, biases and statistics, ready for inference."""
+    import torch
+
+    torch.manual_seed(seed)
+    model = kind().eval()
+    with torch.no_grad():
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            if not tensor.dtype.is_floating_point or "inv_freq" in name:
+                continue
+            if name.endswith("running_var"):
+                tensor.uniform_(0.5, 2.0)
+            elif tensor.ndim == 1:
+                tensor.add_(torch.randn_like(tensor) * 0.2)
+            elif "token" in name or "pos" in name:
+                tensor.copy_(torch.randn_like(tensor) * 0.5)
+    return model
+
+
+def leaves_of_torch(model: Any) -> list[tuple[str, dict[str, Array]]]:
+    """Returns the class and the tensors of each layer of a model of PyTorch, and of the model itself."""
+    import torch
+
+    layers = []
+    for module in model.modules():
+        if isinstance(module, torch.nn.MultiheadAttention):
+            layers.append(
+                ("MultiheadAttention", {n: t.detach().numpy().copy() for n, t in module.state_dict().items()})
+            )
+        elif type(module).__name__ != "NonDynamicallyQuantizableLinear":
+            own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+            tensors = {n: t.detach().numpy().copy() for n, t in own if n not in ("inv_freq", "num_batches_tracked")}
+            if tensors:
+                layers.append((type(module).__name__, tensors))
+    return layers
+
+
+def load(library: str, model: Any, layers: list[tuple[str, dict[str, Array]]]) -> None:
+    """Gives a model of a library the tensors of another one."""
+    targets = list({"torch": _torch, "mlx": _mlx, "keras": _keras, "flax": _flax, "ours": _ours}[library](model))
+    if len(targets) != len(layers):
+        raise ValueError(f"{library} has {len(targets)} layers with tensors, not {len(layers)}")
+    setter = {"torch": _set_torch, "mlx": _set_mlx, "keras": _set_keras, "flax": _set_flax, "ours": _set_ours}[library]
+    for target, (kind, tensors) in zip(targets, layers, strict=True):
+        setter(target, kind, tensors)
+
+
+def _torch(model: Any) -> Any:
+    import torch
+
+    for module in model.modules():
+        inner = isinstance(module, torch.nn.MultiheadAttention)
+        own = [n for n, _ in module.named_parameters(recurse=False)]
+        if (own or inner) and type(module).__name__ != "NonDynamicallyQuantizableLinear":
+            yield module
+
+
+def _set_torch(module: Any, kind: str, tensors: dict[str, Array]) -> None:
+    import torch
+
+    with torch.no_grad():
+        for name, value in tensors.items():
+            target = module
+            for part in name.split("."):
+                target = getattr(target, part)
+            target.copy_(torch.from_numpy(value))
+
+
+def _mlx(module: Any) -> Any:
+    import mlx.core as mx
+    import mlx.nn as nn
+
+    if any(isinstance(value, mx.array) for value in module.values()) or isinstance(module, nn.MultiHeadAttention):
+        yield module
+    if not isinstance(module, nn.MultiHeadAttention):
+        for value in module.values():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, nn.Module):
+                    yield from _mlx(item)
+
+
+def _set_mlx(module: Any, kind: str, tensors: dict[str, Array]) -> None:
+    import mlx.core as mx
+
+    names = {"weight_ih_l0": "Wx", "weight_hh_l0": "Wh", "class_token": "class_embedding"}
+    names["pos_embedding"] = "position_embedding"
+    if kind == "MultiheadAttention":
+        for part, role in enumerate(("query", "key", "value")):
+            projection = getattr(module, f"{role}_proj")
+            projection.weight = mx.array(np.split(tensors["in_proj_weight"], 3)[part])
+            projection.bias = mx.array(np.split(tensors["in_proj_bias"], 3)[part])
+        module.out_proj.weight = mx.array(tensors["out_proj.weight"])
+        module.out_proj.bias = mx.array(tensors["out_proj.bias"])
+        return
+    if kind == "LSTM":
+        module.bias = mx.array(tensors.pop("bias_ih_l0") + tensors.pop("bias_hh_l0"))
+    for name, value in tensors.items():
+        value = np.moveaxis(value, 1, -1) if kind.startswith("Conv") and value.ndim > 2 else value
+        if module[names.get(name, name)].shape != value.shape:
+            raise ValueError(f"{type(module).__name__}.{name} has another shape than {value.shape}")
+        module[names.get(name, name)] = mx.array(np.ascontiguousarray(value))
+
+
+def _keras(layer: Any) -> Any:
+    import keras
+
+    whole = isinstance(layer, (keras.layers.MultiHeadAttention, keras.layers.LSTM))
+    if whole or layer._trainable_variables:
+        yield layer
+    for inner in () if whole else layer._layers:
+        for item in inner if isinstance(inner, list) else [inner]:
+            yield from _keras(item)
+
+
+def _attention(tensors: dict[str, Array], heads: int) -> list[Array]:
+    width = len(tensors["out_proj.bias"])
+    made = []
+    for weight, bias in zip(np.split(tensors["in_proj_weight"], 3), np.split(tensors["in_proj_bias"], 3), strict=True):
+        made += [weight.T.reshape(width, heads, -1), bias.reshape(heads, -1)]
+    return [*made, tensors["out_proj.weight"].T.reshape(heads, -1, width), tensors["out_proj.bias"]]
+
+
+def _set_keras(layer: Any, kind: str, tensors: dict[str, Array]) -> None:
+    if kind == "MultiheadAttention":
+        layer.set_weights(_attention(tensors, layer.num_heads))
+    elif kind == "LSTM":
+        bias = tensors["bias_ih_l0"] + tensors["bias_hh_l0"]
+        layer.set_weights([tensors["weight_ih_l0"].T, tensors["weight_hh_l0"].T, bias])
+    elif kind == "ViT":
+        layer.class_token.assign(tensors["class_token"])
+        layer.positions.assign(tensors["pos_embedding"])
+    else:
+        order = [name for name in ("weight", "bias", "running_mean", "running_var") if name in tensors]
+        layer.set_weights([_last(kind, tensors[name]) for name in order])
+
+
+def _last(kind: str, value: Array) -> Array:
+    """Returns a tensor with the axes of Keras and Flax."""
+    if kind.startswith("Conv") and value.ndim > 2:
+        return np.moveaxis(np.moveaxis(value, 0, -1), 0, -2)
+    return value.T if kind == "Linear" else value
+
+
+def _flax(module: Any) -> Any:
+    from flax import nnx
+
+    whole = isinstance(module, nnx.MultiHeadAttention)
+    if whole or any(
+        isinstance(value, nnx.Param) and value.get_raw_value() is not None for value in vars(module).values()
+    ):
+        yield module
+    for value in () if whole else vars(module).values():
+        for item in value if isinstance(value, (list, nnx.List)) else [value]:
+            if isinstance(item, nnx.Module) and not isinstance(item, nnx.List):
+                yield from _flax(item)
+
+
+def _set_flax(module: Any, kind: str, tensors: dict[str, Array]) -> None:
+    if kind == "MultiheadAttention":
+        values = _attention(tensors, module.num_heads)
+        for role, kernel, bias in zip(("query", "key", "value", "out"), values[::2], values[1::2], strict=True):
+            getattr(module, role).kernel[...] = kernel
+            getattr(module, role).bias[...] = bias
+        return
+    names = {"running_mean": "mean", "running_var": "var", "class_token": "cls_token"}
+    names |= {"pos_embedding": "position_embeddings", "bias": "bias"}
+    weight = {"Linear": "kernel", "Conv2d": "kernel", "Embedding": "embedding"}.get(kind, "scale")
+    for name, value in tensors.items():
+        getattr(module, weight if name == "weight" else names[name])[...] = _last(kind, value)
+
+
+def _ours(model: Any) -> Any:
+    from emberharmony.nn import walk
+
+    for _, module in walk.named_modules(model):
+        if isinstance(module, walk.Holder) and list(walk.own_cells(module)):
+            yield module
+
+
+def _set_ours(module: Any, kind: str, tensors: dict[str, Array]) -> None:
+    from emberharmony import ops
+    from emberharmony.nn import walk
+
+    cells = dict(walk.own_cells(module))
+    for name, value in tensors.items():
+        cells[name].value = ops.array(value)
