@@ -190,7 +190,8 @@ def _code_fault(library: str, fault: Any, modules: dict[str, Any], path: str) ->
 
         setattr(kind, name, method)
         first = instances[0] if everywhere else path
-        return Planted("", first, (first,), everywhere, lambda: setattr(kind, name, right))
+        accepted = tuple(instances) if everywhere else (path,)
+        return Planted("", first, accepted, everywhere, lambda: setattr(kind, name, right))
 
     plant.is_code = True  # type: ignore[attr-defined]
     return plant

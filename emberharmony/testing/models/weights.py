@@ -110,7 +110,7 @@ def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side,
             for array in side.adapter.own(side.modules[path]).values()
             if tuple(array.shape) == tuple(host.shape)
         ]
-        equal = [array for array in fitting if apart(host, side.adapter.host(array)).share <= _EQUAL]
+        equal = [array for array in fitting if distance(host, side.adapter.host(array)).share <= _EQUAL]
         if equal or len(fitting) == 1:
             there[name] = side.adapter.host((equal or fitting)[0])
 
