@@ -9,6 +9,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 os.environ.setdefault("EMBERHARMONY_BACKEND", "numpy")  # on which the gallery and the notebooks begin
+os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads it when a program of the gallery imports it
 
 from pages import write_module_pages, write_pages
 

@@ -3,6 +3,7 @@
 They are no strings, as those of `ops` are, because the standard's `isdtype` takes strings for kinds of dtypes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Dtype:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> "tuple[type[Dtype], tuple[DType]]":
+    def __reduce__(self) -> "tuple[Callable[[DType], Dtype], tuple[DType]]":
         return Dtype, (self.neutral,)
 
 
