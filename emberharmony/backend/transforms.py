@@ -51,14 +51,14 @@ class Transforms:
         per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
         Calls may nest, for derivatives of higher order.
         """
-        pair: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
-        return pair
+        outputs_and_pull: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
+        return outputs_and_pull
 
     def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
         if type(self).pullback is Transforms.pullback:
-            pair: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
-            return pair
+            outputs_and_gradients: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
+            return outputs_and_gradients
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 

@@ -176,10 +176,10 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
     kept: list[ProgramCall] = []
     for i, each in enumerate(calls):
         call = each if len(kept) == i else each.with_registers(places)
-        first = seen.setdefault(call.key, call)
-        if first is call:
+        first_call = seen.setdefault(call.key, call)
+        if first_call is call:
             kept.append(call)
-        for result, other in zip(call.results, first.results, strict=True):
+        for result, other in zip(call.results, first_call.results, strict=True):
             places[result] = other
     return kept, places
 

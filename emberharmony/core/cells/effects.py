@@ -110,12 +110,12 @@ class Effects:
 
     def tensors(self) -> list[Any]:
         """Returns the tensors that `make` needs."""
-        needed: list[Any] = []
+        tensors: list[Any] = []
         for added, exchanged, step in self._parts:
-            needed += added.values()
-            needed += [x for x in exchanged.values() if x is not None]
-            needed += step.gradients.values() if step else ()
-        return needed
+            tensors += added.values()
+            tensors += [x for x in exchanged.values() if x is not None]
+            tensors += step.gradients.values() if step else ()
+        return tensors
 
     @property
     def is_any(self) -> bool:

@@ -95,7 +95,7 @@ def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
 
 
 @_counts("conv_transpose")
-def _transposition(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+def _transposed_convolution_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
 
 

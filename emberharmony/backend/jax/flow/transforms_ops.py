@@ -52,8 +52,8 @@ class JAXTransformsOps:
 
     def pullback(self, fn: TensorFunction, primals: Tensors, first: bool = False) -> tuple[list[jax.Array], Any]:
         if _by_tape(primals):
-            pair: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
-            return pair
+            outputs_and_pull: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
+            return outputs_and_pull
         wanted = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
         places: list[int] = []
 
@@ -74,15 +74,19 @@ class JAXTransformsOps:
         def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
             given = [cotangents[i] for i in places]
             pairs = zip(differentiable, given, strict=True)
-            pair = iter(pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_like(ct, y)) for y, ct in pairs)))
-            return [conjugate(next(pair)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
+            gradients = iter(
+                pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_like(ct, y)) for y, ct in pairs))
+            )
+            return [conjugate(next(gradients)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
 
         return outputs, pull_some
 
     def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
         if _by_tape(primals):
-            pair: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(cast(Backend, self), fn, primals)
-            return pair
+            outputs_and_gradients: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(
+                cast(Backend, self), fn, primals
+            )
+            return outputs_and_gradients
         outputs, pull = self.pullback(fn, primals, True)
         return outputs, pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
@@ -100,8 +104,10 @@ class JAXTransformsOps:
             except Exception as error:
                 if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
-                pair: tuple[list[jax.Array], list[jax.Array]] = self.transpose_pullback(fn, primals)(tangents)
-                return pair
+                outputs_and_tangents: tuple[list[jax.Array], list[jax.Array]] = self.transpose_pullback(fn, primals)(
+                    tangents
+                )
+                return outputs_and_tangents
             return list(outputs), [
                 t if kind_of(y) in _INEXACT else jnp.zeros_like(y) for y, t in zip(outputs, pushed, strict=True)
             ]

@@ -68,10 +68,10 @@ class MLXTransformsOps:
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
-            pair: tuple[list[mx.array], Any] = _attempt(
+            outputs_and_pull: tuple[list[mx.array], Any] = _attempt(
                 by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
             )
-            return pair
+            return outputs_and_pull
         return self._pulled_back(fn, primals)
 
     def _pulled_back(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
@@ -122,8 +122,8 @@ class MLXTransformsOps:
 
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
         if _by_tape(primals) or is_unread():
-            pair: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
-            return pair
+            outputs_and_gradients: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
+            return outputs_and_gradients
         outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
         LATER.put(outputs[0])
         return outputs, gradients
@@ -141,8 +141,8 @@ class MLXTransformsOps:
                 except Exception as error:
                     if not self.cannot_transform(error):
                         raise
-                    pair: Pair = self.transpose_pullback(fn, primals)(tangents)
-                    return pair
+                    outputs_and_tangents: Pair = self.transpose_pullback(fn, primals)(tangents)
+                    return outputs_and_tangents
                 return list(outputs), list(pushed)
 
             tensors = [*primals, *tangents]

@@ -134,8 +134,10 @@ class TorchTransformsOps:
             # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
             # wrong (see `_in_reverse_mode`).
             if any(tangent.requires_grad for tangent in pushed):
-                pair: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transpose_pullback(fn, primals)(tangents)
-                return pair
+                outputs_and_tangents: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transpose_pullback(
+                    fn, primals
+                )(tangents)
+                return outputs_and_tangents
             # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
             alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
             return list(outputs), alike

@@ -43,7 +43,7 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
             why = f"modules and parameters of emberharmony have no {name}()"
             yield Step(call, f".{name}", KIND, reason=why, advice="see the page on layers")
         elif modules and name in ("to", *MOVES) and is_module(file, receiver):
-            yield _step(file, call, "module.to(device=..., dtype=...)", _module_method)
+            yield _step(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
     for store in file.index.nodes(ast.Attribute) if modules else ():
         if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
             yield _trainable(file, store)
@@ -121,7 +121,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     return reads or not cleared
 
 
-def _module_method(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
+def _module_method_changes(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
     """Yields the changes of `module.to(device)`, or of `module.zero_grad()`.
 
     Raises:
