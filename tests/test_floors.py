@@ -44,8 +44,8 @@ BY_NAME = {
     "ops/__init__.py": "loads `ops.distributed` on first use",
     "testing/models/libraries.py": "loads the adapter of a library when a model of it is given",
     "testing/samples/__init__.py": "loads every file of the folder",
+    "transforms/backward.py": "loads the rules, which fill the table of the tape",
     "transforms/batch_tape.py": "loads the batching rules, which fill the table of the batch",
-    "transforms/tape.py": "loads the rules, which fill the table of the tape",
     "xp/scipy.py": "reaches into SciPy, and only when asked to",
 }
 """The files that import a module whose name is in a string, which no contract sees, and why they do."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
-    from emberharmony.transforms import tape
+    from emberharmony.transforms import backward
 else:
-    tape = Deferred("emberharmony.transforms.tape")
+    backward = Deferred("emberharmony.transforms.backward")
 
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -51,13 +51,13 @@ class Transforms:
         per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
         Calls may nest, for derivatives of higher order.
         """
-        outputs_and_pull: tuple[list[Any], Pullback] = tape.pullback(self, fn, primals)
+        outputs_and_pull: tuple[list[Any], Pullback] = backward.pullback(self, fn, primals)
         return outputs_and_pull
 
     def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
         if type(self).pullback is Transforms.pullback:
-            outputs_and_gradients: tuple[list[Any], list[Any]] = tape.gradients(self, fn, primals)
+            outputs_and_gradients: tuple[list[Any], list[Any]] = backward.gradients(self, fn, primals)
             return outputs_and_gradients
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])

@@ -15,9 +15,7 @@ rule of a holomorphic function is then the same as for real numbers. Cotangents 
 enter and leave the tape, so that users get dL/da + i dL/db, the direction of steepest ascent.
 
 A traced tensor holds its node, and a node the nodes of its arguments; the tape holds none, so Python frees at once what
-no result depends on. Nodes are numbered, and the backward pass visits those that a cotangent reaches from the last to
-the first by a heap of their numbers, which costs 0.15 µs for each; a walk of the graph cost 1.5. A pullback that is
-called once only frees the values of each node as soon as it has used them.
+no result depends on. Nodes are numbered, for the backward pass (`transforms.backward`).
 
 A node keeps only the tensors that the derivative reads, which the names of the rule's parameters say: `lambda g, y, _x:
 ...` reads the result and not the argument, of which shape and dtype are kept. So a network of `tanh(x @ w + b)` keeps
@@ -25,12 +23,8 @@ one activation for each layer instead of three. For the gradient of a loss by it
 both at once (`Backend.with_slope`) and keeps the derivative in the place of the logits.
 """
 
-import importlib
 import itertools
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
-from itertools import repeat
-from operator import attrgetter
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -43,8 +37,7 @@ from emberharmony.core.tracing import LEAVES
 from emberharmony.transforms.rule_registry import LEAVING, REFUSED, RULES, SLOPES, same
 from emberharmony.transforms.traced_tensor import TracedTensor
 
-Pullback = Callable[[Sequence[Any]], list[Any]]
-_Node = tuple[int, Any, list[Any], Any, list[tuple[int, int, Any, Any]]]
+Node = tuple[int, Any, list[Any], Any, list[tuple[int, int, Any, Any]]]
 """One recorded op: its number, its rule, its arguments and result as values of the traced tensors, and its parents.
 
 The number grows from one node of a tape to the next. The list of parents has an entry for each traced tensor: the index
@@ -53,7 +46,6 @@ key of its gradient. A tensor that the rule does not read is replaced by its `_S
 """
 _LEVELS = itertools.count()
 _SCALARS = (int, float, complex)
-_DTYPE = attrgetter("dtype")
 _INEXACT = ("float", "complex")
 _PLAIN = frozenset((float, int, bool, complex, str, type(None)))
 
@@ -126,7 +118,7 @@ class Tape:
             return TracedTensor(
                 pair[0],
                 self,
-                (number, _BY_SLOPE, [pair[1]], _Shape(shape=pair[0].shape, dtype=pair[0].dtype), parents),
+                (number, BY_SLOPE, [pair[1]], _Shape(shape=pair[0].shape, dtype=pair[0].dtype), parents),
                 number,
             )
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
@@ -201,7 +193,7 @@ class Tape:
         result = call(getattr(backend.bound, spec.name), spec, values)
         return result if rule is None else self.trace(result, (next(self.numbers), rule, values, result, parents))
 
-    def trace(self, result: Any, node: _Node) -> Any:
+    def trace(self, result: Any, node: Node) -> Any:
         """Returns the result of a node, in which the floating and complex tensors are traced."""
         if isinstance(result, (tuple, list)):
             items = [
@@ -252,7 +244,7 @@ def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), sloped)
 
 
-_BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
+BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
 """The rule of an op that `Backend.with_slope` has computed."""
 
 
@@ -373,144 +365,3 @@ def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -
     cut = len(arguments) - len(keywords)
     names = [p.name for p in spec.parameters if p.keyword_only]
     return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
-
-
-def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
-    """Returns the outputs of `fn(*primals)`, and the function from their cotangents to one gradient for each primal.
-
-    A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
-    """
-    tape, outputs = _trace(backend, fn, primals)
-
-    def pull(cotangents: Sequence[Any]) -> list[Any]:
-        return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
-
-    return _values(tape, outputs), pull
-
-
-def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Returns the outputs of `fn(*primals)`, and the gradients of the first one, a scalar.
-
-    The backward pass frees the values of each node as soon as it has used them.
-    """
-    tape, outputs = _trace(backend, fn, primals)
-    values = _values(tape, outputs)
-    roots = _roots(tape, outputs[0], values[0])
-    outputs.clear()
-    return values, _gradients(tape, roots, primals)
-
-
-def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
-    """Returns a traced tensor with its cotangent, from which the gradients of a loss follow."""
-    if loss.__class__ is TracedTensor and loss.tape is tape and loss.node is not None and loss.node[1] is _BY_SLOPE:
-        # That of the loss is 1, by which its rule would multiply the slope.
-        ((_, _, node, key),), (slope,) = loss.node[4], loss.node[2]
-        return [(TracedTensor(None, tape, node, key), slope)]
-    return [(loss, tape.backend.bound.ones_like(value))]
-
-
-def _trace(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
-    """Returns a new tape, and the outputs of a function whose arguments it traces."""
-    if not RULES:
-        importlib.import_module("emberharmony.rules")
-    tape = Tape(backend)
-    traced = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
-    if tape.watched:  # the backend tells watchers
-        tape.numbers = backend.numbers()
-        return tape, [*backend.taping(fn, traced)]
-    return tape, [*fn(*traced)]
-
-
-def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
-    return [y.value if y.__class__ is TracedTensor and y.tape is tape else y for y in outputs]
-
-
-def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any]) -> list[Any]:
-    """Returns the gradients of the primals, given outputs with their cotangents; empties the list `roots`.
-
-    The nodes are visited from the last to the first. Only those that a cotangent reaches are. The rules compute in the
-    dtypes of the forward pass, so an `autocast` block does not reach them.
-    """
-    if active() is not tape.backend.bound:
-        with Override(tape.backend):
-            return _gradients(tape, roots, primals)
-    gradients: dict[Any, Any] = {}
-    pulled: Any = _pull if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull)
-    nodes: dict[int, _Node] = {}
-    numbers: list[int] = []
-    reached: list[tuple[Any, Any, Any]] = []
-    while roots:
-        output, cotangent = roots.pop(0)
-        if cotangent is not None and output.__class__ is TracedTensor and output.tape is tape:
-            reached.append((output.node, output.key, _conjugate(tape, cotangent)))
-    output = cotangent = None
-    while True:
-        for node, key, gradient in reached:
-            known = gradients.get(key)
-            if known is not None:
-                gradients[key] = active().add(known, gradient)
-                continue
-            gradients[key] = gradient
-            if node is not None and node[0] not in nodes:
-                nodes[node[0]] = node
-                heappush(numbers, -node[0])
-        if not numbers:
-            break
-        reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
-        reached = pulled(gradients, nodes.pop(-heappop(numbers)))
-    made = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
-    for place, gradient in enumerate(made):
-        if gradient is None:
-            made[place] = active().zeros_like(primals[place])
-    if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
-        return [_conjugate(tape, gradient) for gradient in made]
-    return made
-
-
-def _pull(gradients: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
-    """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
-    number, rule, arguments, result, parents = node
-    if number in gradients:
-        cotangent = gradients.pop(number)
-    else:
-        parts = [gradients.pop((number, i), None) for i in range(len(result))]
-        cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
-    single = rule.__class__ is tuple
-    given: Any = None if single else rule(cotangent, result, *arguments)
-    pulled = []
-    done = -1
-    for i, j, parent, key in parents:
-        if not single:
-            gradient = given[i]
-        else:
-            if i != done:  # several parents in one list share the result of one rule
-                part = rule[i]
-                given, done = None if part is None else part(cotangent, result, *arguments), i
-            gradient = given
-        if gradient is None:
-            continue
-        argument = arguments[i]
-        if j >= 0:
-            gradient, argument = gradient[j], argument[j]
-        if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
-            gradient = _fit(gradient, argument)
-        pulled.append((parent, key, gradient))
-    return pulled
-
-
-def _fit(gradient: Any, argument: Any) -> Any:
-    """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
-    shape, wanted = gradient.shape, argument.shape
-    if shape != wanted:
-        extra = len(shape) - len(wanted)
-        if shape[extra:] == wanted:
-            gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
-            return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
-        axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
-        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), wanted)
-    dtype = argument.dtype
-    return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
-
-
-def _conjugate(tape: Tape, tensor: Any) -> Any:
-    return active().conj(tensor) if tape.kinds[tensor.dtype] == "complex" else tensor

@@ -23,7 +23,7 @@ from emberharmony.core.errors import (
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import LEAVING, REFUSED, RULES
 from emberharmony.testing.gradient_rows import without_rule
-from emberharmony.transforms import tape
+from emberharmony.transforms import backward
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def _numpy() -> None:
 def gradient(function: Any, *values: Any) -> list[Any]:
     """Returns the gradients of a function with respect to all its arguments."""
     primals = [np.asarray(value) for value in values]
-    outputs, pull = tape.pullback(current(), lambda *xs: [function(*xs)], primals)
+    outputs, pull = backward.pullback(current(), lambda *xs: [function(*xs)], primals)
     return pull([np.ones_like(outputs[0])])
 
 
@@ -249,7 +249,7 @@ def test_derivatives_of_every_order() -> None:
         return function if n == 0 else nth(lambda x: gradient_inside(function, x), n - 1)
 
     def gradient_inside(function: Any, x: Any) -> Any:
-        outputs, pull = tape.pullback(current(), lambda x: [function(x)], [x])
+        outputs, pull = backward.pullback(current(), lambda x: [function(x)], [x])
         return pull([ops.ones_like(outputs[0])])[0]
 
     x = np.asarray(0.3)
@@ -287,14 +287,14 @@ def test_the_tape_frees_the_tensors_that_it_held() -> None:
         held.append(weakref.ref(y))
         return ops.sum(ops.multiply(x, y))
 
-    _, pull = tape.pullback(current(), lambda x: [function(x)], [np.ones(3)])
+    _, pull = backward.pullback(current(), lambda x: [function(x)], [np.ones(3)])
     del pull
     gc.collect()
     assert held[0]() is None
 
 
 def test_the_pullback_may_be_called_several_times() -> None:
-    _, pull = tape.pullback(current(), lambda x: [ops.sin(x), ops.cos(x)], [np.asarray(0.5)])
+    _, pull = backward.pullback(current(), lambda x: [ops.sin(x), ops.cos(x)], [np.asarray(0.5)])
     one = np.asarray(1.0)
     assert pull([one, None])[0] == pytest.approx(math.cos(0.5))
     assert pull([None, one])[0] == pytest.approx(-math.sin(0.5))

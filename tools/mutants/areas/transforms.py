@@ -3,6 +3,7 @@
 from mutants.mutant import Mutant
 
 TAPE = "emberharmony/transforms/tape.py"
+BACKWARD = "emberharmony/transforms/backward.py"
 DERIVATIVES = "emberharmony/transforms/derivatives.py"
 BATCHING = "emberharmony/transforms/axis_maps.py"
 TREES = "emberharmony/transforms/trees.py"
@@ -13,7 +14,7 @@ ON_MLX = "--ember-backend mlx"
 MUTANTS = [
     Mutant(
         name="tape-dtype-of-a-broadcast-gradient",
-        module=TAPE,
+        module=BACKWARD,
         function="_fit",
         original="gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)",
         replacement="gradient",
@@ -22,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-dtype-of-a-gradient",
-        module=TAPE,
+        module=BACKWARD,
         function="_fit",
         original="gradient if gradient.dtype == dtype else active().cast(gradient, dtype)",
         replacement="gradient",
@@ -31,7 +32,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-broadcast-inner-axis",
-        module=TAPE,
+        module=BACKWARD,
         function="_fit",
         original="n == 1 and shape[extra + i] != 1",
         replacement="n == 1 and shape[extra + i] == 1",
@@ -40,7 +41,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-forgets-conjugates",
-        module=TAPE,
+        module=BACKWARD,
         function="_conjugate",
         original="active().conj(tensor) if tape.kinds[tensor.dtype] == 'complex' else tensor",
         replacement="tensor",
@@ -49,7 +50,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-last-path-only",
-        module=TAPE,
+        module=BACKWARD,
         function="_gradients",
         original="active().add(known, gradient)",
         replacement="gradient",
@@ -58,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-unconnected-ones",
-        module=TAPE,
+        module=BACKWARD,
         function="_gradients",
         original="active().zeros_like(primals[place])",
         replacement="active().ones_like(primals[place])",
@@ -67,7 +68,7 @@ MUTANTS = [
     ),
     Mutant(
         name="tape-missing-cotangent",
-        module=TAPE,
+        module=BACKWARD,
         function="_pull",
         original="active().zeros_like(y) if part is None else part",
         replacement="active().ones_like(y) if part is None else part",

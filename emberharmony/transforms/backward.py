@@ -1,0 +1,163 @@
+"""The backward pass over what a tape has recorded: pullbacks, and gradients of a loss.
+
+It visits the nodes that a cotangent reaches from the last to the first by a heap of their numbers, which costs 0.15 µs
+for each; a walk of the graph cost 1.5. A pullback that is called once only frees the values of each node as soon as it
+has used them.
+"""
+
+import importlib
+import itertools
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import repeat
+from operator import attrgetter
+from typing import Any
+
+from emberharmony.core.selection import Override, active
+from emberharmony.transforms.rule_registry import RULES
+from emberharmony.transforms.tape import BY_SLOPE, Node, Tape
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+Pullback = Callable[[Sequence[Any]], list[Any]]
+_DTYPE = attrgetter("dtype")
+
+
+def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
+    """Returns the outputs of `fn(*primals)`, and the function from their cotangents to one gradient for each primal.
+
+    A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
+    """
+    tape, outputs = _trace(backend, fn, primals)
+
+    def pull(cotangents: Sequence[Any]) -> list[Any]:
+        return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
+
+    return _values(tape, outputs), pull
+
+
+def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the outputs of `fn(*primals)`, and the gradients of the first one, a scalar.
+
+    The backward pass frees the values of each node as soon as it has used them.
+    """
+    tape, outputs = _trace(backend, fn, primals)
+    values = _values(tape, outputs)
+    roots = _roots(tape, outputs[0], values[0])
+    outputs.clear()
+    return values, _gradients(tape, roots, primals)
+
+
+def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
+    """Returns a traced tensor with its cotangent, from which the gradients of a loss follow."""
+    if loss.__class__ is TracedTensor and loss.tape is tape and loss.node is not None and loss.node[1] is BY_SLOPE:
+        # That of the loss is 1, by which its rule would multiply the slope.
+        ((_, _, node, key),), (slope,) = loss.node[4], loss.node[2]
+        return [(TracedTensor(None, tape, node, key), slope)]
+    return [(loss, tape.backend.bound.ones_like(value))]
+
+
+def _trace(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
+    """Returns a new tape, and the outputs of a function whose arguments it traces."""
+    if not RULES:
+        importlib.import_module("emberharmony.rules")
+    tape = Tape(backend)
+    traced = list(map(TracedTensor, primals, repeat(tape), repeat(None), itertools.count(-1, -1)))
+    if tape.watched:  # the backend tells watchers
+        tape.numbers = backend.numbers()
+        return tape, [*backend.taping(fn, traced)]
+    return tape, [*fn(*traced)]
+
+
+def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
+    return [y.value if y.__class__ is TracedTensor and y.tape is tape else y for y in outputs]
+
+
+def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any]) -> list[Any]:
+    """Returns the gradients of the primals, given outputs with their cotangents; empties the list `roots`.
+
+    The nodes are visited from the last to the first. Only those that a cotangent reaches are. The rules compute in the
+    dtypes of the forward pass, so an `autocast` block does not reach them.
+    """
+    if active() is not tape.backend.bound:
+        with Override(tape.backend):
+            return _gradients(tape, roots, primals)
+    gradients: dict[Any, Any] = {}
+    pulled: Any = _pull if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull)
+    nodes: dict[int, Node] = {}
+    numbers: list[int] = []
+    reached: list[tuple[Any, Any, Any]] = []
+    while roots:
+        output, cotangent = roots.pop(0)
+        if cotangent is not None and output.__class__ is TracedTensor and output.tape is tape:
+            reached.append((output.node, output.key, _conjugate(tape, cotangent)))
+    output = cotangent = None
+    while True:
+        for node, key, gradient in reached:
+            known = gradients.get(key)
+            if known is not None:
+                gradients[key] = active().add(known, gradient)
+                continue
+            gradients[key] = gradient
+            if node is not None and node[0] not in nodes:
+                nodes[node[0]] = node
+                heappush(numbers, -node[0])
+        if not numbers:
+            break
+        reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
+        reached = pulled(gradients, nodes.pop(-heappop(numbers)))
+    made = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
+    for place, gradient in enumerate(made):
+        if gradient is None:
+            made[place] = active().zeros_like(primals[place])
+    if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
+        return [_conjugate(tape, gradient) for gradient in made]
+    return made
+
+
+def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
+    """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
+    number, rule, arguments, result, parents = node
+    if number in gradients:
+        cotangent = gradients.pop(number)
+    else:
+        parts = [gradients.pop((number, i), None) for i in range(len(result))]
+        cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
+    single = rule.__class__ is tuple
+    given: Any = None if single else rule(cotangent, result, *arguments)
+    pulled = []
+    done = -1
+    for i, j, parent, key in parents:
+        if not single:
+            gradient = given[i]
+        else:
+            if i != done:  # several parents in one list share the result of one rule
+                part = rule[i]
+                given, done = None if part is None else part(cotangent, result, *arguments), i
+            gradient = given
+        if gradient is None:
+            continue
+        argument = arguments[i]
+        if j >= 0:
+            gradient, argument = gradient[j], argument[j]
+        if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
+            gradient = _fit(gradient, argument)
+        pulled.append((parent, key, gradient))
+    return pulled
+
+
+def _fit(gradient: Any, argument: Any) -> Any:
+    """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
+    shape, wanted = gradient.shape, argument.shape
+    if shape != wanted:
+        extra = len(shape) - len(wanted)
+        if shape[extra:] == wanted:
+            gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
+            return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
+        axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
+        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), wanted)
+    dtype = argument.dtype
+    return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
+
+
+def _conjugate(tape: Tape, tensor: Any) -> Any:
+    return active().conj(tensor) if tape.kinds[tensor.dtype] == "complex" else tensor
