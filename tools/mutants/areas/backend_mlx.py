@@ -142,7 +142,10 @@ MUTANTS = [
         function="MLXIndexingOps.take",
         original="indices % length",
         replacement="indices",
-        tests=(f"{PATHS} -k reading", f"tests/ops/arrays/test_indexing.py -k take {ON_MLX}"),
+        tests=(
+            f"{PATHS} -k reading",
+            f"tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py -k take {ON_MLX}",
+        ),
         why="take by a negative number fails",
     ),
     Mutant(

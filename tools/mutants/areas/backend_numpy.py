@@ -166,7 +166,7 @@ MUTANTS = [
         function="_quick_one_hot",
         original="np.arange(0, count, num_classes) + x.reshape(-1)",
         replacement="np.arange(0, count, num_classes)",
-        tests=(QUICK, f"tests/ops/arrays/test_indexing.py {ON_NUMPY}"),
+        tests=(QUICK, f"tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py {ON_NUMPY}"),
         why="one_hot of many ids gives class 0",
     ),
     Mutant(

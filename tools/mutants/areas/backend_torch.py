@@ -171,7 +171,7 @@ MUTANTS = [
         function="TorchIndexingOps.get_item",
         original="last - places.start",
         replacement="places.start",
-        tests=(f"tests/ops/arrays/test_indexing.py {ON_TORCH}",),
+        tests=(f"tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py {ON_TORCH}",),
         why="a slice with a negative step begins elsewhere",
     ),
     Mutant(
@@ -198,7 +198,7 @@ MUTANTS = [
         function="TorchBackend.convert",
         original="dtype is None",
         replacement="True",
-        tests=(f"tests/ops/flow/test_compile.py {ON_TORCH} -k numbers_and_ranges",),
+        tests=(f"tests/ops/flow/test_compiled_steps.py {ON_TORCH} -k numbers_and_ranges",),
         why="a compiled function rounds numbers to the default dtype before it converts them to the wanted one",
     ),
 ]

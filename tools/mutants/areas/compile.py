@@ -5,6 +5,7 @@ from mutants.mutant import Mutant
 COMPILED = "tests/backend/numpy/flow/test_compilation.py"
 LOWERED = "tests/backend/numpy/flow/test_lowering.py"
 OPS = "tests/ops/flow/test_compile.py"
+STEPS = "tests/ops/flow/test_compiled_steps.py"
 NUMPY, TORCH, MLX = (f"--ember-backend {name}" for name in ("numpy", "torch", "mlx"))
 
 MUTANTS = [
@@ -167,7 +168,7 @@ MUTANTS = [
         function="constant_kind",
         original="repr(leaf) if isinstance(leaf, (float, complex)) else leaf",
         replacement="leaf",
-        tests=(f"{OPS} -k zeros {NUMPY}", f"{OPS} -k zeros {MLX}", COMPILED),
+        tests=(f"{STEPS} -k zeros {NUMPY}", f"{STEPS} -k zeros {MLX}", COMPILED),
         why="a function that was compiled for 0.0 runs for -0.0",
     ),
     Mutant(

@@ -153,7 +153,7 @@ MUTANTS = [
         function="Cell._held_to_keep",
         original="not held[1].backend.may_keep(held[0])",
         replacement="False",
-        tests=("tests/core/cells/test_cell.py -k does_not_keep --ember-backend numpy,torch",),
+        tests=("tests/core/cells/test_cells_in_use.py -k does_not_keep --ember-backend numpy,torch",),
         why="a parameter that is assigned under grad keeps the traced tensor",
     ),
     Mutant(
@@ -265,7 +265,7 @@ MUTANTS = [
         original="{} if outer is None else dict(outer[0])",
         replacement="{}",
         tests=(
-            "tests/core/cells/test_cell.py --ember-backend numpy",
+            "tests/core/cells/test_cells_in_use.py --ember-backend numpy",
             "tests/ops/flow/test_backward.py --ember-backend numpy",
         ),
         why="within nested blocks cells lose the values of the outer one",

@@ -202,7 +202,7 @@ MUTANTS = [
         replacement="convert_to_tensor(indices)",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k take",
-            "tests/ops/arrays/test_indexing.py --ember-backend numpy -k take",
+            "tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py --ember-backend numpy -k take",
         ),
         why="the gradient of take at negative indices is lost or refused",
     ),
@@ -214,7 +214,7 @@ MUTANTS = [
         replacement="step != step",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k get_item",
-            "tests/ops/arrays/test_indexing.py --ember-backend numpy",
+            "tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py --ember-backend numpy",
         ),
         why="the gradient of x[::2] is written to a block",
     ),
@@ -226,7 +226,7 @@ MUTANTS = [
         replacement="picked",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k scatter",
-            "tests/ops/arrays/test_indexing.py --ember-backend numpy -k scatter",
+            "tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py --ember-backend numpy -k scatter",
             "tests/ops/arrays/test_writing.py --ember-backend numpy",
         ),
         why="updates that were overwritten get a gradient",
