@@ -21,7 +21,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SCIPY = ("special", "stats", "integrate", "fft", "cluster", "differentiate")
+SCIPY = ("special", "stats", "integrate", "fft", "cluster", "differentiate", "linalg", "spatial", "interpolate")
 """The modules of SciPy whose tests run unless others are named."""
 _USES = re.compile(r"yield_namespaces|yield_namespace_device_dtype_combinations")
 _SOMETIMES = " (sometimes)"
