@@ -20,7 +20,7 @@ from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
 from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import get_item, take
-from emberharmony.ops.arrays.shape import expand_dims, flip, moveaxis, pad, reshape, stack, swapaxes
+from emberharmony.ops.arrays.shape import expand_dims, flip, moveaxis, pad, reshape, stack, swapaxes, transpose
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.math import add, multiply
@@ -28,6 +28,7 @@ from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.neural import convolution as shared_convolution
+    from emberharmony.backend.shared.neural.convolution import Windows
 else:
     shared_convolution = Deferred("emberharmony.backend.shared.neural.convolution")
 
@@ -70,9 +71,12 @@ def conv(
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.pad_widths()) if plan.has_padding else x
     total = None
-    for offset, places in plan.offsets():
-        part = _multiply_groups(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
-        total = part if total is None else add(total, part)
+    if groups == 1 and plan.side_by_side:
+        total = matmul(_patches(padded, plan), reshape(kernel, (-1, kernel.shape[-1])))
+    else:
+        for offset, places in plan.offsets():
+            part = _multiply_groups(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
+            total = part if total is None else add(total, part)
     total = cast(total if bias is None else add(total, _wide(bias)), kind)
     return total if last else moveaxis(total, -1, 1)
 
@@ -269,6 +273,16 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
 def _wide(x: Tensor) -> Tensor:
     """Returns half precision as float32 and other dtypes unchanged."""
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+
+
+def _patches(x: Tensor, plan: Windows) -> Tensor:
+    """Returns the windows of (batch, *spatial, channels), which lie side by side, as (batch, *counts, elements)."""
+    n = len(plan.counts)
+    whole = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
+    apart = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
+    split = reshape(get_item(x, (slice(None), *whole)), (x.shape[0], *apart, x.shape[-1]))
+    order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
+    return reshape(transpose(split, order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
 
 
 def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -157,6 +158,11 @@ class Windows(Record):
     def has_padding(self) -> bool:
         """Whether any axis has zeros around it."""
         return any(map(any, self.padding))
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether windows of several elements touch without overlapping, as those of patches do."""
+        return tuple(self.size) == tuple(self.strides) and math.prod(self.size) > 1 and set(self.dilation) == {1}
 
     def pad_widths(self) -> list[tuple[int, int]]:
         """Returns the zeros before and after each axis of a tensor (batch, *spatial, channels), as for `np.pad`."""

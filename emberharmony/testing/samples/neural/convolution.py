@@ -154,6 +154,8 @@ SAMPLES = [
             case(_PLANE, _tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
             case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), (1, 2), (1, 0), "channels_first", (1, 1), _tensor(3)),
             case(_LINE, _tensor(3, 2, 6), 1, "same", bias=_tensor(6)),
+            case(_PLANE, _tensor(2, 2, 2, 3), 2, "same"),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 3, 2, 3), (2, 3), "valid", "channels_first", 1, _tensor(3)),
         ),
         **D,
         tolerance=3,
