@@ -265,5 +265,7 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "put_along_axis": put_along_axis,
     "set_default_float": set_default_float,
 }
-MAKERS |= {name: with_names_of_numpy(name) for name in ("mean", "nanstd", "nanvar", "std", "var")}
+MAKERS |= {
+    name: with_names_of_numpy(name) for name in ("mean", *(f"{nan}{n}" for nan in ("", "nan") for n in ("std", "var")))
+}
 """By name, the makers of the functions of the main namespace."""

@@ -146,16 +146,6 @@ def embedding_bag_without(
     return embedding_bag(weight, indices, offsets, *options)
 
 
-_SEGMENTS = {
-    "sum": ops.segment_sum,
-    "mean": ops.segment_sum,
-    "max": ops.segment_max,
-    "min": ops.segment_min,
-    "prod": ops.segment_prod,
-}
-"""The reductions of groups of rows by PyTorch's names."""
-
-
 @aten("segment_reduce")
 def segment_reduce(
     data: Any,
@@ -178,7 +168,7 @@ def segment_reduce(
         lengths = ops.subtract(offsets[1:], offsets[:-1])
     count = lengths.shape[0]
     groups = ops.repeat(ops.arange(count), lengths, axis=0)
-    result = _SEGMENTS[reduce](data, groups, count)
+    result = getattr(ops, f"segment_{'sum' if reduce == 'mean' else reduce}")(data, groups, count)
     if reduce != "mean":
         return result
     sizes = ops.reshape(ops.cast(lengths, ops.dtype(data)), (count, *[1] * (len(data.shape) - 1)))
