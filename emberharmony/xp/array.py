@@ -183,7 +183,8 @@ class ArrayBase(SharedMethods, Standing):
         kit = self._kit
         kit.join()
         with LOCK:
-            kit.memory.write(self, kit.low(key), kit.low(given))
+            if not kit.memory.write(self, kit.low(key), kit.low(given)) and kit.memory.shares:
+                kit.memory.keep(key, given)  # a transform may have recorded the write
 
     def __pos__(self) -> Any:
         return self.copy()

@@ -128,7 +128,7 @@ def __getitem__(self, key):
             (scalar)
             return r
         links = self._links
-        if links.__class__ is @Links and links.parent is None:
+        if n and links.__class__ is @Links and links.parent is None:
             r._links = self, key
             links.views.append(@ref(r))
             if len(links.views) > links.most: @forget(links)
@@ -137,10 +137,12 @@ def __getitem__(self, key):
     return @picked(self, key)
 """
 _READ = """
-try: v = a[key] if a.__class__ is @type and ({}) else @_get_item(a, key)
-except Exception: v = @_get_item(a, key)
+try:
+    n = a.__class__ is @type and ({})
+    v = a[key] if n else @_get_item(a, key)
+except Exception: v = @_get_item(a, key); n = False
 """
-"""How a library reads an index itself; the op takes what it refuses, and raises the typed error."""
+"""How a library reads an index itself, which `n` notes; the op takes what it refuses, and raises the typed error."""
 
 _ALONE = "r._v = {}; r._links = None"
 _SNAPSHOT = """
@@ -174,7 +176,7 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         "name": name,
         "op": op,
         "same": "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "==",
-        "read": _READ.format(index) if index else "v = @_get_item(a, key)",
+        "read": _READ.format(index) if index else "v = @_get_item(a, key); n = True",
         "flat": "v.__class__ is not $type and not v.ndim" if kit.backend.wraps else "not v.ndim",
         "scalar": _SNAPSHOT if kit.snapshots else _ALONE.format("$wrap(v)" if kit.backend.wraps else "v"),
     }

@@ -109,6 +109,8 @@ class Stale(Standing):
             if array is None or array._v is not self:
                 raise RuntimeError("a view was read after it was deleted")
             array._v = tensor = self.memory.read(value(self.parent), links_of(array).how)
+            if self.memory.shares:
+                self.memory._mark_copy(tensor, self.parent)
             return tensor
 
     def on(self, bound: Any) -> Any:
@@ -181,11 +183,18 @@ class Memory:
         if links.how is SNAPSHOT:
             links = self._separate(parent)
             view._v = self.read(parent._v, how)
+        if self.shares and how is not SNAPSHOT:
+            self._mark_copy(view._v, parent)
         view._links = parent, how
         views = links.views
         views.append(ref(view))
         if len(views) > links.most:
             self.forget(links)
+
+    def _mark_copy(self, tensor: Any, parent: Any) -> None:
+        """Lets writes go round the memory if a view has other memory than its array, as `x[::-1]` on PyTorch."""
+        if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, value(parent)):
+            self.keep(parent)
 
     @staticmethod
     def _own_links(array: Any) -> Links:
@@ -236,8 +245,8 @@ class Memory:
         """Returns a view of a tensor."""
         return how.run(tensor) if how.__class__ is Call else self.ops.get_item(tensor, how)
 
-    def write(self, array: Any, key: Any, given: Any) -> None:
-        """Writes into an array; the caller holds the lock."""
+    def write(self, array: Any, key: Any, given: Any) -> bool:
+        """Writes into an array, and returns whether into its memory; the caller holds the lock."""
         links = links_of(array)
         if links is not None and links.how is SNAPSHOT:
             links = self._separate(array)
@@ -248,16 +257,17 @@ class Memory:
                 self._detach(array)
             try:
                 self.backend.write_into(old, key, new)
-                return
+                return True
             except (IndexError, ValueError, TypeError, RuntimeError):
                 if not self._is_writable(old):
                     raise
             # The op takes other keys too, and raises the typed error.
             self.backend.write_into(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
-            return
+            return True
         new = self._cast(new, old)
         written = self._in_place(array, old, key, new)
         self._update(array, self.ops.set_item(old, key, new) if written is None else written)
+        return False
 
     def _in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
         """Returns the tensor of an array after a write into its memory, on a backend that moves that into a new tensor.

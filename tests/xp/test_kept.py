@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.sampling import PROFILE
+
 
 def _element(xp: Any, x: Any) -> Any:
     c = xp.ones(3)
@@ -56,6 +58,12 @@ WANTED: dict[Callable[[Any, Any], Any], list[float]] = {
 }
 
 
+def _leave_to_deep(backend: str) -> None:
+    """Skips a test that compiles, which takes seconds on other backends than NumPy."""
+    if backend != "numpy" and PROFILE == "quick":
+        pytest.skip("compiled by the profile deep")
+
+
 @pytest.mark.parametrize("function", WANTED, ids=lambda function: function.__name__)
 def test_a_constant_that_is_written_to_later_has_its_old_value_in_the_gradient(
     function: Callable[[Any, Any], Any], xp: Any
@@ -67,7 +75,9 @@ def test_a_constant_that_is_written_to_later_has_its_old_value_in_the_gradient(
         assert np.allclose(np.asarray(made), WANTED[function], rtol=1e-5)
 
 
-def test_a_compiled_function_repeats_the_write(xp: Any) -> None:
+def test_a_compiled_function_repeats_the_write(xp: Any, backend: str) -> None:
+    _leave_to_deep(backend)
+
     def run(x: Any) -> Any:
         c = xp.ones(3)
         y = c * x
@@ -86,3 +96,17 @@ def test_a_pullback_has_the_arguments_that_it_was_made_with(xp: Any) -> None:
     c[0] = 5.0
     assert [made.tolist() for made in pull(xp.ones(2))] == [[1.0, 1.0], [1.0, 2.0]]
     assert c.tolist() == [5.0, 1.0]
+
+
+def test_what_was_written_into_a_traced_array_may_change_later(xp: Any, backend: str) -> None:
+    _leave_to_deep(backend)
+
+    def run(x: Any) -> Any:
+        c, y = xp.ones(2), x * 1.0
+        y[0] = c
+        c[0] = 5.0
+        return y
+
+    compiled = xp.compile(run)
+    for _ in range(2):
+        assert compiled(xp.zeros((2, 2))).tolist() == [[1.0, 1.0], [0.0, 0.0]]

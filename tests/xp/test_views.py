@@ -275,3 +275,13 @@ def test_put_along_axis_writes_into_the_array_as_numpy_does(xp: Any) -> None:
     assert xp.grad(loss)(xp.asarray([1.0, 2.0])).tolist() == [0.0, 5.0]
     with pytest.raises(TypeError, match="writes into an array"):
         xp.put_along_axis([1.0], xp.asarray([0]), 2.0)
+
+
+def test_a_view_in_reverse_order_sees_writes(xp: Any) -> None:
+    x = xp.asarray([1.0, 2.0, 3.0], copy=True)
+    back, inner = x[::-1], x[1:][::-1]
+    x[0] = 9.0
+    assert (back.tolist(), inner.tolist()) == ([3.0, 2.0, 9.0], [3.0, 2.0])
+    back[0] = 7.0
+    x[1] = 5.0
+    assert (x.tolist(), back.tolist(), inner.tolist()) == ([9.0, 5.0, 7.0], [7.0, 5.0, 9.0], [7.0, 5.0])

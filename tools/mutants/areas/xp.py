@@ -96,4 +96,13 @@ MUTANTS = [
         tests=(f"tests/xp/test_observing.py {NUMPY}",),
         why="a log lacks the calls of arrays",
     ),
+    Mutant(
+        name="views-that-are-copies",
+        module="emberharmony/xp/views.py",
+        function="Memory._mark_copy",
+        original="self.keep(parent)",
+        replacement="pass",
+        tests=(f"{VIEWS} -k reverse {TORCH}",),
+        why="x[::-1] of PyTorch keeps its elements when x is written to",
+    ),
 ]
