@@ -160,8 +160,8 @@ def _option_faults(library: str, path: str, module: Any) -> Iterator[tuple[str, 
             yield "BN in train mode", setting(training=True)
         if library == "flax":
             yield "BN in train mode", setting(use_running_average=False)
-    padded = title in ("Conv1d", "Conv2d") and max(module.kernel_size) > 1 and any(np.atleast_1d(module.padding))
-    if library == "torch" and padded:
+    convolves = library == "torch" and title in ("Conv1d", "Conv2d")
+    if convolves and max(module.kernel_size) > 1 and any(np.atleast_1d(module.padding)):
         yield "padding mode", setting(padding_mode="reflect")
         yield "padding mode", setting(padding_mode="replicate")
     if library == "keras" and title == "ZeroPadding2D":
@@ -199,7 +199,7 @@ def _code_fault(library: str, fault: Any, modules: dict[str, Any], path: str) ->
 
 @contextlib.contextmanager
 def planted(draw: Any, kind: str, library: str, model: Any, second: bool, used: set[str]) -> Iterator[Planted]:
-    """Plants a fault in the block, of a kind that is not used yet if there is one."""
+    """Plants a fault for the time of the block; its kind is new as long as there are new ones."""
     faults = candidates(kind, library, model, second)
     kinds = sorted({name for name, _, _ in faults})
     fresh = [name for name in kinds if name not in used] or kinds

@@ -32,7 +32,7 @@ def compare(
     numbers on both sides. The tape computes the gradients that the program takes, so their ops are compared too.
 
     If the second argument is callable, `fn` and it are two models of PyTorch, MLX, Keras, Flax, Equinox or `nn`, or
-    functions that call one; `docs/differences.md` says how they are compared.
+    functions that call one; `docs/two_models.md` says how they are compared.
 
     Args:
         fn: the program: a function of the inputs, a model, or a step of a training; or the first of two models.

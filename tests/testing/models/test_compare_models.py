@@ -1,8 +1,10 @@
 """`compare` of two models: PyTorch, MLX, ours and functions; which module is named, and which side."""
 
+import contextlib
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import emberharmony
 from emberharmony import nn, ops, testing
 from emberharmony.cli.main import command
 from emberharmony.errors import ArgumentError, ArgumentTypeError
+from emberharmony.testing.models import libraries
+from emberharmony.testing.models.adapters.ours import OurModels
 
 torch: Any = pytest.importorskip("torch", reason="two models are compared with one of PyTorch")
 
@@ -280,6 +284,10 @@ def test_the_command_compares_two_models_and_writes_a_page(tmp_path: Path) -> No
     assert "Sequential.1" in page.read_text()
     assert CliRunner().invoke(command, [*given[:2], a, *given[3:]]).exit_code == 0
     assert CliRunner().invoke(command, [*given, "--match", "x"]).exit_code == 2
+    for wrong, said in ((f"{tmp_path}/c.py:net", "there is no file"), (f"{tmp_path}/b.py:nte", "did you mean 'net'")):
+        result = CliRunner().invoke(command, ["compare", a, wrong])
+        assert (result.exit_code, said in result.output) == (2, True), result.output
+    assert CliRunner().invoke(command, [*given[:4], f"{tmp_path}/none.npz"]).exit_code == 2
 
 
 def test_libraries_of_models_are_imported_only_when_given() -> None:
@@ -293,3 +301,36 @@ def test_libraries_of_models_are_imported_only_when_given() -> None:
     environment = {"EMBERHARMONY_BACKEND": "numpy", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_models_of_a_registered_library_are_compared(monkeypatch: Any) -> None:
+    package = types.ModuleType("another_library")
+    monkeypatch.setitem(sys.modules, "another_library", package)
+    monkeypatch.setattr(libraries, "_ADAPTERS", dict(libraries._ADAPTERS))
+
+    class Scale:
+        __module__ = "another_library.layers"
+
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.factor
+
+    class Scales(OurModels):
+        name = "another"
+
+        def modules(self, model: Any) -> dict[str, Any]:
+            return {"": model}
+
+        def own(self, module: Any) -> dict[str, Any]:
+            return {}
+
+        def keep_state(self, model: Any) -> Any:
+            return contextlib.nullcontext()
+
+    testing.register_adapter("another_library", Scales)
+    with ops.use_backend("numpy"):
+        assert emberharmony.compare(Scale(2.0), Scale(2.0), X).ok
+        report = emberharmony.compare(Scale(2.0), Scale(2.5), X)
+    assert (report.sides, report.first.options) == (("another (1)", "another (2)"), {"factor": (2.0, 2.5)})
