@@ -367,3 +367,9 @@ IMPORT = "from emberharmony import ops\n"
 )
 def test_an_import_is_added_to_the_first_ones(text: str, expected: str) -> None:
     assert with_namespaces(text, ["emberharmony.ops"]) == expected
+
+
+@pytest.mark.parametrize("prefix", ["not ", "-"])
+def test_a_file_with_a_long_chain_is_repaired(prefix: str) -> None:
+    source = f"import numpy as np\n\ny = {prefix * 3_000}1\nz = np.exp(np.ones(3))\n"
+    assert "z = ops.exp(ops.ones(3))\n" in repaired(source, unsafe=True)

@@ -17,6 +17,7 @@ from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
 from emberlint.fixes.splice import SPACE, Change, apply_changes, changes, dotted_name, op_of, renaming
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
+from emberlint.source.parsing import parse
 from emberlint.source.source_file import SourceFile
 
 _ANNOTATION = 200  # the length of a string that may be an annotation
@@ -182,7 +183,7 @@ class _FileRepair:
             return text  # the caller refuses it
         if not self.renamed:
             return text
-        tree = ast.parse(text)
+        tree = parse(text)
         unused = _unused_names(tree, self.renamed)
         if not unused:
             return text
@@ -238,7 +239,7 @@ def _place(finding: Finding) -> Place:
 def _fault(after: str) -> str | None:
     """Returns what a repair broke, or None."""
     try:
-        ast.parse(after)
+        parse(after)
     except SyntaxError as error:
         return f"the result would not parse: {error.msg}"
     return None

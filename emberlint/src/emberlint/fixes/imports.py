@@ -10,6 +10,7 @@ import libcst as cst
 from libcst.codemod import CodemodContext
 from libcst.codemod.visitors import RemoveImportsVisitor
 
+from emberlint.source.parsing import parse
 from emberlint.source.source_file import SourceFile
 
 LINE_END = re.compile(r"(\r\n|\r|\n)")
@@ -22,7 +23,7 @@ def with_namespaces(text: str, namespaces: Iterable[str]) -> str:
         SyntaxError: if the text is not Python.
     """
     for namespace in sorted(namespaces):
-        text = _with_namespace(text, ast.parse(text), namespace)
+        text = _with_namespace(text, parse(text), namespace)
     return text
 
 
@@ -74,7 +75,7 @@ def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Mod
     An import with a comment stays, because a person must judge whether the comment still applies.
     """
     # LibCST looks at scopes too, but takes a tenth of a second even where the module still reads the name.
-    read = {node.id for node in ast.walk(ast.parse(tree.code)) if isinstance(node, ast.Name)}
+    read = {node.id for node in ast.walk(parse(tree.code)) if isinstance(node, ast.Name)}
     for name in sorted({*names} - read):
         for binding in file.names.root.bindings.get(name, ()):
             statement = file.parent(binding.node)

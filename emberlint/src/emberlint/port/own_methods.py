@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from emberlint.source.parsing import parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
@@ -21,7 +22,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
     for path in _with_packages(files):
         try:
             text = read_text(path.read_bytes())
-            tree = ast.parse(text) if mentioned.search(text) else None
+            tree = parse(text) if mentioned.search(text) else None
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         for kind in ast.walk(tree) if tree is not None else ():

@@ -21,6 +21,7 @@ from emberlint.port.steps import steps
 from emberlint.port.text import WITHOUT_LINE
 from emberlint.source.notebooks.joined import CellPlace
 from emberlint.source.notebooks.notebook import Notebook
+from emberlint.source.parsing import parse
 from emberlint.source.source_file import SourceFile
 
 MARK = "# emberlint: port:"
@@ -150,7 +151,7 @@ def _first(file: SourceFile, node: ast.expr) -> str:
 
 def _is_sound(before: str, after: str) -> bool:
     try:
-        ast.parse(after)
+        parse(after)
     except SyntaxError:
         return False
     return comments(before) == comments(after)

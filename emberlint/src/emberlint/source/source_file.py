@@ -10,6 +10,7 @@ from emberlint.config.settings import Role, Settings
 from emberlint.config.tiers import Tier
 from emberlint.source.imports import Import, import_statements, imported_names
 from emberlint.source.names import Names
+from emberlint.source.parsing import parse
 from emberlint.source.tree import Tree
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ class SourceFile:
         self.path = path  # relative to the project's root, with forward slashes
         self.text = text
         self.settings = settings
-        self.tree: ast.Module = ast.parse(text) if tree is None else tree
+        self.tree: ast.Module = parse(text) if tree is None else tree
         self.role: Role = settings.role(path)
         self.module: str = settings.module(path)
         self.neighbours = neighbours
