@@ -122,7 +122,7 @@ class Effects:
         """Whether there is anything to do after everything is computed."""
         return bool(self._parts)
 
-    def fit(self) -> bool:
+    def match_cells(self) -> bool:
         """Returns whether the cells have no gradients where the function has found none."""
         return all(cell._grad is None for cell in self._none_before)
 

@@ -139,7 +139,7 @@ class Lockstep:
         self._remember(one, other)
         if not difference.explained:
             other.refresh(one)
-        before = _before(one, other)
+        before = _argument_distances(one, other)
         self._outside(call, one, other, before)
         if difference.explained:
             self._add(call, one, difference.share, (None, None), "inherited")
@@ -302,10 +302,10 @@ def _alike(one: Record, other: Record) -> bool:
 
 def _differ(one: Record, other: Record) -> bool:
     """Returns whether two calls have other inputs."""
-    return len(one.given()) != len(other.given()) or any(_before(one, other))
+    return len(one.given()) != len(other.given()) or any(_argument_distances(one, other))
 
 
-def _before(one: Record, other: Record) -> list[float]:
+def _argument_distances(one: Record, other: Record) -> list[float]:
     """Returns how far the tensors of the arguments of two calls differ, as shares of the largest elements."""
     return [distance(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
 

@@ -243,7 +243,7 @@ MUTANTS = [
     Mutant(
         name="effects-none-before",
         module="emberharmony/core/cells/effects.py",
-        function="Effects.fit",
+        function="Effects.match_cells",
         original="all(cell._grad is None for cell in self._none_before)",
         replacement="True",
         tests=("tests/core/cells/test_effects.py --ember-backend numpy",),

@@ -99,7 +99,9 @@ class NumpyFunction:
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
         result = program.result
-        if result.effects is not None and (is_without_draws() or cells_of_open_blocks() or not result.effects.fit()):
+        if result.effects is not None and (
+            is_without_draws() or cells_of_open_blocks() or not result.effects.match_cells()
+        ):
             return self._fn(*args, **kwargs)
         streams = Rewinding() if program.draws else None
         try:

@@ -59,7 +59,7 @@ def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str
     uses = _uses(file, call)
     if isinstance(above, ast.Call):
         uses = [call]
-    if len(call.args) < 2 or not uses or not all(_is_loaded(file, one) for one in uses):
+    if len(call.args) < 2 or not uses or not all(_is_given_to_loader(file, one) for one in uses):
         return "only a DataLoader of several tensors can do without it"
     return None
 
@@ -102,7 +102,7 @@ def _uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
     ]
 
 
-def _is_loaded(file: SourceFile, node: ast.expr) -> bool:
+def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
     above = file.parent(node)
     return isinstance(above, ast.Call) and node in above.args[:1] and file.native(above.func) == LOADER
 

@@ -51,7 +51,7 @@ def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Lengt
             if binding.value is not None:
                 yield from lengths(file, binding.value, depth + 1)
             elif isinstance(binding.node, ast.Name):
-                yield from _part(file, binding.node)
+                yield from _unpacked_length(file, binding.node)
     elif isinstance(limit, ast.Subscript) and isinstance(limit.slice, ast.Constant):
         tensor = _tensor_of_shape(limit.value)
         if tensor is not None and isinstance(limit.slice.value, int):
@@ -66,7 +66,7 @@ def lengths(file: SourceFile, limit: ast.expr, depth: int = 0) -> Iterator[Lengt
             yield Length(function.value, axis.value) if is_axis else Length(axis, 0)  # type: ignore[attr-defined]
 
 
-def _part(file: SourceFile, name: ast.Name) -> Iterator[Length]:
+def _unpacked_length(file: SourceFile, name: ast.Name) -> Iterator[Length]:
     """Yields the length that `rows, columns = t.shape` binds to a name."""
     target = file.parent(name)
     assignment = None if target is None else file.parent(target)

@@ -299,7 +299,7 @@ class Names:
             bases = self.origins(node.value)
             if bases:
                 return tuple([f"{base}.{node.attr}" for base in bases])
-            if not _is_own(node) or f".{node.attr}" not in self.leading(None):
+            if not _is_attribute_of_self(node) or f".{node.attr}" not in self.leading(None):
                 return ()
             stored = self.stored_attribute(node)
             imported = self._imported_attribute(node)
@@ -365,7 +365,7 @@ class Names:
 
     def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
         """Returns the class whose instance has the attribute `self.x`, or None."""
-        if not _is_own(node):
+        if not _is_attribute_of_self(node):
             return None
         return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
 
@@ -450,7 +450,7 @@ class Names:
         return isinstance(test, ast.Attribute) and self.origin(test) in TYPING_FLAGS
 
 
-def _is_own(node: ast.Attribute) -> bool:
+def _is_attribute_of_self(node: ast.Attribute) -> bool:
     """Returns whether an expression is `self.x` or `cls.x`."""
     return isinstance(node.value, ast.Name) and node.value.id in _OWN
 
@@ -460,6 +460,6 @@ def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def _attribute_name(target: ast.expr, block: ast.AST | None) -> str | None:
-    if isinstance(target, ast.Attribute) and _is_own(target):
+    if isinstance(target, ast.Attribute) and _is_attribute_of_self(target):
         return target.attr
     return target.id if isinstance(target, ast.Name) and isinstance(block, ast.ClassDef) else None
