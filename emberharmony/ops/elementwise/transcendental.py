@@ -20,6 +20,7 @@ from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.arrays.creation import arange
 from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.arrays.shape import expand_dims
+from emberharmony.ops.device import get_device
 from emberharmony.ops.elementwise.special import gammaln
 from emberharmony.ops.logic.comparison import greater
 from emberharmony.ops.math import add, divide, subtract
@@ -82,7 +83,7 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
     inside = greater(a, 0.5 * (d - 1))
     # A whole number `a` would lose the halves.
     usual = where(inside, add(a, 0.0), 0.5 * d)
-    halves = cast(divide(arange(d), 2.0), usual.dtype)
+    halves = cast(divide(arange(d, device=get_device(usual)), 2.0), usual.dtype)
     total = reduction.sum(gammaln(subtract(expand_dims(usual, -1), halves)), -1)
     return where(inside, add(total, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
 
