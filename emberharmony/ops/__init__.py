@@ -58,11 +58,16 @@ if _TYPE_CHECKING:  # Type checkers read `__init__.pyi`; editors look here for t
     from emberharmony.ops.reductions.segments import *
     from emberharmony.ops.reductions.sorting import *
     from emberharmony.ops.reductions.statistics import *
+    # These names are also those of functions and modules that the files above import.
+    from emberharmony.ops.elementwise.rounding import ceil as ceil
+    from emberharmony.ops.neural.layers import linear as linear
+    from emberharmony.ops.reductions.reduction import prod as prod
+    from emberharmony.ops.tensor import shape as shape
 
 with _PausedCollector(lasting=True):
     from emberharmony.ops import device as _device, distributions, dtype as _dtype, math, random_ops, solver, tensor
     from emberharmony.ops.algebra import linalg_ops, matrix_functions, norms, products
-    from emberharmony.ops.arrays import creation, indexing, rearranging, shape, writing
+    from emberharmony.ops.arrays import creation, indexing, rearranging, shape as _shape, writing
     from emberharmony.ops.elementwise import complex_numbers, elementary, rounding, special, transcendental
     from emberharmony.ops.flow import control, transforms
     from emberharmony.ops.images import fft_ops, image_ops, interpolation, resampling, signals, warping

@@ -14,7 +14,10 @@ from tests.sampling import portion
 
 jedi = pytest.importorskip("jedi")
 SPACES = {"ops": ops, "ops.fft": ops.fft, "ops.linalg": ops.linalg, "ops.nn": ops.nn, "nn": nn, "optim": optim}
-AT_RISK = ("ops.fft.fft", "ops.linalg.cond", "ops.dtype", "optim.AdamW", "nn.Conv2d")  # others have these names too
+AT_RISK = (  # other functions, classes and modules have these names too
+    *("ops.fft.fft", "ops.linalg.cond", "ops.dtype", "ops.ceil", "ops.linear", "ops.prod", "ops.shape"),
+    *("ops.nn.linear", "optim.AdamW", "nn.Conv2d"),
+)
 
 
 def names_of(space: str) -> list[str]:
