@@ -193,7 +193,7 @@ CASES: dict[str, Case] = {
         0.3,
     ),
     "grid_sample.fill_value": Case(
-        lambda v: ops.image.grid_sample(double(IMAGE)[None], double([[[[0.3, 1.2], [-1.1, 0.4]]]]), fill_value=v),
+        lambda v: ops.image.grid_sample(double(IMAGE), double([[[[0.3, 1.2], [-1.1, 0.4]]]]), fill_value=v),
         0.3,
     ),
     "affine_transform.fill_value": Case(
