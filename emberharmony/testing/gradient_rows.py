@@ -62,7 +62,7 @@ class GradientCall(Call):
         return worst
 
     def program(self, sample: Sample) -> str:
-        """Returns the source of this check."""
+        """Returns the Python program of this check."""
         return _PROGRAM.format(op=sample.op, label=self.label)
 
 

@@ -298,7 +298,7 @@ class Kit:
         return self._lift_result(result, foreign=True)
 
     def array_of_leaf(self, leaf: Any) -> Any:
-        """Returns an array of what stands in the place of its tensor in a tree."""
+        """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
         made = _new(self.array)
         made._v, made._links = leaf, alone(foreign=True)
         return made

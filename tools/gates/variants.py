@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from emberharmony.core.op_code.op_source import compiled_source, fast_of, variant_of
+from emberharmony.core.op_code.op_source import compiled_source, fast_of, source_arguments
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
 from gates.record import text
@@ -13,7 +13,7 @@ def variant(name: str) -> dict[str, Any]:
     """Returns the conditions, the source and the native function of an op on the active backend."""
     spec, backend = OPS[name], current()
     try:
-        op_variant = variant_of(spec, backend)
+        op_variant = source_arguments(spec, backend)
         native = qualified_name(fast_of(spec, backend).native)
     except Exception as error:  # noqa: BLE001  (an op that the backend lacks is recorded as such)
         return {"error": ["error", type(error).__name__, text(error)[:300]]}

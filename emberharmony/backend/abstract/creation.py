@@ -48,7 +48,7 @@ def _triangle(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0
     return backend.tensor_of(x.shape, x.dtype)
 
 
-def _arange(
+def _range_without_values(
     backend: AbstractBackend,
     name: str,
     start: Any,
@@ -105,7 +105,7 @@ class AbstractCreation:
     zeros_like, ones_like, empty_like = Rule(_like), Rule(_like), Rule(_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle), Rule(_triangle)
-    arange = Rule(_arange)
+    arange = Rule(_range_without_values)
     linspace, logspace, geomspace = Rule(_space), Rule(_space), Rule(_space)
     standard_uniform, standard_normal = Rule(_draw), Rule(_draw)
 

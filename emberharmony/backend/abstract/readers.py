@@ -196,7 +196,7 @@ class AbstractReaders:
             )
         try:
             whole = self.get_item(x, key).shape
-        except NoValueError:  # a mask selects as many elements as it has True ones; the result keeps its shape
+        except NoValueError:  # how many elements a mask selects is not known here, so that `new` is not checked
             return x
         if not suits(new.shape, whole):
             raise does_not_fit(new.shape, whole)

@@ -13,7 +13,7 @@ op_globals.publish(wide_unseen=True)
 op_globals.publish_type("plain_array", mx.array, "wide_unseen", "float32_default")
 
 
-def _met_wide() -> None:
+def _start_comparing_dtypes() -> None:
     """Turns on the comparison of dtypes in fast paths, when uint64 or float64 is used for the first time."""
     op_globals.set_flag("wide_unseen", False)
 
@@ -21,7 +21,7 @@ def _met_wide() -> None:
 DTYPES = NativeDTypes(
     "mlx",
     {d: getattr(mx, "bool_" if d.name == "bool" else d.name) for d in neutral.ALL if d.name != "complex128"},
-    on_first_use={neutral.uint64: _met_wide, neutral.float64: _met_wide},
+    on_first_use={neutral.uint64: _start_comparing_dtypes, neutral.float64: _start_comparing_dtypes},
 )
 
 

@@ -29,7 +29,7 @@ from emberharmony.core.op_code.op_source import (
     native_names,
     parameter_names,
     plain_shape,
-    variant_of,
+    source_arguments,
 )
 from emberharmony.core.registry import OpSpec
 
@@ -107,7 +107,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     """Returns an op for one backend, whose code the op itself may be given."""
-    variant = variant_of(spec, backend)
+    variant = source_arguments(spec, backend)
     if variant not in _TEMPLATES:
         _TEMPLATES[variant] = _compile(compiled_source(*variant))
     return _function(_dress(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
@@ -115,7 +115,7 @@ def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
 
 def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op that is compiled for a backend and looks up an override first, if there is one."""
-    shape, *_ = variant = variant_of(spec, backend)
+    shape, *_ = variant = source_arguments(spec, backend)
     key = "guarded", variant
     if key not in _TEMPLATES:
         _TEMPLATES[key] = _compile(guarded_source(shape, compiled_source(*variant)))

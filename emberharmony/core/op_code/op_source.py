@@ -141,7 +141,7 @@ def plain_shape(spec: OpSpec) -> Shape:
     return shape + (("", False, True, False),) * code.co_kwonlyargcount
 
 
-def variant_of(spec: OpSpec, backend: Any) -> Variant:
+def source_arguments(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
     shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
     quick = fast_of(spec, backend)

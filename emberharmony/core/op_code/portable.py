@@ -20,7 +20,7 @@ from emberharmony.core.op_code.op_source import (
     parameter_names,
     plain_shape,
     signature,
-    variant_of,
+    source_arguments,
 )
 from emberharmony.core.registry import OpSpec
 
@@ -32,7 +32,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     """Returns an op for one backend."""
-    return _function(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
+    return _function(compiled_source(*source_arguments(spec, backend)), spec, native_names(spec, backend))
 
 
 def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
@@ -41,7 +41,7 @@ def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
     if backend is None:
         tree = _fill_placeholders(looked_up_source(shape), spec, {"native_op": spec.name})
     else:
-        source = compiled_source(*variant_of(spec, backend))
+        source = compiled_source(*source_arguments(spec, backend))
         tree = _fill_placeholders(
             guarded_source(shape, source) if guarded else source, spec, native_names(spec, backend)
         )

@@ -193,14 +193,14 @@ def declared_fields(cls: type) -> Fields:
     """Returns the fields of a dataclass that its constructor takes."""
     # A dataclass exists, so `dataclasses` is already imported; importing it here costs 2 ms.
     fields = [field for field in sys.modules["dataclasses"].fields(cls) if field.init]
-    return tuple([(field.name, _declaration(cls, field)) for field in fields])
+    return tuple([(field.name, _is_declared_static(cls, field)) for field in fields])
 
 
 OF_CLASSES = (kind_of, declared_fields)
 """Functions whose result never changes for a class, and which torch.compile cannot trace."""
 
 
-def _declaration(cls: type, field: Any) -> bool | None:
+def _is_declared_static(cls: type, field: Any) -> bool | None:
     if "static" in field.metadata:
         return bool(field.metadata["static"])
     return None if _names_options(_annotation_of(cls, field)) else False

@@ -99,7 +99,7 @@ def _gap(a: Host, b: Host, each: bool) -> Distance:
         if size > most:
             most = size
         if each and gap:
-            relative = max(relative, _relative(x, y, off))
+            relative = max(relative, _largest_relative_difference(x, y, off))
     if unequal:
         return Distance(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
@@ -140,7 +140,7 @@ def _magnitude(x: Array) -> float:
     return high if high > low or high != high else low
 
 
-def _relative(x: Array, y: Array, off: Array) -> float:
+def _largest_relative_difference(x: Array, y: Array, off: Array) -> float:
     """Returns the largest difference of two elements, as a share of the element; `off` is overwritten.
 
     Args:

@@ -30,7 +30,7 @@ MUTANTS = [
     Mutant(
         name="torch-uneven-padding",
         module="emberharmony/backend/torch/neural/convolution_ops.py",
-        function="_usual",
+        function="_native_convolution",
         original="before == after",
         replacement="before <= after",
         tests=(f"{WINDOWS} -k conv",),

@@ -159,7 +159,7 @@ class NumpyFunction:
             known = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
             result = _Result(recorder, returned, changed, effects, known)
         except Exception as error:
-            if not _is_of_recorder(error):
+            if not _is_due_to_recording(error):
                 raise
             self._tries[key] = self._tries.get(key, 0) + 1
             if not isinstance(error, NotNowError) or self._tries[key] > _TRIES:
@@ -188,7 +188,7 @@ class NumpyFunction:
         return not isinstance(leaf, (TensorProxy, np.ndarray)) and not (isinstance(leaf, Cell) and leaf.is_passing)
 
 
-def _is_of_recorder(error: Exception) -> bool:
+def _is_due_to_recording(error: Exception) -> bool:
     """Returns whether an error means that the function cannot be recorded, and that it may be right otherwise."""
     if isinstance(error, (UnrecordableError, TracedTensorError, HostDrawError)):
         return True

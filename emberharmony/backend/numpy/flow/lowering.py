@@ -24,7 +24,7 @@ from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
 from emberharmony.core.dispatch import convert_arguments
-from emberharmony.core.op_code.op_source import compiled_source, parameter_names, variant_of
+from emberharmony.core.op_code.op_source import compiled_source, parameter_names, source_arguments
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
 
@@ -257,6 +257,6 @@ def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
         "parameter": None,  # a recorded function gets the tensors of parameters
         **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
     }
-    exec(compiled_source(*variant_of(spec, backend)), scope)
+    exec(compiled_source(*source_arguments(spec, backend)), scope)
     probe: Callable[..., Any] = scope["template"]
     return probe

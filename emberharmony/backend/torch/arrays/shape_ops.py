@@ -58,7 +58,7 @@ class TorchShapeOps:
         if shape.__class__ not in _SEQUENCES and isinstance(shape, (int, np.integer)):
             lengths = (shape,)
         for n in lengths:
-            if n.__class__ is bool:  # PyTorch 2.13 refuses it as the first length only
+            if n.__class__ is bool:  # PyTorch 2.13 refuses a bool only as the first length
                 as_length(n)  # raises
         if copy is None:
             return _reshape(x, lengths)

@@ -1,9 +1,9 @@
 """Convolutions, on PyTorch: its own kernels for floating tensors of up to three spatial axes.
 
-Options, once they are checked, belong to a function that is kept for the shapes (`_usual`). Options that are tuples,
-with channels first, go to PyTorch without a look at them; if it refuses them, the complete path runs and raises the
-typed error. `functional.conv2d` then gets 8 µs more instead of 50. A kernel of a depthwise convolution has an axis of
-length 1, for which oneDNN mistakes memory layouts, so it is copied.
+Options, once they are checked, belong to a function that is kept for the shapes (`_native_convolution`). Options that
+are tuples, with channels first, go to PyTorch without a look at them; if it refuses them, the complete path runs and
+raises the typed error. `functional.conv2d` then gets 8 µs more instead of 50. A kernel of a depthwise
+convolution has an axis of length 1, for which oneDNN mistakes memory layouts, so it is copied.
 """
 
 import functools
@@ -144,7 +144,7 @@ def _cuts(
 
 
 @functools.lru_cache(maxsize=256)
-def _usual(
+def _native_convolution(
     shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int, depthwise: bool = False
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """Returns the convolution of tensors with channels last of these shapes, for which all options are known.
@@ -193,20 +193,20 @@ def _usual(
 def _quick_conv(
     x: torch.Tensor, kernel: torch.Tensor, strides: int, padding: str, _format: None, dilation: int, _bias: None
 ) -> torch.Tensor:
-    return _usual(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
+    return _native_convolution(x.shape, kernel.shape, strides, padding, dilation)(x, kernel)
 
 
 def _quick_depthwise(
     x: torch.Tensor, kernel: torch.Tensor, strides: int, padding: str, _format: None, dilation: int
 ) -> torch.Tensor:
-    return _usual(x.shape, kernel.shape, strides, padding, dilation, True)(x, kernel)
+    return _native_convolution(x.shape, kernel.shape, strides, padding, dilation, True)(x, kernel)
 
 
 @functools.lru_cache(maxsize=256)
 def _usual_transposed(
     shape: tuple[int, ...], size: tuple[int, ...], strides: int, padding: str, dilation: int
 ) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Returns the transposed convolution of tensors with channels last of these shapes, as `_usual` does.
+    """Returns the transposed convolution of tensors with channels last of these shapes, as `_native_convolution` does.
 
     Raises:
         NotImplementedError: if PyTorch has no kernel for such shapes.

@@ -130,7 +130,9 @@ _Run = Callable[[torch.Tensor], torch.Tensor]
 
 
 @functools.lru_cache(maxsize=256)
-def _usual(name: str, shape: tuple[int, ...], size: int, strides: int | None, padding: str, *options: Any) -> _Run:
+def _native_pool(
+    name: str, shape: tuple[int, ...], size: int, strides: int | None, padding: str, *options: Any
+) -> _Run:
     """Returns a pool of tensors with channels last of this shape, for which all options are known.
 
     Raises:
@@ -149,11 +151,11 @@ def _usual(name: str, shape: tuple[int, ...], size: int, strides: int | None, pa
 def _quick_max(
     x: torch.Tensor, size: int, strides: int | None, padding: str, _format: None, dilation: int, _ceil: bool
 ) -> torch.Tensor:
-    return _usual("max", x.shape, size, strides, padding, dilation)(x)
+    return _native_pool("max", x.shape, size, strides, padding, dilation)(x)
 
 
 def _quick_average(x: torch.Tensor, size: int, strides: int | None, padding: str, *_rest: Any) -> torch.Tensor:
-    return _usual("average", x.shape, size, strides, padding)(x)
+    return _native_pool("average", x.shape, size, strides, padding)(x)
 
 
 _NUMBERS = (

@@ -114,13 +114,13 @@ def split(x: Any, split_size: int | Sequence[int], dim: int = 0) -> Any:
 
 @aten("chunk", "unsafe_chunk")
 def chunk(x: Any, chunks: int, dim: int = 0) -> Any:
-    """Returns at most so many parts of one length, of which the last may be shorter."""
+    """Returns at most `chunks` parts of equal length, of which the last may be shorter."""
     return split(x, max(-(-x.shape[dim] // chunks), 1), dim)
 
 
 @aten("tensor_split.sections")
 def tensor_split(x: Any, sections: int, dim: int = 0) -> Any:
-    """Returns so many parts, whose lengths differ by at most 1."""
+    """Returns parts whose lengths differ by at most 1."""
     return ops.array_split(x, sections, axis=dim)
 
 
