@@ -373,3 +373,10 @@ def test_an_import_is_added_to_the_first_ones(text: str, expected: str) -> None:
 def test_a_file_with_a_long_chain_is_repaired(prefix: str) -> None:
     source = f"import numpy as np\n\ny = {prefix * 3_000}1\nz = np.exp(np.ones(3))\n"
     assert "z = ops.exp(ops.ones(3))\n" in repaired(source, unsafe=True)
+
+
+def test_a_file_with_lines_that_end_in_a_carriage_return_alone_is_repaired() -> None:
+    source = '# a comment\r"""Text.\n"""\nimport numpy as np\n\nz = np.exp(np.ones(3))  # why\n'
+    after = repaired(source, unsafe=True)
+    assert "z = ops.exp(ops.ones(3))  # why" in after
+    assert "numpy" not in after

@@ -94,5 +94,5 @@ def comments(text: str, head: str = "") -> list[str]:
     """Returns the comments of a text, sorted; `head` is what the text needs before it to be parsed."""
     if "#" not in text:
         return []
-    tokens = tokenize.generate_tokens(io.StringIO(head + text).readline)
+    tokens = tokenize.generate_tokens(io.StringIO(head + text, newline=None).readline)
     return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)

@@ -161,7 +161,7 @@ def _without_marks(text: str) -> str:
     """Returns the text without the marks of an earlier port."""
     if MARK not in text:
         return text
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline=None).readline)
     marks = {
         token.start[0]
         for token in tokens
