@@ -1,7 +1,7 @@
 """What the comparison of two models needs of a library."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -88,6 +88,29 @@ class Adapter:
     def keep_state(self, model: Any) -> AbstractContextManager[None]:
         """Restores after the block the state that calls of the model change, such as running statistics."""
         return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def keep_tensors(self, model: Any) -> Iterator[None]:
+        """Restores all tensors of a model after the block: `keep_state` of libraries whose calls replace arrays."""
+        before = [(module, self.own(module)) for module in self.modules(model).values()]
+        try:
+            yield
+        finally:
+            for module, tensors in before:
+                self.put(module, tensors)
+
+    def trained_tensors(self, modules: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+        """Returns the floating parameters of modules in float64, by the path of the module and their name in it."""
+        return {
+            (path, name): self.to_float64(tensor)
+            for path, module in modules.items()
+            for name, tensor in self.own(module).items()
+            if self.is_floating(tensor) and self.is_trained(module, name)
+        }
+
+    def is_trained(self, module: Any, name: str) -> bool:
+        """Returns whether a tensor of a module is a parameter."""
+        return True
 
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Calls a model or module without computing gradients."""

@@ -64,14 +64,7 @@ class JaxArrays(Adapter):
         with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, strict):
             yield
 
-    @contextlib.contextmanager
-    def keep_state(self, model: Any) -> Iterator[None]:
-        before = [(module, self.own(module)) for module in self.modules(model).values()]
-        try:
-            yield
-        finally:
-            for module, tensors in before:
-                self.put(module, tensors)
+    keep_state = Adapter.keep_tensors
 
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         with jax.disable_jit(self._compiles):
@@ -81,12 +74,7 @@ class JaxArrays(Adapter):
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         modules = self.modules(model)
-        named = {
-            (path, name): self.to_float64(tensor)
-            for path, module in modules.items()
-            for name, tensor in self.own(module).items()
-            if self.is_floating(tensor) and self.is_trained(module, name)
-        }
+        named = self.trained_tensors(modules)
 
         def value(given: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
             for (path, name), tensor in zip(named, tensors, strict=True):
@@ -95,10 +83,6 @@ class JaxArrays(Adapter):
 
         gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(named.values()))
         return list(gradients), dict(zip(named, tensors, strict=True))
-
-    def is_trained(self, module: Any, name: str) -> bool:
-        """Returns whether a tensor of a module is a parameter."""
-        return True
 
 
 def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -69,14 +69,10 @@ class MlxModels(Adapter):
             stack.callback(mx.enable_compile)
             yield
 
-    @contextlib.contextmanager
-    def keep_state(self, model: Any) -> Iterator[None]:
-        before = [(module, self.own(module)) for module in self.modules(model).values()]
-        try:
-            yield
-        finally:
-            for module, tensors in before:
-                self.put(module, tensors)
+    keep_state = Adapter.keep_tensors
+
+    def is_trained(self, module: Any, name: str) -> bool:
+        return name not in module._no_grad
 
     def is_floating(self, array: Any) -> bool:
         return bool(mx.issubdtype(array.dtype, mx.floating))
@@ -84,13 +80,8 @@ class MlxModels(Adapter):
     def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
-        named = {
-            (path, name): to_float64(tensor)
-            for path, module in self.modules(model).items()
-            for name, tensor in self.own(module).items()
-            if self.is_floating(tensor) and name not in module._no_grad
-        }
         modules = self.modules(model)
+        named = self.trained_tensors(modules)
 
         def value(*given: Any) -> Any:
             for (path, name), tensor in zip(named, given[len(arrays) :], strict=True):
