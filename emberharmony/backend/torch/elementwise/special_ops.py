@@ -194,8 +194,9 @@ def _special(name: str, *arguments: Any) -> torch.Tensor:
     """Returns a special function of tensors and numbers."""
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
-    given = next((x for x in arguments if isinstance(x, torch.Tensor)), tensors[0])
-    tensors = [x.to(given.device) for x in tensors]  # that of a number is on the CPU
+    if len(tensors) > 1:
+        given = next((x for x in arguments if isinstance(x, torch.Tensor)), tensors[0])
+        tensors = [x.to(given.device) for x in tensors]  # that of a number is on the CPU
     missing = (None,) * (_INPUTS - 1 - len(tensors))
     if is_unwatched(*tensors):
         return _Special.forward(name, *tensors, *missing)
