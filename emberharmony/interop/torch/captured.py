@@ -9,6 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
 from emberharmony.interop.torch.checking import Report, check
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
+from emberharmony.interop.torch.layers import plain
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
 from emberharmony.interop.torch.structure import build
@@ -176,7 +177,9 @@ class Captured(nn.Module):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the module to a folder, from which `emberharmony.load_program` reads it where PyTorch is missing.
 
-        The folder gets `program.json`, with the programs of the modes that have been used, and `weights.safetensors`.
+        The folder gets `program.json`, with the program of the mode in which the module is and of the other one if it
+        has been used, and `weights.safetensors`. Layers that `nn.add_lora` and `nn.quantize` have put in the place of
+        others are saved as they are.
 
         Raises:
             ArgumentError: if a layer has been replaced by one that a program cannot hold.
@@ -187,6 +190,9 @@ class Captured(nn.Module):
     def to_torch(self, module: Any) -> Any:
         """Copies the parameters and buffers into the module of PyTorch that was captured, and returns it.
 
+        A layer in the place of a captured one gives the weights that compute the same: those of `LoRALinear.merged` or
+        of `nn.dequantize`.
+
         Args:
             module: the module, or another one of its class and sizes.
 
@@ -194,7 +200,9 @@ class Captured(nn.Module):
             StateDictError: if it has other names.
         """
         with use_backend("torch"):
-            values = {name: ops.copy(cell.value) for name, cell in saved_places(self, True).items()}
+            members = {name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()}
+            whole = Captured(self.name, members, self._constants, self._modes, self.training)
+            values = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
         known = module.state_dict()
         if set(known) - set(values):
             missing = sorted(set(known) - set(values))

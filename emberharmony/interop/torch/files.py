@@ -11,7 +11,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, brief
 from emberharmony.interop.torch.captured import Captured
 from emberharmony.interop.torch.data import graph_of_data
-from emberharmony.interop.torch.layers import layer_of
+from emberharmony.interop.torch.layers import cells_of, layer_of
 from emberharmony.interop.torch.running import Modes
 from emberharmony.interop.torch.saving import CONSTANT, FORMAT, PROGRAM, VERSION, WEIGHTS
 
@@ -79,8 +79,8 @@ def _restore(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
             made[id(tensor)] = _cell_of(name, entry, tensor)
         members[name] = made[id(tensor)]
     for path, entry in layers.items():
-        own = {name: members.pop(name) for name in list(members) if name.rpartition(".")[0] == path}
-        members[path] = layer_of(path, entry, {name.rpartition(".")[2]: cell for name, cell in own.items()})
+        own = [name for name in members if name.startswith(f"{path}.")]
+        members[path] = layer_of(path, entry, {name.removeprefix(f"{path}."): members.pop(name) for name in own})
     _require_targets(graphs, members, constants)
     return Captured(str(data.get("name")), members, constants, Modes(graphs), bool(data.get("training")))
 
@@ -99,7 +99,7 @@ def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], cons
     names = {*members}
     for path, member in members.items():
         if isinstance(member, nn.Module):
-            names |= {f"{path}.{own}" for own, _ in member.named_parameters()}
+            names |= {f"{path}.{own}" for own in cells_of(member)}
     for graph in graphs.values():
         for slot in graph.slots:
             known = {"cell": names, "layer": members, "constant": constants}.get(slot.kind)

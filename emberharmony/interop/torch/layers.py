@@ -1,40 +1,93 @@
-"""Layers of this library in captured modules: those of PyTorch that are the same function."""
+"""Layers of this library in captured modules: those of PyTorch that are the same function, and what replaces them."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from emberharmony import nn
-from emberharmony.core.errors import ArgumentError, CaptureError, brief
+from emberharmony import nn, ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError, CaptureError, EmberError, brief
 
-_OPTIONS: dict[type[nn.Module], tuple[str, ...]] = {
-    nn.Linear: ("in_features", "out_features"),
-    nn.Embedding: ("num_embeddings", "embedding_dim", "padding_idx", "scale_grad_by_freq"),
+_SAME = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+"""The layers whose namesakes in PyTorch are the same function."""
+
+KINDS: dict[str, type[nn.Module]] = {
+    kind.__name__: kind for kind in (*_SAME, nn.LoRALinear, nn.QuantizedLinear, nn.QuantizedEmbedding)
 }
-"""By class of the layers the options that describe one."""
+"""The layers that a program can have, by the names of their classes."""
 
 
 def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
-    """Returns a layer with parameters that are given.
+    """Returns a layer with parameters and buffers that are given.
 
     Args:
         path: its name in the model.
-        options: its class under "class", and its options.
-        cells: its parameters by name; a linear layer may have no bias.
+        options: its class under "class", and the arguments of the constructor by name.
+        cells: its parameters and buffers by name.
 
     Raises:
-        CaptureError: if there is no such layer.
+        CaptureError: if there is no such layer, or its parameters have other names or shapes.
     """
-    kinds = {kind.__name__: kind for kind in _OPTIONS}
-    kind = kinds.get(str(options.get("class"))) if isinstance(options, dict) else None
-    if kind is None or set(options) != {"class", *_OPTIONS[kind]}:
+    arguments = dict(options) if isinstance(options, dict) else {}
+    kind = KINDS.get(str(arguments.pop("class", "")))
+    if kind is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
-    wanted = {"weight", "bias"} if kind is nn.Linear else {"weight"}
-    if not {"weight"} <= set(cells) <= wanted:
-        raise CaptureError(f"the program is damaged: layer {path} has the parameters {sorted(cells)}")
-    made = object.__new__(kind)
-    vars(made).update({name: options[name] for name in _OPTIONS[kind]})
-    vars(made).update({name: cells.get(name) for name in ("weight", "bias") if name in wanted})
+    made = _without_values(path, kind, arguments)
+    places = cells_of(made)
+    shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in places.items()}
+    given = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
+    if shapes != given:
+        raise CaptureError(
+            f"the program is damaged: {path}, a {kind.__name__}, has {brief(given)}, not {brief(shapes)}"
+        )
+    modules = dict(made.named_modules())
+    for name, cell in cells.items():
+        owner, _, last = name.rpartition(".")
+        setattr(modules[owner], last, cell)
     return made
+
+
+def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, Any]) -> nn.Module:
+    """Returns a layer for whose initial values nothing is drawn.
+
+    Raises:
+        CaptureError: if the constructor refuses the arguments.
+    """
+    made: list[Any] = []
+    rng = {"rng": ops.random.Generator(0)} if "rng" in inspect.signature(kind).parameters else {}
+    try:
+        ops.eval_shape(lambda: made.append(kind(**arguments, **rng)))
+    except (EmberError, TypeError) as error:
+        raise CaptureError(f"the program is damaged: layer {path}, a {kind.__name__}: {error}") from error
+    layer: nn.Module = made[0]
+    if isinstance(layer, nn.LoRALinear):
+        layer.dropout = nn.Dropout(layer.dropout.p)  # whose masks come from the default stream
+    return layer
+
+
+def cells_of(layer: nn.Module) -> dict[str, Cell]:
+    """Returns the parameters and buffers of a layer by name."""
+    return {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
+
+
+def options_of(layer: Any, kind: type[nn.Module]) -> dict[str, Any]:
+    """Returns the class and the arguments of the constructor, as a layer of this library or of PyTorch holds them.
+
+    Args:
+        layer: the layer.
+        kind: its class in this library.
+    """
+    options: dict[str, Any] = {"class": kind.__name__}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        value = getattr(layer, name, inspect.Parameter.empty)
+        if value is inspect.Parameter.empty or name in ("rng", "dtype"):
+            continue
+        if isinstance(parameter.default, bool):  # a parameter or None where the argument says whether there is one
+            value = value if isinstance(value, bool) else value is not None
+        elif isinstance(value, nn.Dropout):
+            value = value.p
+        options[name] = list(value) if isinstance(value, tuple) else value
+    return options
 
 
 def describe(path: str, layer: nn.Module) -> dict[str, Any]:
@@ -43,10 +96,17 @@ def describe(path: str, layer: nn.Module) -> dict[str, Any]:
     Raises:
         ArgumentError: if it is none that a program can have.
     """
-    names = _OPTIONS.get(type(layer))
-    if names is None:
+    kind = KINDS.get(type(layer).__name__)
+    if kind is not type(layer):
         raise ArgumentError(
-            f"save() cannot write {path}, a {type(layer).__name__}: put a linear layer back first "
-            f"(LoRALinear.merged, nn.dequantize), or save its state_dict beside the program"
+            f"save() cannot write {path}, a {type(layer).__name__}: put one of {', '.join(KINDS)} in its place "
+            f"(Module.replace), or save its state_dict beside the program"
         )
-    return {"class": type(layer).__name__, **{name: getattr(layer, name) for name in names}}
+    return options_of(layer, kind)
+
+
+def plain(layer: nn.Module) -> nn.Module:
+    """Returns the layer that computes the same with the parameters of the captured one; other layers unchanged."""
+    if isinstance(layer, nn.LoRALinear):
+        return layer.merged()
+    return layer.dequantized() if isinstance(layer, (nn.QuantizedLinear, nn.QuantizedEmbedding)) else layer

@@ -9,7 +9,7 @@ from emberharmony import Buffer, Parameter, io, nn
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.state.files import replace_bytes
 from emberharmony.interop.torch.data import graph_to_data
-from emberharmony.interop.torch.layers import describe
+from emberharmony.interop.torch.layers import cells_of, describe
 
 if TYPE_CHECKING:
     from emberharmony.interop.torch.captured import Captured
@@ -23,14 +23,16 @@ CONSTANT = "constant:"
 
 def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
     """Writes a captured module to a folder; see `Captured.save`."""
+    if net.source is not None:
+        net.runner()  # captures the mode in which the module is
     layers: dict[str, Any] = {}
-    cells: dict[str, Any] = {}
+    cells: dict[str, Cell] = {}
     for name, member in net.members():
         if not isinstance(member, nn.Module):
-            cells[name] = _cell(member)
+            cells[name] = member
         else:
             layers[name] = describe(name, member)
-            cells |= {f"{name}.{own}": _cell(cell) for own, cell in member.named_parameters()}
+            cells |= {f"{name}.{own}": cell for own, cell in cells_of(member).items()}
     data = {
         "format": FORMAT,
         "version": VERSION,
@@ -38,10 +40,9 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         "training": net.training,
         "modes": {mode: graph_to_data(graph) for mode, graph in net.graphs.items()},
         "layers": layers,
-        "cells": cells,
+        "cells": {name: _cell(cell) for name, cell in cells.items()},
     }
-    tensors = {name: net.cell(name) for name in cells}
-    tensors |= {f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}
+    tensors = {**cells, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     io.save(target / WEIGHTS, tensors)

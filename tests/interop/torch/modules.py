@@ -193,6 +193,44 @@ class Operators(nn.Module):
         ]
 
 
+class Layers(nn.Module):
+    """One of each layer that is the same function here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(4, 4, 3, padding=1, groups=2)
+        self.same = nn.Conv1d(4, 4, 2, padding="same", dilation=2, bias=False)
+        self.table, self.line = nn.Embedding(5, 32, padding_idx=1), nn.Linear(32, 32)
+        self.norm, self.groups = nn.LayerNorm(32, eps=1e-3), nn.GroupNorm(2, 4)
+        self.root = nn.RMSNorm(32)
+
+    def forward(self, x: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        y = self.groups(self.same(self.conv(x)))
+        return self.root(self.norm(self.line(y)) + self.table(tokens).mean(1, keepdim=True))
+
+
+class OtherOptions(nn.Module):
+    """Layers whose parameters are used in another way, or that do more than one function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.around = nn.Conv1d(4, 4, 3), nn.Conv1d(4, 4, 3, padding=1, padding_mode="circular")
+        self.norm, self.line, self.short = nn.LayerNorm(4), nn.Linear(4, 4), nn.Embedding(5, 4, max_norm=0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        f = torch.nn.functional
+        y = f.conv1d(x, self.conv.weight, self.conv.bias, padding=2)
+        y = f.layer_norm(self.around(y)[..., :4], (4,), self.norm.weight, self.norm.bias, eps=0.1)
+        return f.linear(y, self.line.weight) + f.linear(y, self.line.weight, self.norm.bias)
+
+
+class ModesOf(Base):
+    """A layer that is called in evaluation only, and in training by its parameters."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(x) if not self.training else x @ self.a.weight)
+
+
 def x(*shape: int) -> torch.Tensor:
     """Returns the same numbers for a shape each time."""
     return torch.tensor(np.random.default_rng(7).normal(size=shape).astype("float32"))
@@ -211,6 +249,9 @@ CASES: dict[str, tuple[type[nn.Module], tuple[torch.Tensor, ...]]] = {
     "shapes": (Shapes, (x(3, 4),)),
     "tied": (Tied, (TOKENS,)),
     "operators": (Operators, (x(4, 4),)),
+    "layers": (Layers, (x(2, 4, 32), torch.tensor([[1, 4], [0, 2]]))),
+    "other_options": (OtherOptions, (x(2, 4, 4),)),
+    "modes": (ModesOf, (x(2, 4),)),
 }
 
 

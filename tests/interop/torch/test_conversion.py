@@ -100,6 +100,51 @@ def test_tools_find_the_layers(backend: str) -> None:
     assert trained == {"a.lora_a.weight", "a.lora_b.weight", "b.lora_a.weight", "b.lora_b.weight"}
 
 
+def test_layers_of_pytorch_are_layers_here() -> None:
+    net = modules.captured("layers")
+    kinds = {name: type(part).__name__ for name, part in net.named_modules() if name}
+    assert kinds == {
+        "conv": "Conv1d",
+        "same": "Conv1d",
+        "table": "Embedding",
+        "line": "Linear",
+        "norm": "LayerNorm",
+        "groups": "GroupNorm",
+        "root": "RMSNorm",
+    }
+    assert repr(dict(net.members())["conv"]) == "Conv1d(4, 4, (3,), padding=(1,), groups=2)"
+    assert {name for name, _ in net.named_parameters()} == {n for n, _ in modules.made("layers").named_parameters()}
+
+
+def test_a_layer_that_is_called_with_other_options_is_none() -> None:
+    net = modules.captured("other_options")
+    assert [type(part).__name__ for name, part in net.named_modules() if name] == []
+    assert net.check(["numpy"]).ok
+
+
+def test_the_second_mode_may_call_what_the_first_did_not(backend: str) -> None:
+    net, x = modules.captured("modes"), modules.x(2, 4)
+    module = modules.made("modes")
+    for training in (True, False):
+        module.train(training), net.train(training)
+        np.testing.assert_allclose(ops.to_numpy(net(x.numpy())), module(x).detach().numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lora", "quantized"])
+def test_layers_in_the_place_of_captured_ones_give_their_weights(backend: str, name: str) -> None:
+    net, x, tokens = modules.copied("layers"), modules.x(2, 4, 32), torch.tensor([[1, 4], [0, 2]])
+    if name == "lora":
+        nn.add_lora(net, "line", rank=2)
+        net.cell("line.bias").value = ops.add(net.cell("line.bias").value, 1.0)
+        correction = dict(net.named_parameters())["line.lora_b.weight"]
+        correction.value = ops.add(correction.value, 0.5)
+    else:
+        nn.quantize(net, bits=8, group_size=32)
+    module = net.to_torch(modules.made("layers"))
+    expected = ops.to_numpy(net(x.numpy(), tokens.numpy()))
+    np.testing.assert_allclose(module(x, tokens).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_results_have_the_structure_of_the_model() -> None:
     net = modules.captured("scalars")
     found = net(ops.array(modules.x(4, 4).numpy()))

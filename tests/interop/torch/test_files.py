@@ -58,10 +58,29 @@ def test_a_captured_module_is_pickled() -> None:
     np.testing.assert_array_equal(ops.to_numpy(again(x, tokens)), ops.to_numpy(net(x, tokens)))
 
 
+@pytest.mark.parametrize("name", ["lora", "quantized"])
+def test_layers_in_the_place_of_captured_ones_are_saved(backend: str, name: str, tmp_path: Path) -> None:
+    net, x, tokens = modules.copied("layers"), modules.x(2, 4, 32).numpy(), np.array([[1, 4], [0, 2]])
+    if name == "lora":
+        nn.add_lora(net, rank=2, dropout=0.5)
+        correction = dict(net.named_parameters())["line.lora_b.weight"]
+        correction.value = ops.add(correction.value, 0.5)
+    else:
+        nn.quantize(net, bits=8, group_size=32)
+    net.train(False).save(tmp_path)
+    again = emberharmony.load_program(tmp_path)
+    np.testing.assert_array_equal(ops.to_numpy(again(x, tokens)), ops.to_numpy(net(x, tokens)))
+    places = [{n: (type(c), c.trainable) for n, c in m.named_parameters()} for m in (again, net)]
+    assert places[0] == places[1]
+    assert repr(list(again.members())) == repr(list(net.members()))
+    if name == "lora":
+        again.train()
+        assert not np.array_equal(ops.to_numpy(again(x, tokens)), ops.to_numpy(again(x, tokens)))
+
+
 def test_a_layer_that_a_program_cannot_hold_is_named(tmp_path: Path) -> None:
-    net = modules.copied("no_grad")
-    nn.add_lora(net, rank=1)
-    with pytest.raises(ArgumentError, match="a, a LoRALinear"):
+    net = modules.copied("no_grad").replace("a", nn.Sequential(nn.Linear(4, 4)))
+    with pytest.raises(ArgumentError, match=r"a, a Sequential: put one of Linear, .* in its place"):
         net.save(tmp_path)
 
 
@@ -97,6 +116,9 @@ CALL = ("modes", "train", "calls", 0)
         (put("modes", "train", "signature", value=None), CaptureError, "signature"),
         (put("cells", value={}), CaptureError, "does not belong"),
         (put("layers", "a", "class", value="Module"), CaptureError, "layer a"),
+        (put("layers", "a", "class", value="LayerNorm"), CaptureError, "layer a, a LayerNorm: .*in_features"),
+        (put("layers", "a", "in_features", value=5), CaptureError, r"a, a Linear, has .*\(4, 4\)"),
+        (put("layers", "a", "bias", value=False), CaptureError, "a, a Linear, has"),
     ],
 )
 def test_a_changed_program_is_refused(tmp_path: Path, change: Any, error: Any, says: str) -> None:

@@ -1,6 +1,7 @@
 """The graph of an exported program as plain data."""
 
 import operator
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -18,26 +19,40 @@ from emberharmony.transforms.program import Program, ProgramCall, Register, live
 _IGNORED = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
 """Arguments that say where and how a tensor lies in memory."""
 
-_LAYERS = {
-    "aten.linear.default": (torch.nn.Linear, 1),
-    "aten.embedding.default": (torch.nn.Embedding, 0),
+_LAYERS: dict[str, type[torch.nn.Module]] = {
+    "aten.linear.default": torch.nn.Linear,
+    "aten.embedding.default": torch.nn.Embedding,
+    "aten.conv1d.default": torch.nn.Conv1d,
+    "aten.conv1d.padding": torch.nn.Conv1d,
+    "aten.conv2d.default": torch.nn.Conv2d,
+    "aten.conv2d.padding": torch.nn.Conv2d,
+    "aten.conv3d.default": torch.nn.Conv3d,
+    "aten.conv3d.padding": torch.nn.Conv3d,
+    "aten.layer_norm.default": torch.nn.LayerNorm,
+    "aten.group_norm.default": torch.nn.GroupNorm,
+    "aten.rms_norm.default": torch.nn.RMSNorm,
 }
-"""The operators that are layers if their weights are those of one, with the class and the place of the weight."""
+"""The operators that are layers if their arguments are those of one, with its class."""
 
 
-def encode(module: torch.nn.Module, program: ExportedProgram) -> Graph:
+def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
     """Returns a graph as plain data.
+
+    Args:
+        module: the module.
+        program: what PyTorch exported of it.
+        layers: the paths of layers that may be called as such; None means all that can.
 
     Raises:
         CaptureError: if it has a part that a program cannot hold.
         UnsupportedOpError: if the table lacks operators; the message has all of them, each with its line.
     """
-    return _Encoding(module, program).graph()
+    return _Encoding(module, program, layers).graph()
 
 
 class _Encoding:
-    def __init__(self, module: torch.nn.Module, program: ExportedProgram) -> None:
-        self.module, self.exported = module, program
+    def __init__(self, module: torch.nn.Module, program: ExportedProgram, allowed: Collection[str] | None) -> None:
+        self.module, self.exported, self.allowed = module, program, allowed
         self.nodes = list(program.graph.nodes)
         floating = [p for p in module.parameters() if p.is_floating_point()]
         self.float = floating[0].dtype if floating else None
@@ -119,33 +134,39 @@ class _Encoding:
 
     def _place_layers(self) -> None:
         """Makes registers for layers whose operators can be called as layers of this library."""
-        self.layers: dict[torch.fx.Node, Register] = {}
+        self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # with the input
         registers: dict[str, Register] = {}
         for node in self.nodes:
-            path = self._layer(node)
-            if path is None:
+            arguments = _arguments(node) if str(node.target) in _LAYERS else {}
+            path = self._layer(_LAYERS[str(node.target)], arguments) if arguments else None
+            if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
             if path not in registers:
                 registers[path] = self._register(None)
                 self.slots.append(Slot("layer", path))
-            self.layers[node] = registers[path]
+            self.layers[node] = registers[path], arguments.get("input", arguments.get("indices"))
 
-    def _layer(self, node: torch.fx.Node) -> str | None:
-        """Returns the path of the layer that a node is; None if it is none."""
-        if str(node.target) not in _LAYERS or node.kwargs:
+    def _layer(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
+        """Returns the path of the layer that a call with arguments is; None if it is none."""
+        path, _, last = self._parameter(arguments["weight"]).rpartition(".")
+        layer: Any = self.module.get_submodule(path) if last == "weight" and path else None
+        if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
             return None
-        kind, place = _LAYERS[str(node.target)]
-        names = self.exported.graph_signature.inputs_to_parameters
-        weight = names.get(getattr(node.args[place], "name", ""), "")
-        path, _, last = weight.rpartition(".")
-        if last != "weight" or type(self.module.get_submodule(path)) is not kind or not path:
-            return None
-        layer: Any = self.module.get_submodule(path)
-        if kind is torch.nn.Embedding:
-            return path if layer.max_norm is None and not layer.scale_grad_by_freq and not layer.sparse else None
-        bias: Any = node.args[2] if len(node.args) > 2 else None
-        same = bias is None if layer.bias is None else bias is not None and names.get(bias.name) == f"{path}.bias"
-        return path if same else None
+        for name, value in arguments.items():
+            own = getattr(layer, name, value)
+            if isinstance(own, torch.nn.Parameter):
+                same = self._parameter(value) == f"{path}.{name}"
+            elif own is None:
+                same = value is None or (name == "padding_idx" and value == -1)
+            else:
+                same = list(own) == list(value) if isinstance(own, tuple) else own == value
+            if not same:
+                return None
+        return path
+
+    def _parameter(self, value: Any) -> str:
+        """Returns the name of the parameter that an argument is; "" if it is none."""
+        return str(self.exported.graph_signature.inputs_to_parameters.get(getattr(value, "name", ""), ""))
 
     def _add(self, node: torch.fx.Node) -> None:
         """Adds the call of a node, unless it only takes a result of another one or checks something."""
@@ -165,7 +186,8 @@ class _Encoding:
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         if node in self.layers:
-            args: tuple[Any, ...] = (self.layers[node], self._value(node.args[1 if "embedding" in name else 0]))
+            layer, given = self.layers[node]
+            args: tuple[Any, ...] = (layer, self._value(given))
             name, keywords = LAYER, tuple[tuple[str, Any], ...]()
         else:
             args = tuple(map(self._value, node.args))
@@ -240,6 +262,13 @@ class _Encoding:
         for key, child in zip(kwargs.context, kwargs.children(), strict=True):
             arguments[key] = _fill(_template(child, _counting()), leaves)
         return Signature(names, arguments)
+
+
+def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """Returns the arguments of an operator by name, with the defaults of those that are not given."""
+    declared = node.target._schema.arguments  # type: ignore[union-attr]
+    defaults = {each.name: each.default_value for each in declared if each.has_default_value()}
+    return {**defaults, **{each.name: value for each, value in zip(declared, node.args, strict=False)}, **node.kwargs}
 
 
 def _counting() -> Any:

@@ -13,7 +13,7 @@ from emberharmony.interop.torch.capture.encoding import encode
 from emberharmony.interop.torch.capture.export import export
 from emberharmony.interop.torch.capture.tensors import first_axes, host_copy
 from emberharmony.interop.torch.graph import Graph
-from emberharmony.interop.torch.layers import layer_of
+from emberharmony.interop.torch.layers import KINDS, layer_of, options_of
 
 
 class Source(Sealed):
@@ -36,11 +36,14 @@ class Source(Sealed):
         self.args: Sequence[Any] = (args,) if isinstance(args, torch.Tensor) else tuple(args)
         self.kwargs = dict(kwargs or {})
         self.dynamic = first_axes(module, self.args, self.kwargs) if dynamic is True else dynamic
+        self._layers: set[str] | None = None  # those of the first graph, which the module has
 
     def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
         """Returns the graph of a mode, and the tensors that are constants of it, by name."""
         program = export(self.module, self.args, self.kwargs, self.dynamic, train)
-        graph = encode(self.module, program)
+        graph = encode(self.module, program, self._layers)
+        if self._layers is None:
+            self._layers = {slot.target for slot in graph.slots if slot.kind == "layer"}
         targets = {slot.target for slot in graph.slots if slot.kind == "constant"}
         return graph, {name: host_copy(program.constants[name]) for name in targets}
 
@@ -69,13 +72,5 @@ class Source(Sealed):
         for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
             layer = self.module.get_submodule(path)
             own = {name: members.pop(f"{path}.{name}") for name, _ in layer.named_parameters()}
-            members[path] = layer_of(path, _options(layer), own)
+            members[path] = layer_of(path, options_of(layer, KINDS[type(layer).__name__]), own)
         return members
-
-
-def _options(layer: Any) -> dict[str, Any]:
-    """Returns the class and the options of the layer of this library for one of PyTorch."""
-    if isinstance(layer, torch.nn.Linear):
-        return {"class": "Linear", "in_features": layer.in_features, "out_features": layer.out_features}
-    names = ("num_embeddings", "embedding_dim", "padding_idx", "scale_grad_by_freq")
-    return {"class": "Embedding", **{name: getattr(layer, name) for name in names}}
