@@ -1,0 +1,37 @@
+"""Mistakes of a training loop."""
+
+from tests.first_hour.mistake import Mistake
+
+START = (
+    "net = nn.Linear(2, 1, rng=ops.random.Generator(0))\n"
+    "x, y = ops.ones((4, 2)), ops.ones((4, 1))\n"
+    "optimizer = optim.SGD(net, lr=0.1)\n"
+    "def loss(): return nn.losses.mse(net(x), y)\n"
+)
+
+MISTAKES = [
+    Mistake("loss.backward()", 0, f"{START}value = loss()\nvalue.backward()", backend="torch", needs=("torch",)),
+    Mistake("step before any backward", 0, f"{START}loss()\noptimizer.step()"),
+    Mistake("no step in the loop", 0, f"{START}for _ in range(50): value = ops.backward(loss, net)"),
+    Mistake(
+        "gradients that nothing clears",
+        0,
+        f"{START}for _ in range(50):\n    value = ops.backward(loss, net)\n    optimizer.step(clear=False)",
+    ),
+    Mistake("the loss itself in the place of a function", 1, f"{START}ops.backward(loss(), net)"),
+    Mistake(
+        "a number of Python inside of the loss",
+        0,
+        "ops.grad(lambda x: ops.multiply(float(x), x))(ops.array(3.0))",
+        backend="mlx",
+        needs=("mlx",),
+    ),
+    Mistake(
+        "a loss by NumPy",
+        2,
+        f"{START}ops.backward(lambda: np.mean(np.square(np.asarray(net(x)) - np.asarray(y))), net)",
+    ),
+    Mistake("the learning rate of Keras", 0, f"{START}optim.Adam(net, learning_rate=1e-3)"),
+    Mistake("an optimizer of the state dict", 1, f"{START}optim.Adam(net.state_dict(), lr=1e-3)"),
+    Mistake("fit of Keras", 0, f"{START}net.fit(x, y, epochs=3)"),
+]
