@@ -141,9 +141,9 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
         fresh.unlink(missing_ok=True)
         written.unlink(missing_ok=True)
 
-    io.save(large, tensors)
-    io.save(small, {f"model.layers.{i}.self_attn.q_proj.weight": np.zeros((4, 4), np.float32) for i in range(SMALL)})
-    io.save(tiny, {"w": np.zeros(3, np.float32)})
+    io.save(tensors, large)
+    io.save({f"model.layers.{i}.self_attn.q_proj.weight": np.zeros((4, 4), np.float32) for i in range(SMALL)}, small)
+    io.save({"w": np.zeros(3, np.float32)}, tiny)
     if os.path.exists("/proc/self/statm"):
         figures["open"] = row = opening(large, tiny, max(rounds, 5))
         show(
@@ -164,7 +164,7 @@ def measure(folder: Path, megabytes: int, rounds: int) -> dict[str, dict[str, fl
         more = f"median {row['ours median']:.2f}, again {row['again']:.2f}"
         show(f"{SMALL:,} tensors, ours / safetensors.numpy", row["ours"], "<= 1.3", row["ours"] <= 1.3, more)
     ways: dict[str, tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]] = {
-        "save": (lambda: io.save(written, tensors), lambda: copy_file(large, fresh, "conv=fsync"), clean),
+        "save": (lambda: io.save(tensors, written), lambda: copy_file(large, fresh, "conv=fsync"), clean),
         "load": (lambda: load_all(large, False), lambda: copy_file(large, "/dev/null"), lambda: drop_from_cache(large)),
         "load by a map": (
             lambda: load_all(large, True),

@@ -26,6 +26,7 @@ from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
 from emberharmony.core.errors import LinAlgError as LinAlgError
+from emberharmony.core.errors import MissingFileError as MissingFileError
 from emberharmony.core.errors import NonFiniteError as NonFiniteError
 from emberharmony.core.errors import OutOfMemoryError as OutOfMemoryError
 from emberharmony.core.errors import RangeError as RangeError
@@ -60,6 +61,7 @@ __all__ = [
     "EmberError",
     "IndexOutOfBoundsError",
     "LinAlgError",
+    "MissingFileError",
     "NonFiniteError",
     "OutOfMemoryError",
     "RangeError",

@@ -140,6 +140,10 @@ class WeightFileError(EmberError, ValueError):
         return f"{self.path}{tensor}: {self.reason}" + (f"; {self.hint}" if self.hint else "")
 
 
+class MissingFileError(WeightFileError, FileNotFoundError):
+    """Raised when a file of tensors is not there; see `WeightFileError`."""
+
+
 class CheckpointError(EmberError, ValueError):
     """Raised when a checkpoint cannot be saved or restored; nothing of the model or the optimizer is changed then.
 
@@ -198,7 +202,7 @@ class CheckWarning(UserWarning):
 
 
 _WARNINGS = (SettingsWarning, CheckpointWarning, BackendFallbackWarning, BackendSwitchWarning, CheckWarning)
-for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, *_WARNINGS):
+for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, MissingFileError, *_WARNINGS):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 

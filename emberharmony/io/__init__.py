@@ -17,9 +17,8 @@ from emberharmony.io.checkpoints.checkpoint import Checkpoint as Checkpoint
 from emberharmony.io.header import TensorInfo as TensorInfo
 from emberharmony.io.layouts import convert as convert
 from emberharmony.io.layouts import load_model as load_model
-from emberharmony.io.layouts import save_model as save_model
+from emberharmony.io.layouts import save as save
 from emberharmony.io.loading import load as load
-from emberharmony.io.saving import save as save
 from emberharmony.io.tensor_file import TensorFile as TensorFile
 from emberharmony.io.tensor_file import open as open
 
@@ -41,7 +40,6 @@ __all__ = [
     "load_model",
     "open",
     "save",
-    "save_model",
 ]
 
 if not TYPE_CHECKING:

@@ -74,7 +74,7 @@ def check(path: str | os.PathLike[str]) -> Report:
         >>> from emberharmony import io, ops
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = pathlib.Path(folder, "a.safetensors")
-        ...     _ = io.save(file, {"w": ops.array([1.0])})
+        ...     _ = io.save({"w": ops.array([1.0])}, file)
         ...     good = io.check(file).ok
         ...     _ = file.write_bytes(file.read_bytes()[:-1])
         ...     good, io.check(file).error.kind

@@ -6,11 +6,13 @@ from typing import Any, Protocol
 
 from emberharmony import ops
 from emberharmony.core.dtypes import as_dtype
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, StateDictError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, StateDictError, brief, suggest
 from emberharmony.core.names.layouts import require_layout
 from emberharmony.core.types import DTypeLike
+from emberharmony.io.checkpoints.checkpoint import Checkpoint
+from emberharmony.io.checkpoints.collecting import KINDS
 from emberharmony.io.loading import file_of_path, load
-from emberharmony.io.saving import save
+from emberharmony.io.saving import save_tensors
 from emberharmony.io.tags import TAG, layout_of, metadata_of
 from emberharmony.io.ties import TIED
 
@@ -38,39 +40,103 @@ class Model(Protocol):
         """Returns tensors in another layout."""
 
 
-def save_model(
-    model: Model,
+def save(
+    what: Mapping[str, Any] | Model,
     path: str | os.PathLike[str],
     *,
-    layout: str = "torch",
     metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
+    layout: str | None = None,
 ) -> list[str]:
-    """Writes the tensors of a model to a safetensors file that has the tag of their layout; returns the files' names.
+    """Writes tensors, a model or the parts of a training, and returns the names of the files.
+
+    Tensors and models become a safetensors file. It is replaced in one step after its content is on the disk: an
+    error, an interruption or the end of the process leaves the old file. A tensor with several names is stored once;
+    `io` gives it under all of them again. The parts of a training become a checkpoint in a folder, which
+    `io.Checkpoint(path)` restores; that class also keeps the newest or the best ones.
+
+    With `max_shard_size` more than that many bytes are written to several files, and the path with `.index.json`
+    behind it becomes their index. The new files have new names, so the old ones are complete until the index has
+    changed; then they are removed.
 
     Args:
-        model: an `nn.Module`.
-        path: the file; its name ends in `.safetensors`.
-        layout: whose names and axes the tensors get: "torch", "mlx" or "keras".
-        metadata, max_shard_size: as `io.save` takes them.
+        what: tensors by name, of any backend, parameters and buffers too; or an `nn.Module`; or a dict with the
+            arguments of `Checkpoint.save`, such as `{"model": model, "optimizer": optimizer, "step": 100}`.
+        path: the file, whose name ends in `.safetensors`; for a checkpoint the folder.
+        metadata: strings to store beside the tensors.
+        max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; a larger tensor has a
+            file of its own.
+        layout: "torch", "mlx" or "keras", a tag in the file for those who load it. Of a model the tensors get the names
+            and axes of this layout, by default those of PyTorch; tensors by name must have it already.
 
     Raises:
-        ArgumentError: if the layout is unknown, or another argument is not as described.
+        ArgumentError: if the path, a name, the size or the layout is not as described.
+        ArgumentTypeError: if `what` is something else.
+        CheckpointError: if a checkpoint cannot be written.
+        DTypeError: if the format lacks the dtype of a tensor.
+        TracedTensorError: if a tensor is being differentiated.
         WeightFileError: if the file cannot be written.
 
     Example:
         >>> import tempfile
-        >>> from emberharmony import io, nn
+        >>> from emberharmony import io, nn, ops
         >>> with tempfile.TemporaryDirectory() as folder:
+        ...     weight = ops.array([1.0, 2.0])
+        ...     _ = io.save({"in": weight, "out": weight}, f"{folder}/a.safetensors", metadata={"epoch": "3"})
+        ...     {name: tensor.tolist() for name, tensor in io.load(f"{folder}/a.safetensors").items()}
         ...     path = f"{folder}/model.safetensors"
-        ...     _ = io.save_model(nn.Linear(3, 2), path, layout="keras")
+        ...     _ = io.save(nn.Linear(3, 2), path, layout="keras")
         ...     with io.open(path) as file:
         ...         file.metadata["layout"], file.info("kernel").shape, io.load_model(nn.Linear(3, 2), path).loaded
+        {'in': [1.0, 2.0], 'out': [1.0, 2.0]}
         ('keras', (3, 2), ['weight', 'bias'])
     """
-    _require_model("save_model", model)
-    tensors = model.state_dict(layout=layout)
-    return save(path, tensors, metadata=metadata, max_shard_size=max_shard_size, layout=layout)
+    _require_order(what, path)
+    if not isinstance(what, Mapping):
+        layout = layout or "torch"
+        what = what.state_dict(layout=layout)
+    elif any(hasattr(value, "state_dict") for value in what.values()):
+        if metadata or max_shard_size or layout:
+            raise ArgumentError("save(): metadata, max_shard_size and layout are for files of tensors; use extra")
+        return [_save_checkpoint(what, path)]
+    return save_tensors(what, path, metadata=metadata, max_shard_size=max_shard_size, layout=layout)
+
+
+def _require_order(what: Any, path: Any) -> None:
+    """Checks that a path follows what can be saved.
+
+    Raises:
+        ArgumentTypeError: if not.
+    """
+    if isinstance(what, (str, os.PathLike)):
+        raise ArgumentTypeError("save(): the path comes second, as in io.save(model, 'model.safetensors')")
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"save(): path is {brief(path)}, expected the name of a file, 'model.safetensors'")
+    if isinstance(what, Mapping) or hasattr(what, "convert_state_dict"):
+        return
+    part = f"; for a checkpoint pass its parts by name, as {{'optimizer': {type(what).__name__.lower()}}}"
+    raise ArgumentTypeError(
+        f"save() takes a module of emberharmony.nn, or a dict from names to tensors, not {brief(what)}"
+        f"{part if hasattr(what, 'state_dict') else ''}"
+    )
+
+
+def _save_checkpoint(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> str:
+    """Saves the parts of a training, and returns the folder.
+
+    Raises:
+        ArgumentError: if there is an unknown part.
+    """
+    known = ("step", *KINDS, "extra")
+    for name in parts:
+        if name not in known:
+            hint = suggest(str(name), known)
+            raise ArgumentError(
+                f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(known)}); numbers and "
+                f"texts go into 'extra'"
+            )
+    options = dict(parts)
+    return Checkpoint(path, keep=None).save(options.pop("step", 0), **options)
 
 
 def load_model(
@@ -103,7 +169,7 @@ def load_model(
         >>> layer = nn.Linear(2, 1)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = f"{folder}/model.safetensors"
-        ...     _ = io.save(path, {"kernel": ops.array([[1.0], [2.0]]), "bias": ops.array([3.0])})
+        ...     _ = io.save({"kernel": ops.array([[1.0], [2.0]]), "bias": ops.array([3.0])}, path)
         ...     _ = io.load_model(layer, path, layout="keras")
         >>> layer([1.0, 1.0]).tolist()
         [6.0]
@@ -157,7 +223,7 @@ def convert(
         >>> net = nn.Sequential(nn.Conv2d(3, 8, 5))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = f"{folder}/model.safetensors"
-        ...     _ = io.save_model(net, path)
+        ...     _ = io.save(net, path)
         ...     for _ in range(2):
         ...         _ = io.convert(path, path, layout="mlx", model=net)
         ...     with io.open(path) as file:
@@ -188,7 +254,7 @@ def convert(
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
         kept = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
         kept.update(metadata or {})
-        return save(dst, tensors, metadata=kept, max_shard_size=max_shard_size, layout=layout)
+        return save_tensors(tensors, dst, metadata=kept, max_shard_size=max_shard_size, layout=layout)
 
 
 def _require_model(function: str, model: Any) -> None:

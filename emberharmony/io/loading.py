@@ -61,7 +61,7 @@ def load(
         >>> import tempfile
         >>> from emberharmony import io, ops
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = io.save(f"{folder}/model.safetensors", {"w": ops.array([1.5]), "n": ops.array([3])})
+        ...     _ = io.save({"w": ops.array([1.5]), "n": ops.array([3])}, f"{folder}/model.safetensors")
         ...     tensors = io.load(folder, names=["w"], dtype="float16")
         >>> ops.dtype(tensors["w"]).name
         'float16'

@@ -1,4 +1,4 @@
-"""`io.save`: tensors are written as a whole or not at all.
+"""Tensors are written to a file as a whole or not at all.
 
 Shards get a random token in their names. With the usual names a save would overwrite shards that the old index still
 names, and an end of the process in between would lose both.
@@ -44,55 +44,25 @@ class Item(NamedTuple):
     parts: Callable[[], Iterable[memoryview]]
 
 
-def save(
-    path: str | os.PathLike[str],
+def save_tensors(
     tensors: Mapping[str, Any],
+    path: str | os.PathLike[str],
     *,
     metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
     layout: str | None = None,
 ) -> list[str]:
-    """Writes tensors to a safetensors file, and returns the names of the files.
-
-    The file is replaced in one step after its content is on the disk: an error, an interruption or the end of the
-    process leaves the old file. A tensor with several names is stored once; `io` gives it under all of them again.
-
-    With `max_shard_size` more than that many bytes are written to several files, and the path with `.index.json`
-    behind it becomes their index. The new files have new names, so the old ones are complete until the index has
-    changed; then they are removed.
-
-    Args:
-        path: the file; its name ends in `.safetensors`.
-        tensors: the tensors by name, of any backend; parameters and buffers too.
-        metadata: strings to store beside them.
-        max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; a larger tensor has a
-            file of its own.
-        layout: the layout that the tensors are in, "torch", "mlx" or "keras", as a tag for those who load them.
-
-    Raises:
-        ArgumentError: if the path, a name, the size or the layout is not as described.
-        DTypeError: if the format lacks the dtype of a tensor.
-        TracedTensorError: if a tensor is being differentiated.
-        WeightFileError: if the file cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> from emberharmony import io, ops
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     weight = ops.array([1.0, 2.0])
-        ...     _ = io.save(f"{folder}/a.safetensors", {"in": weight, "out": weight}, metadata={"epoch": "3"})
-        ...     {name: tensor.tolist() for name, tensor in io.load(f"{folder}/a.safetensors").items()}
-        {'in': [1.0, 2.0], 'out': [1.0, 2.0]}
-    """
+    """Writes tensors to a safetensors file, and returns the names of the files; see `io.save`."""
     target = os.fspath(path)
     if not target.endswith(ENDING):
-        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}")
+        instead = os.path.splitext(target)[0] + ENDING
+        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {instead!r}")
     _require_strings(metadata or {})
     return write(target, _items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
-    """Writes tensors that are described already, as `save` does, and returns the names of the files.
+    """Writes tensors that are described already, as `save_tensors` does, and returns the names of the files.
 
     Raises:
         ArgumentError: if the size is none.
@@ -108,6 +78,10 @@ def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_sha
             return [path]
         return _write_shards(path, groups, metadata)
     except OSError as error:
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            hint = f"make it by os.makedirs({folder!r}, exist_ok=True)"
+            raise WeightFileError("unwritable", path, "its folder does not exist", hint=hint) from error
         raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
 
 
@@ -132,8 +106,6 @@ def _require_text(name: str) -> None:
 
 def _items(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
-    if not isinstance(tensors, Mapping):
-        raise ArgumentTypeError(f"save() takes a dict from names to tensors, not {brief(tensors)}")
     items: dict[Any, Item] = {}
     kept = []  # so that no other object gets the id of one
     for name, value in tensors.items():

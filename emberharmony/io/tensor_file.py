@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from emberharmony.core.errors import StateDictError, WeightFileError, suggest
+from emberharmony.core.errors import MissingFileError, StateDictError, WeightFileError, suggest
 from emberharmony.io.header import Fault, Header, TensorInfo, raise_fault, read_header
 from emberharmony.io.tensors import as_array, as_tensor
 from emberharmony.io.ties import tied_infos
@@ -33,7 +33,10 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
         is_file = stat.S_ISREG(os.stat(path).st_mode)  # to open a pipe would wait for a writer
         stream = builtins.open(path, "rb") if is_file else None  # noqa: SIM115  (the caller closes it)
     except FileNotFoundError as error:
-        raise WeightFileError("missing", path, "does not exist") from error
+        folder, name = os.path.split(path)
+        there = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+        hint = suggest(name, there) or ("" if there else f"; there is no folder {folder}")
+        raise MissingFileError("missing", path, f"does not exist{hint}") from error
     except (OSError, ValueError) as error:  # ValueError: the name has a null character
         raise WeightFileError("unreadable", path, f"cannot be read: {error}") from error
     if stream is None:
@@ -220,7 +223,7 @@ def open(path: Path, *, mmap: bool = True) -> TensorFile:
         >>> import tempfile
         >>> from emberharmony import io, ops
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = io.save(f"{folder}/model.safetensors", {"weight": ops.array([[1.0, 2.0]])})
+        ...     _ = io.save({"weight": ops.array([[1.0, 2.0]])}, f"{folder}/model.safetensors")
         ...     with io.open(f"{folder}/model.safetensors", mmap=False) as file:
         ...         file.info("weight").shape, ops.sum(file["weight"]).tolist()
         ((1, 2), 3.0)

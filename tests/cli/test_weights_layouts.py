@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     (tmp_path / "sizes_of_a_test.py").write_text("WIDTH = 4", encoding="utf-8")
     net = nn.Sequential(nn.Conv1d(3, 4, 2), nn.Linear(4, 4))
-    io.save(tmp_path / "a.safetensors", net.state_dict(), metadata={"epoch": "7"})
+    io.save(net.state_dict(), tmp_path / "a.safetensors", metadata={"epoch": "7"})
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     for name in ("model", "sizes_of_a_test"):
@@ -64,7 +64,7 @@ def test_options_go_with_a_layout(folder: Path) -> None:
     assert (found["tensors"], found["nbytes"]) == (4, 96)
     assert len(found["files"]) > 2
     tensors = io.load("b.safetensors", backend="numpy")
-    io.save("c.safetensors", {f"x.{name}": x for name, x in tensors.items()})
+    io.save({f"x.{name}": x for name, x in tensors.items()}, "c.safetensors")
     again = ("--model", "model.py:Net", "--source", "keras", "--rename", "^x.", "")
     assert run("c.safetensors", "d.safetensors", "--layout", "torch", *again)[0] == 0
     half = ops.cast(io.load("a.safetensors")["0.weight"], "float16")

@@ -107,7 +107,7 @@ def test_a_comparison_is_shown_as_its_divergences() -> None:
 
 def test_a_check_of_a_file_is_shown_with_its_largest_tensors(tmp_path: Path, backend: str) -> None:
     file = tmp_path / "a.safetensors"
-    io.save(file, {"<b>": ops.ones((2, 3)), **{f"w{i}": ops.ones(1) for i in range(20)}})
+    io.save({"<b>": ops.ones((2, 3)), **{f"w{i}": ops.ones(1) for i in range(20)}}, file)
     found = _Reader(io.check(file)._repr_html_())
     assert found.rows[:2] == [["name", "dtype", "shape", "bytes"], ["<b>", "float32", "(2, 3)", "24"]]
     assert len(found.rows) == 21

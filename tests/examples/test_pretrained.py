@@ -89,7 +89,7 @@ def test_silero_carries_its_state_from_step_to_step(backend: str) -> None:
 def test_silero_reads_its_file_and_recordings(backend: str, tmp_path: Path) -> None:
     silero = example("pretrained/silero")
     state = random_weights(silero.Silero())
-    io.save(tmp_path / "a.safetensors", state)
+    io.save(state, tmp_path / "a.safetensors")
     loaded = silero.load(tmp_path / "a.safetensors").state_dict(host=True)
     assert all(np.array_equal(loaded[name], x) for name, x in state.items())
     for rate, module in ((16000, silero), (8000, silero), (16000, example("pretrained/crepe"))):
@@ -159,7 +159,7 @@ def test_mtcnn_judges_pictures(name: str, size: tuple[int, int], backend: str) -
 def test_wordllama_reads_only_the_rows_of_its_tokens(backend: str, tmp_path: Path) -> None:
     wordllama = example("pretrained/wordllama")
     table = noise(50, 4).astype(np.float16)
-    io.save(tmp_path / "a.safetensors", {wordllama.TABLE: table})
+    io.save({wordllama.TABLE: table}, tmp_path / "a.safetensors")
     texts = [[3, 49, 3], [7]]
     model = wordllama.load(tmp_path / "a.safetensors", texts)
     assert tuple(model.embedding.weight.value.shape) == (3, 4)

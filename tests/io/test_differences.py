@@ -15,8 +15,8 @@ LARGEST = 2**64 - 1
 def compared(tmp_path, x, y):
     """Returns the difference of two arrays that are saved under one name."""
     with ops.use_backend("numpy"):
-        io.save(tmp_path / "a.safetensors", {"t": x})
-        io.save(tmp_path / "b.safetensors", {"t": y})
+        io.save({"t": x}, tmp_path / "a.safetensors")
+        io.save({"t": y}, tmp_path / "b.safetensors")
     with closing(source(tmp_path / "a.safetensors")) as a, closing(source(tmp_path / "b.safetensors")) as b:
         (found,) = differences(a, b, ["t"], lambda size: None)
     return found

@@ -40,9 +40,7 @@ def test_a_model_is_read_in_the_layout_that_its_file_names(
     backend: str, tmp_path: Path, layout: str, shards: int | None
 ) -> None:
     net, read = model(), model()
-    written = io.save_model(
-        net, tmp_path / "a.safetensors", layout=layout, metadata={"epoch": "3"}, max_shard_size=shards
-    )
+    written = io.save(net, tmp_path / "a.safetensors", layout=layout, metadata={"epoch": "3"}, max_shard_size=shards)
     assert (len(written) > 1) is (shards is not None)
     with io.open(written[-1]) as file:
         assert file.metadata["layout"] == layout
@@ -66,7 +64,7 @@ def test_a_model_is_read_in_the_layout_that_its_file_names(
 def test_converting_twice_is_converting_once(backend: str, tmp_path: Path, layout: str) -> None:
     net = model()
     first, second, back = (tmp_path / f"{name}.safetensors" for name in "abc")
-    io.save_model(net, first, metadata={"epoch": "3"})
+    io.save(net, first, metadata={"epoch": "3"})
     homes = [cell.tensor_and_home()[1] for cell in net.parameters()]
     io.convert(first, second, layout=layout, model=net)
     once = second.read_bytes()
@@ -82,7 +80,7 @@ def test_converting_twice_is_converting_once(backend: str, tmp_path: Path, layou
 def test_conversion_renames_casts_and_shards(tmp_path: Path) -> None:
     net = model()
     path, target = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
-    io.save(path, {f"net.{name}": tensor for name, tensor in net.state_dict().items()})
+    io.save({f"net.{name}": tensor for name, tensor in net.state_dict().items()}, path)
     written = io.convert(
         path,
         target,
@@ -110,7 +108,7 @@ def test_bfloat16_and_other_archives_are_converted(tmp_path: Path) -> None:
     net = nn.LSTM(2, 3)
     with ops.use_backend("numpy"):
         net.to(dtype="bfloat16")
-        io.save_model(net, tmp_path / "a.safetensors")
+        io.save(net, tmp_path / "a.safetensors")
     io.convert(tmp_path / "a.safetensors", tmp_path / "b.safetensors", layout="mlx", model=net)
     with io.open(tmp_path / "b.safetensors") as file:
         assert {name: file.info(name).dtype for name in file} == dict.fromkeys(("Wh", "Wx", "bias"), "bfloat16")
@@ -123,24 +121,24 @@ def test_the_tag_decides_and_not_the_shape(tmp_path: Path) -> None:
     layer, read = nn.Linear(4, 4), nn.Linear(4, 4)
     path = tmp_path / "a.safetensors"
     given = {"weight": layer.weight, "bias": layer.bias}
-    io.save(path, given)  # without a tag it is PyTorch's
+    io.save(given, path)  # without a tag it is PyTorch's
     io.load_model(read, path)
     require_same(layer, read)
     kernel = np.arange(16.0, dtype="float32").reshape(4, 4)
-    io.save(path, {"kernel": ops.array(kernel), "bias": ops.zeros(4)})
+    io.save({"kernel": ops.array(kernel), "bias": ops.zeros(4)}, path)
     io.load_model(read, path, layout="keras")
     assert np.array_equal(state(read)["weight"], kernel.T)
-    io.save(path, {"kernel": ops.array(kernel), "bias": ops.zeros(4)}, layout="keras")
+    io.save({"kernel": ops.array(kernel), "bias": ops.zeros(4)}, path, layout="keras")
     io.load_model(read, path)
     assert np.array_equal(state(read)["weight"], kernel.T)
     conv = nn.Conv1d(3, 3, 3)
     mlx = conv.state_dict(layout="mlx")
-    io.save(path, mlx, metadata={"format": "mlx"})  # the word of mlx-lm
+    io.save(mlx, path, metadata={"format": "mlx"})  # the word of mlx-lm
     for given in (None, "mlx"):
         other = nn.Conv1d(3, 3, 3)
         io.load_model(other, path, layout=given)
         require_same(conv, other)
-    io.save(path, mlx, metadata={"format": "pt"})  # who says the layout knows it better than that word
+    io.save(mlx, path, metadata={"format": "pt"})  # who says the layout knows it better than that word
     io.load_model(other, path, layout="mlx")
     require_same(conv, other)
 
@@ -149,10 +147,10 @@ def test_unknown_and_contradicting_tags_raise(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     layer = nn.Linear(2, 2)
     with pytest.raises(ArgumentError, match="metadata has the layout 'mlx', but layout is 'keras'"):
-        io.save(path, layer.state_dict(), metadata={"layout": "mlx"}, layout="keras")
+        io.save(layer.state_dict(), path, metadata={"layout": "mlx"}, layout="keras")
     for call in (
-        lambda: io.save(path, layer.state_dict(), layout="keas"),
-        lambda: io.save_model(layer, path, layout="keas"),
+        lambda: io.save(layer.state_dict(), path, layout="keas"),
+        lambda: io.save(layer, path, layout="keas"),
         lambda: io.convert(path, path, layout="keas"),
         lambda: layer.state_dict(layout="keas"),
         lambda: layer.load_state_dict({}, layout="keas"),
@@ -161,11 +159,11 @@ def test_unknown_and_contradicting_tags_raise(tmp_path: Path) -> None:
     ):
         with pytest.raises(ArgumentError, match=r"must be one of 'torch', 'mlx', 'keras', got 'keas'; did you mean"):
             call()
-    io.save(path, layer.state_dict(), metadata={"layout": "NHWC"})
+    io.save(layer.state_dict(), path, metadata={"layout": "NHWC"})
     with pytest.raises(WeightFileError, match="tag of the layout 'NHWC', known are 'torch', 'mlx', 'keras'; say which"):
         io.load_model(layer, path)
     io.load_model(layer, path, layout="torch")
-    shards = io.save(path, layer.state_dict(), max_shard_size=8, layout="torch")
+    shards = io.save(layer.state_dict(), path, max_shard_size=8, layout="torch")
     first = Path(shards[1])
     first.write_bytes(first.read_bytes().replace(b'"layout":"torch"', b'"layout":"keras"'))
     with pytest.raises(WeightFileError, match="shards of different layouts: 'keras', 'torch'"):
@@ -174,12 +172,12 @@ def test_unknown_and_contradicting_tags_raise(tmp_path: Path) -> None:
 
 def test_a_conversion_needs_a_model(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
-    io.save_model(nn.Linear(2, 2), path)
+    io.save(nn.Linear(2, 2), path)
     with pytest.raises(ArgumentError, match=r"only the layers of a model say how .* those of 'mlx': pass model="):
         io.convert(path, path, layout="mlx")
     torch: Any = pytest.importorskip("torch")
-    for call in (io.save_model, io.load_model):
-        with pytest.raises(ArgumentTypeError, match=r"expected a module of emberharmony\.nn, got Linear"):
+    for call in (io.save, io.load_model):
+        with pytest.raises(ArgumentTypeError, match=r"a module of emberharmony\.nn, .*Linear"):
             call(torch.nn.Linear(2, 2), path)
 
 
@@ -187,7 +185,7 @@ def test_errors_name_file_tensor_layer_and_the_layout_that_fits(tmp_path: Path) 
     path = tmp_path / "a.safetensors"
     net = nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 5)), nn.Linear(4, 2))
     before = state(net)
-    io.save(path, net.state_dict(layout="mlx"))
+    io.save(net.state_dict(layout="mlx"), path)
     with pytest.raises(StateDictError) as caught:
         io.load_model(net, path)
     text = str(caught.value)
@@ -243,7 +241,7 @@ class Tied(nn.Module):
 def test_tied_parameters_shared_modules_and_own_parameters(tmp_path: Path, layout: str) -> None:
     net, read = Tied(), Tied()
     path = tmp_path / "a.safetensors"
-    io.save_model(net, path, layout=layout)
+    io.save(net, path, layout=layout)
     io.load_model(read, path)
     require_same(net, read)
     with io.open(path) as file:

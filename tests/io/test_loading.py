@@ -31,7 +31,7 @@ def lists(tensors: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("place", ["a.safetensors", "a.safetensors.index.json", "."])
 def test_shards_give_the_tensors_that_were_saved(backend: str, tmp_path: Path, place: str) -> None:
     path = tmp_path / "a.safetensors"
-    written = io.save(path, model(), metadata={"a": "b"}, max_shard_size="1KB")
+    written = io.save(model(), path, metadata={"a": "b"}, max_shard_size="1KB")
     assert sorted(os.listdir(tmp_path)) == sorted(map(os.path.basename, written))
     assert len(written) > 3
     found = io.load(tmp_path / place)
@@ -47,14 +47,14 @@ def test_each_save_removes_the_files_that_it_replaces(backend: str, tmp_path: Pa
     path = tmp_path / "a.safetensors"
     (tmp_path / "other.txt").write_text("stays")
     for limit, count in ((None, 1), ("1KB", 4), ("2KB", 3), (None, 1)):
-        io.save(path, model(), max_shard_size=limit)
+        io.save(model(), path, max_shard_size=limit)
         assert len(os.listdir(tmp_path)) == count + 1, os.listdir(tmp_path)
         assert lists(io.load(tmp_path)) == lists(model())
 
 
 def test_names_dtype_and_backend_of_load(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
-    io.save(path, {"w": ops.array([1.5]), "n": ops.array([2])})
+    io.save({"w": ops.array([1.5]), "n": ops.array([2])}, path)
     found = io.load(path, dtype="float16")
     assert [ops.dtype(x).name for x in found.values()] == ["int64", "float16"]
     assert list(io.load(path, names=["w"])) == ["w"]
@@ -125,7 +125,7 @@ def test_a_damaged_index_is_refused(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     with ops.use_backend("numpy"):
-        io.save(folder / "a.safetensors", model(), max_shard_size="1KB")
+        io.save(model(), folder / "a.safetensors", max_shard_size="1KB")
         path = folder / "a.safetensors.index.json"
         index = json.loads(path.read_text())
         INDEXES[damage](folder, index)
@@ -150,7 +150,7 @@ def test_a_cache_of_links_is_read(tmp_path: Path, backend: str) -> None:
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
     blobs.mkdir()
     snapshot.mkdir()
-    io.save(blobs / "a.safetensors", model(), max_shard_size="1KB")
+    io.save(model(), blobs / "a.safetensors", max_shard_size="1KB")
     for file in os.listdir(blobs):
         (snapshot / file).symlink_to(blobs / file)
     assert lists(io.load(snapshot)) == lists(model())
@@ -159,15 +159,15 @@ def test_a_cache_of_links_is_read(tmp_path: Path, backend: str) -> None:
 def test_a_folder_must_leave_no_choice(tmp_path: Path, backend: str) -> None:
     with pytest.raises(WeightFileError, match="has no file"):
         io.load(tmp_path)
-    io.save(tmp_path / "a.safetensors", model())
+    io.save(model(), tmp_path / "a.safetensors")
     assert lists(io.load(tmp_path)) == lists(model())
-    io.save(tmp_path / "b.safetensors", model())
+    io.save(model(), tmp_path / "b.safetensors")
     with pytest.raises(WeightFileError, match="name one"):
         io.load(tmp_path)
 
 
 def test_shards_that_a_killed_save_has_left_are_no_choice(tmp_path: Path, backend: str) -> None:
-    io.save(tmp_path / "a.safetensors", model())
+    io.save(model(), tmp_path / "a.safetensors")
     (tmp_path / "a-0123abcd-00001-of-00002.safetensors").write_bytes(b"")
     assert lists(io.load(tmp_path)) == lists(model())
 
@@ -273,7 +273,7 @@ def test_an_entry_of_a_checkpoint_is_read(backend: str, tmp_path: Path) -> None:
     torch.save([1], path)
     with pytest.raises(WeightFileError, match=r"has no entry 'model'$"):
         io.load(path, entry="model")
-    io.save(tmp_path / "a.safetensors", {"w": ops.ones(1)})
+    io.save({"w": ops.ones(1)}, tmp_path / "a.safetensors")
     with pytest.raises(ArgumentError, match="only files of PyTorch have entries"):
         io.load(tmp_path / "a.safetensors", entry="model")
 

@@ -4,19 +4,29 @@ import builtins
 import errno
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, io, ops
+from emberharmony import Parameter, io, nn, ops, optim
 from emberharmony.core.state import files as atomic
-from emberharmony.errors import ArgumentError, ArgumentTypeError, DTypeError, WeightFileError
+from emberharmony.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    EmberError,
+    MissingFileError,
+    WeightFileError,
+)
+from tests.together import together
 
 DTYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16")
 DTYPES += ("float32", "float64", "complex64")
@@ -49,7 +59,7 @@ def test_every_dtype_comes_back(backend: str, tmp_path: Path, mmap: bool) -> Non
         "größe": ops.array([1.0]),
     }
     path = tmp_path / "a.safetensors"
-    assert io.save(path, tensors, metadata={"a": "b"}) == [str(path)]
+    assert io.save(tensors, path, metadata={"a": "b"}) == [str(path)]
     with io.open(path, mmap=mmap) as file:
         assert file.metadata == {"a": "b"}
         equal(tensors, dict(file))
@@ -63,7 +73,7 @@ def test_every_dtype_comes_back(backend: str, tmp_path: Path, mmap: bool) -> Non
 def test_a_file_of_one_backend_opens_on_all(tmp_path: Path, backend: str) -> None:
     path = tmp_path / "a.safetensors"
     tensors = all_dtypes()
-    io.save(path, tensors)
+    io.save(tensors, path)
     for other in ("numpy", "torch", "mlx"):
         pytest.importorskip({"mlx": "mlx.core"}.get(other, other))
         found = io.load(path, backend=other)
@@ -79,7 +89,7 @@ def test_a_file_of_one_backend_opens_on_all(tmp_path: Path, backend: str) -> Non
 def test_a_slice_is_that_of_the_tensor(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     x = ops.reshape(ops.arange(60), (3, 4, 5))
-    io.save(path, {"x": x, "half": ops.cast(x, "bfloat16")})
+    io.save({"x": x, "half": ops.cast(x, "bfloat16")}, path)
     with io.open(path) as file:
         part = file.slice("x")
         assert part.shape == (3, 4, 5)
@@ -91,7 +101,7 @@ def test_a_slice_is_that_of_the_tensor(backend: str, tmp_path: Path) -> None:
 
 def test_tensors_outlive_the_file_and_do_not_change_it(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
-    io.save(path, {"x": ops.arange(1000)})
+    io.save({"x": ops.arange(1000)}, path)
     content = path.read_bytes()
     with io.open(path) as file:
         x = file["x"]
@@ -107,7 +117,7 @@ def test_opening_shares_memory_with_numpy_and_torch(tmp_path: Path, backend: str
     if backend == "mlx":
         pytest.skip("MLX 0.32 copies arrays of the host")
     path = tmp_path / "a.safetensors"
-    io.save(path, {"x": ops.arange(1000), "half": ops.cast(ops.arange(8), "bfloat16")})
+    io.save({"x": ops.arange(1000), "half": ops.cast(ops.arange(8), "bfloat16")}, path)
     with io.open(path) as file:
         for name in file:
             one, other = file[name], file[name]
@@ -119,7 +129,7 @@ def test_tied_tensors_are_stored_once(backend: str, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     weight = Parameter(ops.ones((100, 100), "float32"))
     other = ops.ones((100, 100), "float32")
-    io.save(path, {"embed": weight, "head": weight, "again": weight.value, "other": other})
+    io.save({"embed": weight, "head": weight, "again": weight.value, "other": other}, path)
     assert path.stat().st_size < 81_000
     found = io.load(path)
     assert sorted(found) == ["again", "embed", "head", "other"]
@@ -132,7 +142,7 @@ def test_views_of_one_memory_are_ties_only_if_equal(tmp_path: Path) -> None:
     x = np.arange(6.0)
     path = tmp_path / "a.safetensors"
     with ops.use_backend("numpy"):
-        io.save(path, {"x": x, "same": x[:], "part": x[:3], "bits": x.view("int64"), "turned": x[::-1]})
+        io.save({"x": x, "same": x[:], "part": x[:3], "bits": x.view("int64"), "turned": x[::-1]}, path)
         with io.open(path) as file:
             assert json.loads(file.metadata["emberharmony.tied"]) == {"same": "x"}
             assert file["turned"].tolist() == x[::-1].tolist()
@@ -141,7 +151,7 @@ def test_views_of_one_memory_are_ties_only_if_equal(tmp_path: Path) -> None:
 def test_a_tensor_and_its_transpose_are_two(backend: str, tmp_path: Path) -> None:
     square = ops.reshape(ops.arange(9), (3, 3))
     tensors = {"square": square, "again": square, "transposed": square.T, "row": square[0], "flipped": ops.flip(square)}
-    io.save(tmp_path / "a.safetensors", tensors)
+    io.save(tensors, tmp_path / "a.safetensors")
     equal(tensors, io.load(tmp_path / "a.safetensors"))
     with io.open(tmp_path / "a.safetensors") as file:
         assert file.has_ties
@@ -150,7 +160,7 @@ def test_a_tensor_and_its_transpose_are_two(backend: str, tmp_path: Path) -> Non
 
 def test_arrays_in_the_other_byte_order(tmp_path: Path) -> None:
     with ops.use_backend("numpy"):
-        io.save(tmp_path / "a.safetensors", {"x": np.arange(3, dtype=">f4")})
+        io.save({"x": np.arange(3, dtype=">f4")}, tmp_path / "a.safetensors")
         assert io.load(tmp_path / "a.safetensors")["x"].tolist() == [0, 1, 2]
 
 
@@ -170,12 +180,12 @@ def test_wrong_arguments_are_named(backend: str, tmp_path: Path) -> None:
     ]
     for kind, message, tensors, options in wrong:
         with pytest.raises(kind, match=message):
-            io.save(path, tensors, **options)
+            io.save(tensors, path, **options)
     with pytest.raises(ArgumentError, match="end in"):
-        io.save(tmp_path / "a.npz", {"a": x})
+        io.save({"a": x}, tmp_path / "a.npz")
     if backend != "mlx":
         with pytest.raises(DTypeError, match="complex128"):
-            io.save(path, {"a": ops.cast(x, "complex128")})
+            io.save({"a": ops.cast(x, "complex128")}, path)
     assert not list(tmp_path.iterdir())
 
 
@@ -185,7 +195,7 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     with ops.use_backend("numpy"):
         old = {"x": np.arange(1000.0), "y": np.arange(500.0)}
         new = {"x": np.zeros(1000), "y": np.zeros(500)}
-        io.save(path, old, max_shard_size=limit)
+        io.save(old, path, max_shard_size=limit)
         before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
         for error in (OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()):
             for at in range(3 if limit else 1):
@@ -202,14 +212,14 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
                 with monkeypatch.context() as patch:
                     patch.setattr(atomic, "_finish", failing)
                     with pytest.raises(WeightFileError if isinstance(error, OSError) else KeyboardInterrupt):
-                        io.save(path, new, max_shard_size=limit)
+                        io.save(new, path, max_shard_size=limit)
                 assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
         equal(old, io.load(path))
 
 
 def test_a_folder_that_is_missing(tmp_path: Path, backend: str) -> None:
-    with pytest.raises(WeightFileError, match="could not be written") as caught:
-        io.save(tmp_path / "none" / "a.safetensors", {"x": ops.array([1.0])})
+    with pytest.raises(WeightFileError, match="its folder does not exist") as caught:
+        io.save({"x": ops.array([1.0])}, tmp_path / "none" / "a.safetensors")
     assert caught.value.kind == "unwritable"
 
 
@@ -220,7 +230,7 @@ from emberharmony import io, ops
 ops.set_backend("numpy")
 for i in itertools.count():
     limit = (None, 60_000)[i % 2]
-    io.save(sys.argv[1], {str(k): np.full(5000, i, "int64") for k in range(4)}, max_shard_size=limit)
+    io.save({str(k): np.full(5000, i, "int64") for k in range(4)}, sys.argv[1], max_shard_size=limit)
     if not i: print("begun", flush=True)
 """
 
@@ -248,7 +258,7 @@ def test_the_package_safetensors_reads_and_writes_the_same(tmp_path: Path) -> No
     with ops.use_backend("numpy"):
         tensors = {name: x for name, x in all_dtypes().items() if "bfloat16" not in name}
         tensors |= {"scalar": np.array(2.5), "empty": np.zeros((0, 3))}
-        io.save(ours, tensors, metadata={"a": "b"})
+        io.save(tensors, ours, metadata={"a": "b"})
         equal(tensors, package.load_file(ours))
         package.save_file(tensors, theirs, {"a": "b"})
         equal(tensors, io.load(theirs))
@@ -260,7 +270,7 @@ def test_the_package_safetensors_of_torch_reads_and_writes_the_same(tmp_path: Pa
     ours, theirs = tmp_path / "ours.safetensors", tmp_path / "theirs.safetensors"
     with ops.use_backend("torch"):
         tensors = all_dtypes()
-        io.save(ours, tensors)
+        io.save(tensors, ours)
         equal(tensors, package.load_file(ours))
         package.save_file(tensors, theirs)
         equal(tensors, io.load(theirs))
@@ -269,8 +279,52 @@ def test_the_package_safetensors_of_torch_reads_and_writes_the_same(tmp_path: Pa
 def test_no_file_is_opened_for_writing_beside_the_temporary_one(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     with ops.use_backend("numpy"):
-        io.save(path, {"x": np.arange(3.0)})
+        io.save({"x": np.arange(3.0)}, path)
         with builtins.open(path, "rb") as before:
-            io.save(path, {"x": np.zeros(3)})
+            io.save({"x": np.zeros(3)}, path)
             assert before.read().endswith(np.arange(3.0).tobytes())
     assert os.listdir(tmp_path) == ["a.safetensors"]
+
+
+def test_one_call_saves_tensors_models_and_checkpoints(tmp_path: Path, backend: str) -> None:
+    net = nn.Linear(2, 1)
+    optimizer = optim.SGD(net, lr=0.5, momentum=0.9)
+    path = tmp_path / "a.safetensors"
+    before = ops.to_numpy(net.weight.value).tolist()
+    assert io.save(net, path) == [str(path)]
+    assert set(io.load(path)) == set(net.state_dict())
+    (folder,) = io.save({"model": net, "optimizer": optimizer, "step": 7, "extra": {"loss": 0.5}}, tmp_path / "run")
+    assert Path(folder).parent == tmp_path / "run"
+    net.weight.value = ops.zeros((1, 2))
+    assert io.Checkpoint(tmp_path / "run").restore(net, optimizer) == 7
+    assert ops.to_numpy(net.weight.value).tolist() == before
+
+
+@together(
+    "call, message",
+    [
+        (lambda net, path: io.save(path, net), r"the path comes second, as in io\.save\(model, "),
+        (lambda net, path: io.save(net, net.state_dict()), "path is .* expected the name of a file"),
+        (lambda net, path: io.save(optim.SGD(net, lr=0.1), path), "pass its parts by name, as {'optimizer': sgd}"),
+        (lambda net, path: io.save({"model": net, "epoch": 3}, path), "'epoch' is no part of a checkpoint"),
+        (lambda net, path: io.save({"model": net}, path, layout="mlx"), "for files of tensors"),
+        (lambda net, path: io.save(net, path.with_suffix(".pt")), r"use '.*a\.safetensors'"),
+        (lambda net, path: io.save(net, path.parent / "runs" / "a.safetensors"), r"os\.makedirs\('.*runs'"),
+        (lambda net, path: io.Checkpoint(path).restore(net), "ask latest"),
+    ],
+)
+def test_what_cannot_be_saved_has_a_way_out(
+    tmp_path: Path, call: Callable[[nn.Module, Path], object], message: str
+) -> None:
+    with pytest.raises(EmberError, match=message):
+        call(nn.Linear(2, 1), tmp_path / "a.safetensors")
+
+
+def test_a_missing_file_is_a_file_not_found_error(tmp_path: Path) -> None:
+    io.save({"w": ops.ones(2)}, tmp_path / "net.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"did you mean 'net\.safetensors'") as caught:
+        io.load(tmp_path / "nte.safetensors")
+    assert isinstance(caught.value, WeightFileError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(MissingFileError, match="there is no folder"):
+        io.load(tmp_path / "none" / "a.safetensors")

@@ -39,15 +39,15 @@ def sizes(files):
 def test_shards_are_as_full_as_the_limit_allows(tmp_path, limit, wanted):
     with ops.use_backend("numpy"):
         tensors = {name: ops.full(150, float(i), dtype="float32") for i, name in enumerate("abcde")}
-        files = io.save(tmp_path / "a.safetensors", tensors, max_shard_size=limit)
+        files = io.save(tensors, tmp_path / "a.safetensors", max_shard_size=limit)
         assert sizes(files) == wanted
         assert [float(x[0]) for x in io.load(tmp_path).values()] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 def test_tensors_come_in_the_order_in_which_they_are_asked_for(backend, tmp_path):
     tensors = {name: ops.full(10, float(i)) for i, name in enumerate("abcd")}
-    io.save(tmp_path / "whole.safetensors", tensors)
-    io.save(tmp_path / "a.safetensors", tensors, max_shard_size=40)
+    io.save(tensors, tmp_path / "whole.safetensors")
+    io.save(tensors, tmp_path / "a.safetensors", max_shard_size=40)
     for file in ("whole.safetensors", "a.safetensors"):
         found = io.load(tmp_path / file, names=["d", "a", "c"])
         assert [(name, float(x[0])) for name, x in found.items()] == [("d", 3.0), ("a", 0.0), ("c", 2.0)]
@@ -55,7 +55,7 @@ def test_tensors_come_in_the_order_in_which_they_are_asked_for(backend, tmp_path
 
 def test_metadata_do_not_replace_the_size_in_an_index(backend, tmp_path):
     path = tmp_path / "a.safetensors"
-    io.save(path, {"a": ops.ones(10), "b": ops.ones(10)}, metadata={"total_size": "7", "x": "y"}, max_shard_size=40)
+    io.save({"a": ops.ones(10), "b": ops.ones(10)}, path, metadata={"total_size": "7", "x": "y"}, max_shard_size=40)
     index = json.loads((tmp_path / "a.safetensors.index.json").read_text())
     assert index["metadata"] == {"total_size": 80, "x": "y"}
     assert io.check(path).ok
@@ -63,18 +63,18 @@ def test_metadata_do_not_replace_the_size_in_an_index(backend, tmp_path):
 
 def test_shards_with_other_names_stay(backend, tmp_path):
     path = tmp_path / "a.safetensors"
-    io.save(tmp_path / "b.safetensors", {"a": ops.ones(10), "b": ops.ones(10)}, max_shard_size=40)
+    io.save({"a": ops.ones(10), "b": ops.ones(10)}, tmp_path / "b.safetensors", max_shard_size=40)
     os.rename(tmp_path / "b.safetensors.index.json", tmp_path / "a.safetensors.index.json")
     before = sorted(name for name in os.listdir(tmp_path) if name.startswith("b-"))
     assert len(before) == 2
-    io.save(path, {"a": ops.ones(10)})
+    io.save({"a": ops.ones(10)}, path)
     assert sorted(name for name in os.listdir(tmp_path) if name.startswith("b-")) == before
 
 
 def test_booleans_are_written_as_0_and_1(tmp_path):
     with ops.use_backend("numpy"):
         odd = np.array([0, 1, 2, 255], np.uint8).view(bool)
-        io.save(tmp_path / "a.safetensors", {"x": odd})
+        io.save({"x": odd}, tmp_path / "a.safetensors")
         assert (tmp_path / "a.safetensors").read_bytes()[-4:] == b"\0\1\1\1"
 
 

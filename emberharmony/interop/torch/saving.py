@@ -45,7 +45,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
     tensors = {**cells, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    io.save(target / WEIGHTS, tensors)
+    io.save(tensors, target / WEIGHTS)
     with replace_bytes(str(target / PROGRAM)) as stream:
         stream.write(json.dumps(data, allow_nan=False).encode())
 

@@ -19,7 +19,7 @@ from emberharmony.io.checkpoints.collecting import Collected, streams, versions_
 from emberharmony.io.checkpoints.packing import pack_state, unpack_state
 from emberharmony.io.checkpoints.records import VERSION, Record, read_record, write_record
 from emberharmony.io.checkpoints.restoring import Restoring
-from emberharmony.io.saving import save
+from emberharmony.io.saving import save_tensors
 
 
 class Checkpoint:
@@ -77,9 +77,9 @@ class Checkpoint:
     def save(
         self,
         step: int,
-        *,
         model: Any = None,
         optimizer: Any = None,
+        *,
         schedule: Any = None,
         random: Any = None,
         data: Any = None,
@@ -129,7 +129,7 @@ class Checkpoint:
             def fill(folder: str) -> None:
                 for name, tensors in collected.tensors.items():
                     if tensors:
-                        save(os.path.join(folder, f"{name}.safetensors"), tensors)
+                        save_tensors(tensors, os.path.join(folder, f"{name}.safetensors"))
                 write_record(folder, content)
 
             path = folders.write(self.folder, step, fill)
@@ -144,9 +144,9 @@ class Checkpoint:
 
     def restore(
         self,
-        *,
         model: Any = None,
         optimizer: Any = None,
+        *,
         schedule: Any = None,
         random: Any = None,
         data: Any = None,
@@ -266,7 +266,9 @@ class Checkpoint:
             if step in (None, number):
                 read_record(path)  # says what is wrong
         wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
-        known = f"there are those of {sorted(record.step for record in records)}" if records else "there is none"
+        known = f"there are those of {sorted(record.step for record in records)}"
+        if not records:
+            known = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
         raise CheckpointError("missing", self.folder, f"has not {wanted}: {known}")
 
     def _newer(self, record: Record) -> list[str]:

@@ -234,7 +234,7 @@ def test_wrong_arguments_are_named(saved: io.Checkpoint) -> None:
     for kind, message, call in wrong:
         with pytest.raises(kind, match=message):
             call()
-    with pytest.raises(CheckpointError, match="there is none") as caught:
+    with pytest.raises(CheckpointError, match="nothing was saved there") as caught:
         io.Checkpoint(Path(saved.folder, "none")).restore(model=layer)
     assert caught.value.kind == "missing"
     assert io.Checkpoint(Path(saved.folder, "none")).latest() is None

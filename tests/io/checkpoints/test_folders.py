@@ -110,7 +110,7 @@ def test_folders_that_ended_processes_left_are_removed_and_others_stay(tmp_path:
     os.utime(tmp_path / f"step-000001.tmp-{ended.pid}-{there}-00000004", (old, old))
     checkpoint = io.Checkpoint(tmp_path)
     assert checkpoint.latest() is None
-    with pytest.raises(CheckpointError, match="there is none"):
+    with pytest.raises(CheckpointError, match="nothing was saved there"):
         held(checkpoint)
     saved(checkpoint, 1.0)
     assert set(os.listdir(tmp_path)) == {name for name, stays in left.items() if stays} | {"step-000001"}

@@ -101,7 +101,7 @@ def test_a_predicate_a_shared_layer_and_lora(backend: str) -> None:
 def test_a_quantised_model_is_saved_and_loaded(backend: str, tmp_path: Path) -> None:
     net, other = _net(), _net()
     nn.quantize(net, bits=8)
-    io.save(tmp_path / "net.safetensors", net.state_dict())
+    io.save(net.state_dict(), tmp_path / "net.safetensors")
     nn.quantize(other, bits=8)
     for cell in other.parameters():
         cell.value = ops.zeros_like(cell.value)
@@ -118,7 +118,7 @@ def test_mlx_nn_reads_and_writes_the_same_files(backend: str, bits: int, tmp_pat
     linear, embedding = theirs.QuantizedLinear(64, 8, bits=bits), theirs.QuantizedEmbedding(8, 64, bits=bits)
     for ours, other, name in ((layer, linear, "linear"), (table, embedding, "table")):
         path = str(tmp_path / f"{name}.safetensors")
-        io.save(path, ours.state_dict(layout="mlx"))
+        io.save(ours.state_dict(layout="mlx"), path)
         other.load_weights(path)
         again = type(ours)(*((64, 8) if ours is layer else (8, 64)), bits=bits)
         other.save_weights(path)

@@ -147,7 +147,7 @@ def test_layers_of_mlx_load_and_save_the_same_layer(tmp_path: Path, case: Case) 
     path, x = str(tmp_path / "weights.safetensors"), case.inputs()
     with ops.use_backend("numpy"):
         layer = case.made(**last(case))
-        io.save_model(layer, path, layout="mlx")
+        io.save(layer, path, layout="mlx")
         theirs = case.mlx(layers).eval()
         theirs.load_weights(path, strict=True)
         given = [mx.array(each[:, None] if case.alone else each) for each in x]
@@ -176,7 +176,7 @@ def test_layers_of_torch_load_files_that_were_in_another_layout(tmp_path: Path, 
     channels = last(case) and len(case.shapes[0]) > 2
     given = [torch.tensor(np.moveaxis(each, -1, 1) if channels else each) for each in x]
     for layout in ("torch", *OTHERS):
-        io.save_model(layer, path, layout=layout)
+        io.save(layer, path, layout=layout)
         io.convert(path, path, layout="torch", model=layer)
         theirs.load_state_dict(io.load(path, backend="torch"), strict=True)
         with torch.no_grad():

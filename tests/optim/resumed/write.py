@@ -99,7 +99,7 @@ def main(backend: str) -> None:
     training = Training()
     training.train(0)
     io.Checkpoint(FOLDER / backend).save(STEPS, model=training.model, optimizer=training.optimizer)
-    io.save(FOLDER / backend / "next.safetensors", training.train(STEPS))
+    io.save(training.train(STEPS), FOLDER / backend / "next.safetensors")
 
 
 if __name__ == "__main__":

@@ -398,10 +398,10 @@ MUTANTS = [
     Mutant(
         name="state-dict-layout",
         module="emberharmony/io/layouts.py",
-        function="save_model",
-        original="model.state_dict(layout=layout)",
-        replacement="model.state_dict()",
+        function="save",
+        original="what.state_dict(layout=layout)",
+        replacement="what.state_dict()",
         tests=("tests/io/test_layouts.py --ember-backend numpy",),
-        why="save_model(layout='keras') writes PyTorch's layout with the tag of Keras",
+        why="save(model, path, layout='keras') writes PyTorch's layout with the tag of Keras",
     ),
 ]
