@@ -64,7 +64,7 @@ def test_layers_in_the_place_of_captured_ones_are_saved(backend: str, name: str,
     if name == "lora":
         nn.add_lora(net, rank=2, dropout=0.5)
         correction = dict(net.named_parameters())["line.lora_b.weight"]
-        correction.value = ops.add(correction.value, 0.5)
+        correction.value = ops.random.normal((32, 2), seed=1)
     else:
         nn.quantize(net, bits=8, group_size=32)
     net.train(False).save(tmp_path)
@@ -74,8 +74,11 @@ def test_layers_in_the_place_of_captured_ones_are_saved(backend: str, name: str,
     assert places[0] == places[1]
     assert repr(list(again.members())) == repr(list(net.members()))
     if name == "lora":
-        again.train()
-        assert not np.array_equal(ops.to_numpy(again(x, tokens)), ops.to_numpy(again(x, tokens)))
+        masked = []
+        for each in (net, again):
+            ops.random.seed(3)
+            masked.append(ops.to_numpy(each.train()(x, tokens)))
+        np.testing.assert_array_equal(masked[1], masked[0])
 
 
 def test_a_layer_that_a_program_cannot_hold_is_named(tmp_path: Path) -> None:

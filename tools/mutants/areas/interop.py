@@ -158,12 +158,12 @@ MUTANTS = [
         why="a function of a layer's weight is taken for the layer, whose options are others",
     ),
     Mutant(
-        name="interop-masks-of-dropout-that-were-traced",
+        name="interop-masks-of-a-loaded-dropout",
         module="emberharmony/interop/torch/layers.py",
         function="_without_values",
         original="isinstance(layer, nn.LoRALinear)",
         replacement="False",
         tests=("tests/interop/torch/test_files.py -k 'are_saved and numpy-lora'",),
-        why="the dropout of a loaded LoRA layer draws from a stream of its own that has no values",
+        why="the dropout of a loaded LoRA layer draws other masks than that of the saved one",
     ),
 ]
