@@ -15,7 +15,7 @@ _MATRIX = """\
 What `emberharmony conformance --quick` found when this page was built, with {versions}. Every op is called on every
 backend in all its dtypes, with usual, empty, 0-d and non-contiguous inputs, with NaN and infinity, and with wrong
 arguments. Its values are compared with a float64 oracle, and its gradients of first and second order with central
-differences. [Testing](../testing.md) says how, and [other machines](../accelerators.md) what was found elsewhere.
+differences. [Testing](../testing.md) says how, and [devices](../accelerators.md) what was found elsewhere.
 
 {totals}
 

@@ -13,6 +13,7 @@ from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, n
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Direct, Kinds, Promotion
 from emberharmony.backend.shared.device import HostMemory, processor
+from emberharmony.backend.shared.precision import ProductPrecision
 from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection
@@ -70,7 +71,7 @@ def unsupported(reason: str) -> Any:
     return Unsupported(reason)
 
 
-class Backend(Steps, Transforms, Probes, HostMemory):
+class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
 
     Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from emberharmony.backend import available_backends, current
-from emberharmony.backend.discovery import BUILTIN, install_line
+from emberharmony.backend.discovery import BUILTIN, install_line, load
 from emberharmony.core import selection
 from emberharmony.core.dispatch import DISPATCH, REASON
 from emberharmony.core.errors import EmberError
@@ -34,6 +34,9 @@ def info(as_json: bool) -> None:
     for name, entry in facts["backends"].items():
         devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
         click.echo(f"  {name} {entry['version']}{devices}")
+        for device, precision in entry.get("precision", {}).items():
+            stated = ", ".join(f"{kind} in {state}" for kind, state in precision.items())
+            click.echo(f"    float32 on {device}: {stated}")
     for name in facts["missing"]:
         click.echo(f"  {name} is not installed: {install_line(name)}")
     click.echo(f"settings: {facts['settings']}")
@@ -48,6 +51,9 @@ def collect() -> dict[str, Any]:
     except EmberError as error:
         active["error"] = str(error)
     backends = available_backends()
+    for name, entry in backends.items():
+        if entry["devices"]:
+            entry["precision"] = {device: load(name).product_precision(device) for device in entry["devices"]}
     return {
         "emberharmony": __version__,
         "python": sys.version.split()[0],

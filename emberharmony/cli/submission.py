@@ -93,11 +93,12 @@ def write_report(
     click.echo(f"wrote a report on this machine to {file}")
 
 
-def _describe_backend(name: str, device: str | None) -> dict[str, str]:
+def _describe_backend(name: str, device: str | None) -> dict[str, Any]:
     backend = load(BackendName(name))
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(DeviceError, UnsupportedOpError):  # the other side of a comparison may lack the device
             if device is not None:
                 stack.enter_context(backend.device_scope(device))
         where = str(backend.bound.get_default_device())
-        return {"version": str(backend.version), "device": where, "model": backend.device_model(where)}
+        about = {"version": str(backend.version), "device": where, "model": backend.device_model(where)}
+        return {**about, "precision": backend.product_precision()}

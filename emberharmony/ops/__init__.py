@@ -105,6 +105,7 @@ with _PausedCollector(lasting=True):
     )
     from emberharmony.backend.choice import prepare as _prepare
     from emberharmony.backend.namespace import array_namespace as array_namespace
+    from emberharmony.backend.precision import precision as precision
     from emberharmony.backend.shared.device import device as device
     from emberharmony.core.dtypes import (
         bfloat16 as bfloat16,

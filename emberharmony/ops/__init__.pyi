@@ -22,6 +22,7 @@ from emberharmony.backend.choice import (
     set_backend as set_backend, use_backend as use_backend
 )
 from emberharmony.backend.namespace import array_namespace as array_namespace
+from emberharmony.backend.precision import precision as precision
 from emberharmony.backend.shared.device import device as device
 from emberharmony.core.dtypes import (
     DType as DType, bfloat16 as bfloat16, bool_ as bool_, complex128 as complex128, complex64 as complex64,
@@ -92,8 +93,8 @@ __all__ = [
     "nanquantile", "nanstd", "nansum", "nanvar", "native_dtype", "ndim", "ndtr", "ndtri", "negative", "newaxis",
     "nextafter", "nn", "nonzero", "norm", "normalize", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad",
     "pad_images", "partition", "percentile", "permute_dims", "perspective_transform", "pi", "pinv", "polar",
-    "polygamma", "polyval", "positive", "pow", "power", "prod", "profile", "psnr", "ptp", "put_along_axis", "qr",
-    "quantile", "quantize", "quantized_matmul", "rad2deg", "radians", "random", "random_bernoulli", "random_beta",
+    "polygamma", "polyval", "positive", "pow", "power", "precision", "prod", "profile", "psnr", "ptp", "put_along_axis",
+    "qr", "quantile", "quantize", "quantized_matmul", "rad2deg", "radians", "random", "random_bernoulli", "random_beta",
     "random_binomial", "random_categorical", "random_choice", "random_exponential", "random_gamma", "random_get_state",
     "random_gumbel", "random_laplace", "random_multivariate_normal", "random_normal", "random_permutation",
     "random_poisson", "random_randint", "random_seed", "random_set_state", "random_shuffle", "random_truncated_normal",

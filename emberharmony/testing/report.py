@@ -42,6 +42,7 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
         "emberharmony": __version__,
         "quick": quick,
         "backends": {name: load(name).version for name in backends},
+        "precision": {name: load(name).product_precision() for name in backends},
         "ops": [_entry(samples[op], load(name), mine) for (op, name), mine in by_op_and_backend.items()],
     }
 

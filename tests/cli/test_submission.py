@@ -35,6 +35,7 @@ def report_of(file: Path, *arguments: str) -> dict[str, Any]:
     assert {"emberharmony", "python", "system", "result"} < found.keys()
     for each in found["backends"].values():
         assert all(each[name] for name in ("version", "device", "model"))
+        assert each["precision"] == {"products": "float32", "convolutions": "float32"}
     return found
 
 

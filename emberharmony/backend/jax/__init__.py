@@ -31,6 +31,7 @@ from emberharmony.backend.jax.flow.transforms_ops import JAXTransformsOps
 from emberharmony.backend.jax.logic.comparison_ops import JAXComparisonOps
 from emberharmony.backend.jax.math_ops import JAXMathOps
 from emberharmony.backend.jax.neural.activation_ops import JAXActivationOps
+from emberharmony.backend.jax.precision import JAXPrecision
 from emberharmony.backend.jax.probes import JAXProbes
 from emberharmony.backend.jax.random_ops import JAXRandomOps
 from emberharmony.backend.jax.reductions.histograms_ops import JAXHistogramsOps
@@ -75,6 +76,7 @@ class JAXBackend(
     JAXTransformsOps,
     JAXFusedOps,
     JAXProbes,
+    JAXPrecision,
     JAXSteps,
     JAXStandardOps,  # type: ignore[misc]
     Backend,

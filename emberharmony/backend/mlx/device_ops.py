@@ -166,6 +166,13 @@ class MLXDeviceOps:
         where = native(device)
         return str(mx.device_info(where).get("device_name") or processor()) if where.type == mx.gpu else processor()
 
+    def no_precision(self, state: str) -> str:
+        """Returns by what MLX chooses the precision; the CPU multiplies in float32 alone."""
+        if mx.default_device().type == mx.gpu:  # needs Metal
+            value = "0" if state == "float32" else "1"
+            return f"MLX asks once, at the first product on a GPU: start the program with MLX_ENABLE_TF32={value}"
+        return "MLX has no setting for the CPU; leave the block out, or run on a GPU"
+
     @staticmethod
     def get_device(x: mx.array) -> str:
         return neutral_name(mx.default_device())

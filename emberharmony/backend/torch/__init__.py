@@ -37,6 +37,7 @@ from emberharmony.backend.torch.neural.normalization_ops import TorchNormalizati
 from emberharmony.backend.torch.neural.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.neural.quantization_ops import TorchQuantizationOps
 from emberharmony.backend.torch.neural.recurrent_ops import TorchRecurrentOps
+from emberharmony.backend.torch.precision import TorchPrecision
 from emberharmony.backend.torch.probes import TorchProbes
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.reductions.histograms_ops import TorchHistogramsOps
@@ -96,6 +97,7 @@ class TorchBackend(
     TorchConvolutionOps,
     TorchPoolingOps,
     TorchProbes,
+    TorchPrecision,
     TorchSteps,
     Backend,
 ):

@@ -176,6 +176,7 @@ def versions_of_writer() -> dict[str, Any]:
         "numpy": np.__version__,
         "emberharmony": __version__,
         "default_float": str(ops.default_float()),
+        "precision": backend.product_precision(),
     }
 
 

@@ -223,6 +223,12 @@ def _json_value(value: Any) -> Any:
 
 
 def environment(backends: Sequence[Any]) -> dict[str, str]:
-    """Returns the versions of the libraries, and the machine."""
+    """Returns the versions of the libraries, the machine, and how exactly each backend multiplies float32."""
     versions = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    return versions | {backend.name: str(backend.version) for backend in backends}
+    versions |= {backend.name: str(backend.version) for backend in backends}
+    return versions | {f"precision of {backend.name}": precision_text(backend) for backend in backends}
+
+
+def precision_text(backend: Any) -> str:
+    """Returns how exactly a backend multiplies float32, as "products float32, convolutions tf32"."""
+    return ", ".join(f"{kind} {state}" for kind, state in backend.product_precision().items())

@@ -1,6 +1,5 @@
-"""Products of tensors, on JAX: in full precision on every device, and half precision in float32."""
+"""Products of tensors, on JAX: in full precision unless the user chooses another, and half precision in float32."""
 
-import functools
 from typing import Any
 
 import jax
@@ -12,9 +11,17 @@ from emberharmony.backend.shared.algebra.products import check_factors, check_su
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import fast
 
-EXACT = lax.Precision.HIGHEST
-"""On an accelerator JAX would round the factors of float32 to fewer bits by default."""
-_product: Any = functools.partial(jnp.matmul, precision=EXACT)
+
+def chosen() -> Any:
+    """Returns the precision of products: all bits, unless `ops.precision` or JAX's own setting says something else.
+
+    On an accelerator JAX would round the factors of float32 to fewer bits by default.
+    """
+    return lax.Precision.HIGHEST if jax.config.jax_default_matmul_precision is None else None
+
+
+def _product(a: Any, b: Any) -> Any:
+    return jnp.matmul(a, b, precision=chosen())
 
 
 @fast(_product, "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)")
@@ -36,10 +43,10 @@ class JAXProductsOps:
     def vecdot(x1: jax.Array, x2: jax.Array, axis: int = -1) -> jax.Array:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
-        return jnp.vecdot(widen(a), widen(b), axis=axis, precision=EXACT).astype(a.dtype)
+        return jnp.vecdot(widen(a), widen(b), axis=axis, precision=chosen()).astype(a.dtype)
 
     @staticmethod
     def einsum(subscripts: str, *operands: jax.Array) -> jax.Array:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        return jnp.einsum(subscripts, *map(widen, tensors), precision=EXACT).astype(tensors[0].dtype)
+        return jnp.einsum(subscripts, *map(widen, tensors), precision=chosen()).astype(tensors[0].dtype)

@@ -1,0 +1,193 @@
+"""How exactly a library multiplies float32: the settings that `ops.precision` changes, and a measurement of the truth.
+
+A setting says what a library may do; whether the device does it is measured, by a product whose result is known. A
+block sets the library for as long as it is open. PyTorch has one setting for all threads, so a thread or task that asks
+for another one meanwhile gets an error: its products would be those of the other block.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from itertools import compress, repeat
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.state.scopes import Entry
+
+STATES = ("float32", "tf32", "bfloat16")
+"""The precisions, the most exact one first: factors keep 24, 11 and 8 significant bits."""
+
+_LIMITS = (1e-5, 1.4e-3)
+"""Relative errors of a product of random matrices below which it is float32, and TF32.
+
+Measured: float32 2e-7 to 5e-7, TF32 2.9e-4 on CUDA and 7.7e-4 on Apple's M5, bfloat16 2.4e-3.
+"""
+
+KINDS = ("products", "convolutions")
+
+
+class Setting:
+    """A setting of a library, shared by all blocks that could change it for each other.
+
+    Args:
+        read: returns what is set.
+        steps: returns the calls of C functions that set it, for what `read` returned or what a backend wants.
+    """
+
+    def __init__(self, read: Callable[[], Any], steps: Callable[[Any], Sequence[Step]]) -> None:
+        self.read, self.steps = read, steps
+        self.opened: list[Request] = []
+        self.base: Any = None
+
+
+class Request:
+    """What an open block wants: a precision, and how the library is set for it."""
+
+    __slots__ = ("setting", "state", "wanted")
+
+    def __init__(self, state: str, setting: Setting, wanted: Any) -> None:
+        self.state, self.setting, self.wanted = state, setting, wanted
+
+
+def _requests(entry: Entry | None) -> list[Request]:
+    """Returns what the blocks of a stack want, the innermost first."""
+    requests = []
+    while entry is not None:
+        requests.append(entry[0])
+        entry = entry[1]
+    return requests
+
+
+class Requests:
+    """The blocks of this thread or task, whose changes set the libraries in the same step."""
+
+    def __init__(self) -> None:
+        self._entry: ContextVar[Entry | None] = ContextVar("emberharmony_precision", default=None)
+        self._entering = RLock()
+
+    def get(self) -> Entry | None:
+        """Returns the entry of the innermost block."""
+        return self._entry.get()
+
+    def set(self, entry: Entry | None) -> None:
+        """Makes another entry that of the innermost block, and sets the libraries."""
+        before, after = _requests(self.get()), _requests(entry)
+        begun = [request for request in after if request not in before]
+        ended = [request for request in before if request not in after]
+        with self._entering:
+            for request in begun:
+                self._check(request, [*before, *after])
+                if not request.setting.opened:
+                    request.setting.base = request.setting.read()
+            commit(
+                [(request.setting.opened.append, request) for request in begun],
+                [(self._entry.set, entry)],
+                [(request.setting.opened.remove, request) for request in ended],
+                *(self._consequences(setting, after) for setting in {r.setting: None for r in (*begun, *ended)}),
+            )
+
+    @staticmethod
+    def _check(wanted: Request, own: Sequence[Request]) -> None:
+        """Checks that no block of another thread or task holds the setting.
+
+        Raises:
+            UnsupportedOpError: if one does.
+        """
+        other = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own), None)
+        if other is not None:
+            raise UnsupportedOpError(
+                f"precision({wanted.state!r}): another thread or task computes in {other.state!r} now, and the library "
+                f"has one setting for both; use one precision at a time, or a process for each"
+            )
+
+    @staticmethod
+    def _consequences(setting: Setting, after: Sequence[Request]) -> Iterable[Step]:
+        """Returns the steps that set a library as the innermost block wants, or as it was before the first block."""
+        innermost = next((request for request in after if request.setting is setting), None)
+        if innermost is not None:
+            return setting.steps(innermost.wanted)
+        # Another thread's block wants the same precision, or there would have been an error; then nothing changes.
+        return compress(setting.steps(setting.base), map(operator.not_, repeat(setting.opened)))
+
+
+def _error(result: Any, expected: "np.ndarray[Any, Any]") -> float:
+    """Returns the relative error of a result, in the Frobenius norm."""
+    difference = np.asarray(result, np.float64) - expected
+    return float(np.linalg.norm(difference) / np.linalg.norm(expected))
+
+
+def product_error(bound: Any, size: int = 128) -> float:
+    """Returns the relative error of a product of two random float32 matrices on the default device."""
+    a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(np.float32)
+    product = bound.matmul(bound.convert_to_tensor(a), bound.convert_to_tensor(b))
+    return _error(bound.to_numpy(product), a.astype(np.float64) @ b)
+
+
+def convolution_error(bound: Any) -> float:
+    """Returns the relative error of a convolution of random float32 images on the default device."""
+    random = np.random.default_rng(1)
+    x = random.standard_normal((2, 16, 16, 32)).astype(np.float32)
+    kernel = random.standard_normal((3, 3, 32, 32)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    expected = np.einsum("nhwiab,abio->nhwo", windows.astype(np.float64), kernel, optimize=True)
+    result = bound.conv(bound.convert_to_tensor(x), bound.convert_to_tensor(kernel))
+    return _error(bound.to_numpy(result), expected)
+
+
+_MEASURES = {"products": product_error, "convolutions": convolution_error}
+
+
+def state_of(error: float) -> str:
+    """Returns the precision that makes a relative error of a product of random matrices."""
+    return STATES[sum(not error < limit for limit in _LIMITS)]
+
+
+class ProductPrecision:
+    """The part of a backend that knows how exactly its library multiplies float32.
+
+    By default it is measured, and the library has no setting. A library that has one defines `precision_setting`, and
+    may name what is set in `precision_key`, so that it is measured again after a change.
+    """
+
+    _measured: dict[Any, str] | None = None
+
+    def precision_key(self) -> Any:
+        """Returns what the precision depends on, besides the device."""
+        return None
+
+    def precision_setting(self, state: str) -> tuple[Setting, Any] | None:
+        """Returns the setting of the library, and what to set for a precision; None if it has none.
+
+        Raises:
+            UnsupportedOpError: if it has no value for the precision.
+        """
+        return None
+
+    def no_precision(self, state: str) -> str:
+        """Returns why a precision cannot be had, and the way out."""
+        return "the library has no setting for it; leave the block out, or run on another backend or device"
+
+    def product_precision(self, device: Any = None) -> dict[str, str]:
+        """Returns how exactly "products" and "convolutions" of float32 are computed on a device.
+
+        Each is "float32", "tf32" or "bfloat16", measured at the first question.
+
+        Args:
+            device: the device; None for the default one.
+        """
+        backend: Any = self.without_watchers  # type: ignore[attr-defined]
+        if device is not None:
+            with backend.device_scope(device):
+                return self.product_precision()
+        if backend._measured is None:
+            backend._measured = {}
+        where = backend.bound.get_default_device(), backend.precision_key()
+        for kind, measure in _MEASURES.items():
+            if (kind, where) not in backend._measured:
+                error = backend.plainly(measure, (backend.bound,), {})
+                backend._measured[kind, where] = state_of(error)
+        return {kind: backend._measured[kind, where] for kind in KINDS}

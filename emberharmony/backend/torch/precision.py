@@ -1,0 +1,83 @@
+"""How exactly PyTorch multiplies float32: settings of the process, by library and kind of op.
+
+There are two generations. `torch.set_float32_matmul_precision` and `cudnn.allow_tf32` are read by programs and by
+Inductor, and raise an error if the newer `fp32_precision` says something else (PyTorch 2.13), so both are set.
+"""
+
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared.precision import ProductPrecision, Setting
+from emberharmony.backend.torch.device_ops import place
+from emberharmony.core.errors import UnsupportedOpError
+
+_native: Any = torch._C
+_PAIRS = tuple((library, op) for library in ("cuda", "mkldnn") for op in ("matmul", "conv", "rnn"))
+"""The settings of the newer generation: "cuda" has those of cuBLAS and cuDNN, "mkldnn" those of the CPU and of XPU."""
+_MATMUL = {"float32": "highest", "tf32": "high", "bfloat16": "medium"}
+_WORDS = {"float32": "ieee", "tf32": "tf32", "bfloat16": "bf16"}
+
+Values = tuple[str | None, bool | None, tuple[str | None, ...]]
+"""What the older generation says of products and of cuDNN, and the newer one for each pair; None is not touched."""
+
+
+def _older(read: Any) -> Any:
+    """Returns a setting of the older generation; None if the newer one says something else."""
+    try:
+        return read()
+    except RuntimeError as error:
+        if "mix of the legacy and new APIs" not in str(error):
+            raise
+        return None
+
+
+def _read() -> Values:
+    return (
+        _older(_native._get_float32_matmul_precision),
+        _older(_native._get_cudnn_allow_tf32),
+        tuple(_native._get_fp32_precision_getter(*pair) for pair in _PAIRS),
+    )
+
+
+def _steps(values: Values) -> list[tuple[Any, ...]]:
+    matmul, cudnn, words = values
+    older = [(_native._set_float32_matmul_precision, matmul), (_native._set_cudnn_allow_tf32, cudnn)]
+    newer = [(_native._set_fp32_precision_setter, *pair, word) for pair, word in zip(_PAIRS, words, strict=True)]
+    # The newer ones come last, because the older ones change some of them.
+    return [step for step in (*older, *newer) if step[-1] is not None]
+
+
+SETTING = Setting(_read, _steps)
+
+
+class TorchPrecision(ProductPrecision):
+    """The settings of PyTorch."""
+
+    def precision_key(self) -> Any:
+        """Returns what all settings say now."""
+        return _read()[2]
+
+    def precision_setting(self, state: str) -> tuple[Setting, Values]:
+        """Returns the setting, and what to set.
+
+        Raises:
+            UnsupportedOpError: on CUDA for bfloat16, which PyTorch has for the CPU only.
+        """
+        where = place(None) or torch.get_default_device()
+        if where.type == "cuda" and state == "bfloat16":  # needs an accelerator
+            raise UnsupportedOpError(
+                "precision('bfloat16') on backend 'torch', device 'gpu': PyTorch has no such setting for CUDA; use "
+                "'tf32', or ops.autocast('bfloat16'), which rounds results too"
+            )
+        # PyTorch takes "medium" for TF32 on CUDA, so a product there stays what PyTorch makes of the setting.
+        cuda = "tf32" if state == "bfloat16" else _WORDS[state]
+        words = tuple(cuda if library == "cuda" else _WORDS[state] for library, _ in _PAIRS)
+        return SETTING, (_MATMUL[state], state != "float32", words)
+
+    def no_precision(self, state: str) -> str:
+        """Returns that the setting was made, and had no effect."""
+        return (
+            "PyTorch's settings fp32_precision were set, and this device does not follow them; leave the block out, "
+            "or run on a device that has the precision"
+        )
