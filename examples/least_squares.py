@@ -18,14 +18,14 @@ def data(rows: int, noise: float = 0.17) -> tuple[Tensor, Tensor, Tensor]:
     """Returns numbers from -1 to 1 (rows, COLUMNS), what a linear model makes of them (rows,), and its weights."""
     ops.random.seed(0)
     table = ops.random.uniform((rows, COLUMNS + 1), -1.0, 1.0)
-    x, rest = ops.get_item(table, (slice(None), slice(COLUMNS))), ops.get_item(table, (slice(None), COLUMNS))
+    x, rest = table[:, :COLUMNS], table[:, COLUMNS]
     weights = ops.linspace(-1.0, 1.0, COLUMNS)
-    return x, ops.add(ops.matmul(x, weights), ops.multiply(rest, noise)), weights
+    return x, x @ weights + noise * rest, weights
 
 
 def loss(weights: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Returns the mean squared error of a linear model."""
-    return ops.mean(ops.square(ops.subtract(ops.matmul(x, weights), y)))
+    return ops.mean(ops.square(x @ weights - y))
 
 
 def fit(x: Tensor, y: Tensor, steps: int = 3, rate: float = 1.5) -> tuple[Tensor, list[Tensor]]:
@@ -36,7 +36,7 @@ def fit(x: Tensor, y: Tensor, steps: int = 3, rate: float = 1.5) -> tuple[Tensor
     weights, losses = ops.zeros((x.shape[1],)), []
     for _ in range(steps):
         value, gradient = ops.value_and_grad(loss)(weights, x, y)
-        weights = ops.subtract(weights, ops.multiply(gradient, rate))
+        weights = weights - rate * gradient
         ops.eval(value, weights)  # on Dask, one pass over the data
         losses.append(value)
     return weights, losses
@@ -45,5 +45,5 @@ def fit(x: Tensor, y: Tensor, steps: int = 3, rate: float = 1.5) -> tuple[Tensor
 if __name__ == "__main__":
     x, y, true = data(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 20_000)
     weights, losses = fit(x, y)
-    error, first, last = map(ops.to_numpy, (ops.max(ops.absolute(ops.subtract(weights, true))), losses[0], losses[-1]))
+    error, first, last = map(ops.to_numpy, (ops.max(ops.absolute(weights - true)), losses[0], losses[-1]))
     print(f"{ops.get_backend()}: loss {first:.3f} before, {last:.4f} in the last step; largest error {error:.4f}")

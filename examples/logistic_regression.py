@@ -20,13 +20,13 @@ def clouds(count: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def scores(parameters: dict[str, Tensor], points: Tensor) -> Tensor:
     """Returns the log-odds of class 1 for each point."""
-    return ops.add(ops.matmul(points, parameters["weights"]), parameters["bias"])
+    return points @ parameters["weights"] + parameters["bias"]
 
 
 def loss(parameters: dict[str, Tensor], points: Tensor, classes: Tensor) -> Tensor:
     """Returns the mean negative log-likelihood."""
     odds = scores(parameters, points)
-    return ops.mean(ops.subtract(ops.softplus(odds), ops.multiply(classes, odds)))
+    return ops.mean(ops.softplus(odds) - classes * odds)
 
 
 def fit(points: Tensor, classes: Tensor, steps: int = 200, rate: float = 0.5) -> tuple[dict[str, Tensor], Tensor]:
@@ -36,14 +36,14 @@ def fit(points: Tensor, classes: Tensor, steps: int = 200, rate: float = 0.5) ->
     value = loss(parameters, points, classes)
     for _ in range(steps):
         value, gradients = value_and_grad(parameters, points, classes)
-        parameters = ops.tree_map(lambda p, g: ops.subtract(p, ops.multiply(g, rate)), parameters, gradients)
+        parameters = ops.tree_map(lambda p, g: p - rate * g, parameters, gradients)
         ops.eval(parameters)
     return parameters, value
 
 
 def accuracy(parameters: dict[str, Tensor], points: Tensor, classes: Tensor) -> Tensor:
     """Returns the fraction of points that are classified correctly."""
-    return ops.mean(ops.equal(ops.greater(scores(parameters, points), 0), ops.cast(classes, "bool")))
+    return ops.mean(ops.equal(scores(parameters, points) > 0, classes > 0))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ With `--check` it writes nothing, and the exit status is 1 if a file is out of d
 """
 
 import ast
+import contextlib
 import importlib
 import os
 import re
@@ -23,6 +24,8 @@ from stubs import protocol, stub
 
 from emberharmony import ops
 from emberharmony.core.registry import ALIASES, EMPTY, OPS, OpSpec
+from emberharmony.errors import EmberError
+from emberharmony.testing.samples import all_samples
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "emberlint" / "src"))  # before this folder, whose emberlint.py is a command
@@ -116,15 +119,21 @@ def lint_parameters() -> str:
 
 
 REDUCTIONS = ("histograms", "norms", "products", "quantiles", "reduction", "signals", "statistics")
+TENSORS = ("Tensors", "TensorLike", "Operand")
+FLOATING = ("promoted", "float", "sum", "real", "float real")
+"""The words in a row of samples for results that have the dtype of floating arguments."""
 KINDS = {"None": "none", "bool": "bool", "int": "number", "str": "string", "DType": "dtype", "tuple[int, ...]": "shape"}
 """By the annotation of a result, the name of its kind in emberlint's inference."""
 
 
 def lint_table() -> str:
-    """Returns the text of `ops_table.py`: the kind of each op's result, for the inference of emberlint."""
+    """Returns the text of `ops_table.py`: the kinds and dtypes of the ops' results, for emberlint's inference."""
     kinds: dict[str, str] = {}
     elementwise: list[str] = []
     reductions: list[str] = []
+    keeping: list[str] = []
+    making: list[str] = []
+    rows = all_samples()
     for key in [*OPS, *ALIASES]:
         spec = OPS[ALIASES.get(key, key)]
         if spec.category in ("control", "transforms") and spec.name != "stop_gradient":
@@ -135,21 +144,37 @@ def lint_table() -> str:
             elementwise.append(name)
         if spec.category in REDUCTIONS:
             reductions.append(name)
+        if kinds[key] == "tensor" and any(p.role in TENSORS for p in spec.parameters):
+            row = rows.get(spec.name)
+            if row is not None and not row.reference and row.result in FLOATING:
+                keeping.append(name)
+        elif kinds[key] == "tensor" and makes_floats(spec):
+            making.append(name)
     by_kind: dict[str, list[str]] = {}
     for name in sorted(kinds):
         by_kind.setdefault(kinds[name], []).append(name)
     lines = [
         HEADER,
-        '"""The kinds of the results of ops, and the ops that work element by element or reduce."""\n\n',
+        '"""The kinds and dtypes of the results of ops, and the ops that work element by element or reduce."""\n\n',
         "_NAMES = {\n",
         *(f'    "{kind}": """\n{_wrapped(names, 8)}\n    """,\n' for kind, names in sorted(by_kind.items())),
         "}\n",
         "RETURNS: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}\n",
     ]
-    for title, names in (("ELEMENTWISE", elementwise), ("REDUCTIONS", reductions)):
+    tables = {"ELEMENTWISE": elementwise, "REDUCTIONS": reductions, "KEEPING": keeping, "MAKING": making}
+    for title, names in tables.items():
         lines.append(f'\n_{title} = """\n{_wrapped(sorted(names), 4)}\n"""\n')
         lines.append(f"{title}: frozenset[str] = frozenset(_{title}.split())\n")
     return "".join(lines)
+
+
+def makes_floats(spec: OpSpec) -> bool:
+    """Returns whether an op that takes no tensors makes one of the default float from sizes or limits."""
+    made = []
+    for arguments in ((2,), ((2,),), (0.5, 1.0)):
+        with contextlib.suppress(EmberError, TypeError), ops.use_backend("numpy"):
+            made.append(ops.dtype(spec.function(*arguments)))
+    return bool(made) and all(dtype == ops.default_float() for dtype in made)
 
 
 def _wrapped(names: list[str], indent: int) -> str:

@@ -95,6 +95,6 @@ def load(path: str | Path, size: str = "tiny") -> Crepe:
 
 if __name__ == "__main__":
     found, likely = pitches(load(sys.argv[1], Path(sys.argv[1]).stem)(windows(read(sys.argv[2]))))
-    for place, (pitch, share) in enumerate(zip(found.tolist(), likely.tolist(), strict=True)):
+    for place, (pitch, share) in enumerate(zip(ops.to_numpy(found), ops.to_numpy(likely), strict=True)):
         if place % 10 == 0:
             print(f"{place * HOP / RATE:.1f} s: " + (f"{pitch:.1f} Hz" if share > 0.5 else "no pitch"))

@@ -53,7 +53,7 @@ def test_the_lines_in_the_evidence_count_in_the_cell(project: Path) -> None:
     assert "(cell 3, line 1)" in reason
     for place in ("notes/n.ipynb:3:2", "notes/n.ipynb:cell 3:2"):
         shown = run("--explain-inference", place).stdout
-        assert "x + 1: a tensor, tier B\n" in shown
+        assert "x + 1: a tensor, tier B, the default float\n" in shown
         assert "(cell 3, line 1)" in shown
     assert "cell 2 has no Python code" in run("--explain-inference", "notes/n.ipynb:2:1").stderr
 

@@ -10,6 +10,7 @@ from emberlint.inference import FileInference
 from emberlint.inference.values import (
     NONE,
     NUMBER,
+    REAL,
     STRING,
     Class,
     Instance,
@@ -21,7 +22,7 @@ from emberlint.inference.values import (
 )
 from emberlint.source.source_file import SourceFile
 
-WORDS = {NONE: "none", NUMBER: "number", STRING: "string"}
+WORDS = {NONE: "none", NUMBER: "number", REAL: "number", STRING: "string"}
 
 
 @pytest.fixture

@@ -44,9 +44,7 @@ def selection(function: FunctionT) -> FunctionT:
     function = click.option(
         "--target-version", help="The oldest Python that the code is for, such as py311; newer syntax is EMB000."
     )(function)
-    function = click.option(
-        "--preset", type=click.Choice([*PRESETS]), help="Settings for the code of a well-known namespace."
-    )(function)
+    function = click.option("--preset", type=click.Choice([*PRESETS]), help="Settings for a kind of project.")(function)
     function = click.option("--select", multiple=True, help="Rules to run: codes, names or prefixes; commas allowed.")(
         function
     )

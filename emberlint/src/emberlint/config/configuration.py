@@ -96,6 +96,12 @@ def _text(where: str, value: object) -> str:
     return value
 
 
+def _flag(where: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where}: expected true or false, got {value!r}")
+    return value
+
+
 def _texts(where: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise UsageError(f"{where}: expected a list of strings, got {value!r}")
@@ -205,6 +211,7 @@ READERS: Mapping[str, Callable[[str, object], object]] = {
     "tensor-types": _texts,
     "tensor-names": _texts,
     "module-classes": _texts,
+    "allow-safe-operators": _flag,
     "functions": _functions,
     "roles": _roles,
     "frontends": _texts,

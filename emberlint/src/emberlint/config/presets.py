@@ -1,4 +1,4 @@
-"""Presets: settings for the code of well-known array namespaces, as tables of `[tool.emberlint]`."""
+"""Presets: settings for kinds of projects and well-known array namespaces, as tables of `[tool.emberlint]`."""
 
 from collections.abc import Mapping
 
@@ -15,6 +15,10 @@ _KERAS_CLASSES = [
 ]
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
+    # Libraries, whose callers pass tensors of any dtype: each operator on a tensor is a finding. The default.
+    "strict": {"allow-safe-operators": False},
+    # Programs: only operators are findings whose operands may differ in dtype, or be integers or booleans.
+    "application": {"allow-safe-operators": True},
     # Keras itself, and code over `keras.ops` that runs on each backend of Keras.
     "keras": {
         "namespaces": [

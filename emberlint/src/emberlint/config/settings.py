@@ -114,6 +114,7 @@ class Settings(NamedTuple):
     tensor_types: tuple[str, ...] = TENSOR_TYPES
     tensor_names: tuple[str, ...] = ()  # patterns of names that count as tensors by convention (tier C)
     module_classes: tuple[str, ...] = MODULE_CLASSES
+    allow_safe_operators: bool = False  # on tensors of one floating dtype, which every library treats alike
     functions: Mapping[str, str] = {}  # dotted name of a function -> kind of its result
     roles: tuple[tuple[str, str], ...] = ROLES
     per_file_ignores: Mapping[str, tuple[str, ...]] = {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from emberlint.inference import values as v
 from emberlint.inference.analysis import Analysis, imported_roots
+from emberlint.inference.dtypes import is_safe
 from emberlint.inference.explain import explain, reason
 from emberlint.inference.summary import summarise
 from emberlint.source.source_file import Evidence, Inference, NoInference, SourceFile
@@ -43,11 +44,15 @@ class FileInference:
     def is_shape(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be a shape, or another sequence of numbers."""
         value = self.values.get(node)
-        return isinstance(value, v.Sequence) and value.element is v.NUMBER and value.rest is None
+        return isinstance(value, v.Sequence) and v.is_number(value.element) and value.rest is None
 
     def is_number(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be a number."""
-        return self.values.get(node) is v.NUMBER
+        return v.is_number(self.values.get(node))
+
+    def is_safe(self, node: ast.expr) -> bool:
+        """Returns whether `node` is an operator that is certain to mean the same on every backend."""
+        return is_safe(node, self.values)
 
     def holds_object(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""

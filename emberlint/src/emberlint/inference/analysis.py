@@ -8,6 +8,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.calls import FORWARD
 from emberlint.inference.flow import Flow
+from emberlint.inference.forms import refined
 from emberlint.inference.summary import Summaries, SummaryReader
 from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
@@ -67,7 +68,7 @@ class Analysis(Flow):
         unit.state = v.Progress.RUNNING
         kept = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
-        before = unit.declared or (self._join_returns(unit) if unit.returns or unit.yields else None)
+        before = refined(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
         env = v.Env(unit.env, unit)
         self._parameters(unit, env)
@@ -78,7 +79,7 @@ class Analysis(Flow):
             self.block(node.body, env)
         self.unit, self.depth, self.loops = kept
         unit.state = v.Progress.DONE
-        if unit.readers and unit.declared is None and _differ(before, self._join_returns(unit)):
+        if unit.readers and _differ(before, refined(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod
@@ -122,8 +123,8 @@ class Analysis(Flow):
         if parameter.annotation is not None:
             declared = self.annotations.resolve(parameter.annotation, unit.env)
             if isinstance(declared, v.Tensor):
-                return v.Tensor(declared.tier, f"`{name}` is {declared.why}", parameter)
-            return declared if declared is not None else self._given(unit, name)
+                declared = v.Tensor(declared.tier, f"`{name}` is {declared.why}", parameter)
+            return refined(declared, self._given(unit, name))
         value = self._given(unit, name)
         if value is not None:
             return value

@@ -19,7 +19,8 @@ _MAPPINGS = frozenset(
     ("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict", "dict", "ChainMap")
 )
 _BUILTINS: dict[str, v.Value] = {
-    **dict.fromkeys(("int", "float", "bool", "complex"), v.NUMBER),
+    **dict.fromkeys(("int", "float"), v.REAL),
+    **dict.fromkeys(("bool", "complex"), v.NUMBER),
     **dict.fromkeys(("str", "bytes", "bytearray"), v.STRING),
     **dict.fromkeys(("type", "slice", "BaseException", "Exception"), v.OPAQUE),
 }

@@ -12,6 +12,7 @@ from emberlint.knowledge.kinds import (
 
 SIMPLE: dict[str, v.Value] = {
     "number": v.NUMBER,
+    "real": v.REAL,
     "bool": v.NUMBER,
     "dtype": v.NUMBER,
     "string": v.STRING,
@@ -36,7 +37,7 @@ class BuiltinCalls(Calls):
             for one in given.node.args:
                 if type(one) is ast.Name:
                     self.contradict(one.id)
-        return v.Sequence(v.NUMBER)
+        return v.Sequence(v.REAL)
 
     def _builtin_sequence(self, name: str, given: Arguments) -> v.Value:
         value = given.first()
@@ -53,7 +54,7 @@ class BuiltinCalls(Calls):
         return v.Sequence(v.Sequence(items=[v.element_of(one) for one in given.positional]))
 
     def _builtin_enumerate(self, name: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(items=[v.NUMBER, v.element_of(given.first())]))
+        return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(given.first())]))
 
     def _builtin_map(self, name: str, given: Arguments) -> v.Value:
         values = [v.element_of(one) for one in given.positional[1:]]
@@ -79,8 +80,10 @@ class BuiltinCalls(Calls):
     def _builtin_arithmetic(self, name: str, given: Arguments) -> v.Value:
         tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
         if not tensors:
-            return v.NUMBER if given.first() is v.NUMBER else None
-        return v.Sequence(tensors[0].pass_on("`divmod` of it", given.node)) if name == "divmod" else tensors[0]
+            return v.NUMBER if v.is_number(given.first()) else None
+        if name == "divmod":
+            return v.Sequence(tensors[0].pass_on("`divmod` of it", given.node))
+        return tensors[0].of_dtype(tensors[0].dtype if name == "abs" else "")
 
     def _builtin_next(self, name: str, given: Arguments) -> v.Value:
         return v.element_of(given.first())

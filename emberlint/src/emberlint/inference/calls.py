@@ -9,6 +9,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.annotations import keyed
 from emberlint.inference.expressions import Expressions, from_container
+from emberlint.inference.forms import mapped, refined
 from emberlint.inference.methods import Arguments, mapping_method, sequence_method
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -117,20 +118,17 @@ class Calls(Expressions):
             unit.readers[self.unit] = None
         else:
             self.is_forward = True
-        if unit.declared is None and unit.state is v.Progress.NEW and self.nested < _NESTED:
+        if unit.state is v.Progress.NEW and self.nested < _NESTED:
             self.nested += 1
             self.analyse(unit)
             self.nested -= 1
-        value = unit.declared
-        if value is None:
-            value = (
-                v.Sequence(v.join_all(unit.yields))
-                if unit.yields
-                else v.join_all(unit.returns)
-                if unit.returns
-                else None
-            )
-        return value.pass_on(f"`{unit.name}` returns it", unit.node) if isinstance(value, v.Tensor) else value
+        known = (
+            v.Sequence(v.join_all(unit.yields)) if unit.yields else v.join_all(unit.returns) if unit.returns else None
+        )
+        value = refined(unit.declared, known)
+        if isinstance(value, v.Tensor):
+            return value.pass_on(f"`{unit.name}` returns it", unit.node, value.dtype)
+        return value
 
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
         """Returns the result of a method of a class of this file, or None if the class has no such method."""
@@ -157,7 +155,7 @@ class Calls(Expressions):
 
     def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
         if isinstance(value, v.Tensor):
-            value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node)
+            value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node, value.dtype)
         if name not in unit.given:
             unit.given[name] = value
             changed = value is not None
@@ -238,11 +236,27 @@ class Calls(Expressions):
     def _call_derived(self, callee: v.Value, given: Arguments) -> v.Value:
         assert isinstance(callee, v.Derived)
         inner = self.apply(callee.function, given)
-        if callee.kind in ("grad", "jacobian", "hessian"):
-            return v.Tensor(Tier.B, f"a function made by `{callee.kind}` returns gradients", given.node)
-        if callee.kind == "value_and_grad":
-            return v.Sequence(items=[inner, v.Tensor(Tier.B, "a gradient", given.node)])
-        return inner
+        if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
+            return inner
+        gradient = self._gradient(callee, given)
+        return v.Sequence(items=[inner, gradient]) if callee.kind == "value_and_grad" else gradient
+
+    def _gradient(self, callee: v.Derived, given: Arguments) -> v.Value:
+        """Returns the gradient for the first argument, of its dtype, and of its form if it is a dict."""
+
+        def leaf(parts: list[v.Value]) -> v.Tensor:
+            dtype = parts[0].dtype if isinstance(parts[0], v.Tensor) and not callee.options else ""
+            why = (
+                "a gradient"
+                if callee.kind == "value_and_grad"
+                else f"a function made by `{callee.kind}` returns gradients"
+            )
+            return v.Tensor(Tier.B, why, given.node, dtype=dtype)
+
+        is_dict = (
+            callee.kind in ("grad", "value_and_grad") and isinstance(given.first(), v.Mapping) and not callee.options
+        )
+        return mapped(leaf, [given.first()]) if is_dict else leaf([given.first()])
 
     def callback(self, function: v.Value, values: list[v.Value], given: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""

@@ -61,7 +61,9 @@ class Evaluation(ABC):
         if value is None:
             value = self.external(origin)
             if value is None:
-                value = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+                value = v.Imported(origin)
+                if self.kinds.is_constant(origin):
+                    value = v.REAL if origin.startswith("math.") else v.NUMBER
             self._named[origin] = value
         return value
 
@@ -105,7 +107,7 @@ class Evaluation(ABC):
             if name in scope.vars:
                 value = scope.vars[name]
                 if scope.unit is not env.unit and isinstance(value, v.Tensor) and value.tier is Tier.A:
-                    value = value.pass_on(f"`{name}` of an outer scope", value.node)
+                    value = value.pass_on(f"`{name}` of an outer scope", value.node, value.dtype)
                 return True, value
             scope = scope.parent
         return False, None

@@ -34,7 +34,8 @@ def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterat
 
 def _describe(text: str, value: Value) -> list[str]:
     if isinstance(value, Tensor):
-        return [f"{text}: a tensor, tier {Tier(value.tier).name}", *_steps(value)]
+        dtype = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
+        return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_steps(value)]
     if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
         inner: Value = value.element
         while isinstance(inner, (Sequence, Mapping)):

@@ -21,7 +21,9 @@ class Expressions(Operations):
         value = node.value
         if value is None:
             return v.NONE
-        return v.STRING if isinstance(value, (str, bytes)) else v.NUMBER
+        if isinstance(value, (str, bytes)):
+            return v.STRING
+        return v.REAL if type(value) in (int, float) else v.NUMBER
 
     def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
         value = env.vars[node.id] if node.id in env.vars else self.lookup(node.id, env)[1]
@@ -111,7 +113,7 @@ class Expressions(Operations):
                 if type(node.value) is ast.Name:
                     self.contradict(node.value.id)
                 return None
-            return base.pass_on("a part of a tensor", node)
+            return base.pass_on("a part of a tensor", node, base.dtype)
         if isinstance(base, v.Sequence):
             return _item(base, node.slice)
         if isinstance(base, v.Mapping):
@@ -119,7 +121,7 @@ class Expressions(Operations):
             return base.by_key[key] if key is not None and key in base.by_key else base.element
         if isinstance(base, v.Instance):
             return self.call_method(base, "__getitem__", [index], node)
-        return base if base is v.NUMBER or base is v.STRING else None
+        return base if v.is_number(base) or base is v.STRING else None
 
     def _Slice(self, node: ast.Slice, env: v.Env) -> v.Value:
         for part in (node.lower, node.upper, node.step):

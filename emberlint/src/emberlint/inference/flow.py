@@ -49,7 +49,7 @@ class Flow(Narrowing):
         """Binds a target to a value."""
         if isinstance(target, ast.Name):
             if isinstance(value, v.Tensor):
-                value = value.pass_on(f"bound to `{target.id}`", target)
+                value = value.pass_on(f"bound to `{target.id}`", target, value.dtype)
             self._set(target.id, value, env)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target.elts, value, env)

@@ -6,9 +6,12 @@ from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
+from emberlint.inference.dtypes import of_call
 from emberlint.inference.expressions import from_container
+from emberlint.inference.forms import mapped
 from emberlint.inference.methods import Arguments
 from emberlint.inference.numpy_calls import plain_result
+from emberlint.knowledge.arguments import parameters
 
 
 class LibraryCalls(BuiltinCalls):
@@ -32,7 +35,7 @@ class LibraryCalls(BuiltinCalls):
                     self.hint(node.args[0], given.env, f"handed to `{origin}`")
                 elif self.kinds.is_reduction(origin) and isinstance(node.args[0], ast.BinOp):
                     self.hint_result(node.args[0], given.env, f"handed to `{origin}`")
-            return v.Tensor(Tier.A, f"`{origin}` returns a tensor", given.node)
+            return v.Tensor(Tier.A, f"`{origin}` returns a tensor", given.node, dtype=self._dtype(callee, given))
         if kind == "tensors":
             return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node))
         if kind in SIMPLE:
@@ -45,9 +48,21 @@ class LibraryCalls(BuiltinCalls):
         special = getattr(self, f"_special_{kind}", None)
         return None if special is None else special(origin, given)
 
+    def _dtype(self, callee: v.Imported, given: Arguments) -> str:
+        """Returns the floating dtype of the result of an op, if it is certain."""
+        origin = callee.origin
+        if not isinstance(given.node, ast.Call) or not self.kinds.is_op(origin):
+            return ""
+        if self.values.get(given.node.func) is not callee:
+            return ""  # another function calls the op, with arguments of its own
+        known = parameters().get(origin.removeprefix(f"{self.kinds.namespace(origin)}."))
+        return of_call(
+            origin, given.node, given.positional, given.keywords, known.positional if known is not None else ()
+        )
+
     def _contradict_numbers(self, kind: str, given: Arguments) -> None:
         """Records that the argument of `math.f(x)` is not a tensor, so that no convention takes it for one."""
-        if kind == "number" and isinstance(given.node, ast.Call):
+        if kind in ("number", "real") and isinstance(given.node, ast.Call):
             for one in given.node.args:
                 if type(one) is ast.Name and given.env.vars.get(one.id, v.NONE) is None:
                     self.contradict(one.id)
@@ -136,7 +151,7 @@ class LibraryCalls(BuiltinCalls):
 
     def _special_binary(self, origin: str, given: Arguments) -> v.Value:
         tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
-        return tensors[0] if tensors and v.STRING not in given.positional else None
+        return tensors[0].of_dtype("") if tensors and v.STRING not in given.positional else None
 
     _special_unary = _special_binary
 
@@ -144,11 +159,14 @@ class LibraryCalls(BuiltinCalls):
         function = given.first()
         if function is None and not given.positional:  # @vmap(in_axes=0)
             return v.Partial(None)
-        return v.Derived(origin.rpartition(".")[2], function)
+        options = len(given.positional) > 1 or bool(given.keywords)
+        return v.Derived(origin.rpartition(".")[2], function, options)
 
     def _special_callback(self, origin: str, given: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last = origin.rpartition(".")[2]
+        if last == "tree_map" and len(given.positional) > 1:
+            return mapped(lambda leaves: self.callback(given.first(), leaves, given), given.positional[1:])
         tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", given.node)
         for one in given.positional:
             if isinstance(one, v.Function) and last != "cond":

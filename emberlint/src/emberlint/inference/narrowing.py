@@ -78,7 +78,7 @@ class Narrowing(LibraryCalls):
             return {name: tensors[0] if len(tensors) == len(type_values) else before}, {name: left}
         if isinstance(before, (v.Sequence, v.Mapping)) and any(isinstance(one, type(before)) for one in type_values):
             fails = {} if before.rest is None else {name: before.rest}
-        if type_values and all(one is v.NUMBER or one is v.STRING for one in type_values):
+        if type_values and all(v.is_number(one) or one is v.STRING for one in type_values):
             self.contradict(name)
         return {name: _instance_value(type_values, before)}, fails
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
+from emberlint.inference.dtypes import result
 from emberlint.inference.evaluation import Evaluation, Updates
 from emberlint.source.operators import OPERATORS
 
@@ -26,7 +27,8 @@ class Operations(Evaluation):
     def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
         """Returns the result of a binary operator: the tensor among its operands, if it is an operator on tensors."""
         if isinstance(left, v.Tensor):
-            return None if self._refuses(right, left) else self._stronger(left, right)
+            stronger = self._stronger(left, right).of_dtype(result(op, left, right))
+            return None if self._refuses(right, left) else stronger
         if isinstance(right, v.Tensor):
             if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
                 return left
@@ -34,7 +36,7 @@ class Operations(Evaluation):
                 return None
             if isinstance(left, v.Instance):
                 return self._call_operator(left, op, right, node)
-            return None if self._refuses(left, right) else right
+            return None if self._refuses(left, right) else right.of_dtype(result(op, left, right))
         if isinstance(left, v.Instance) or isinstance(right, v.Instance):
             return self._call_operator(left, op, right, node) if isinstance(left, v.Instance) else None
         if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
@@ -48,7 +50,9 @@ class Operations(Evaluation):
             return v.join(left, right)
         if left is v.STRING or right is v.STRING:
             return v.STRING
-        return v.NUMBER if left is v.NUMBER and right is v.NUMBER else None
+        if not (v.is_number(left) and v.is_number(right)):
+            return None
+        return v.REAL if left is right is v.REAL else v.NUMBER
 
     @staticmethod
     def _stronger(left: v.Tensor, right: v.Value) -> v.Tensor:
@@ -77,7 +81,7 @@ class Operations(Evaluation):
         for part in reversed(chain):
             if isinstance(part.op, ast.Not):
                 value = v.NUMBER
-            elif not (isinstance(value, v.Tensor) or value is v.NUMBER):
+            elif not (isinstance(value, v.Tensor) or v.is_number(value)):
                 value = None
             if part is not node and (value is not None or part in self.values):
                 self.values[part] = value
@@ -105,7 +109,7 @@ class Operations(Evaluation):
                     return None
                 if self._refuses(two, one) or (two is v.NONE and one.tier is Tier.C):
                     return None
-                return self._stronger(one, two)
+                return self._stronger(one, two).of_dtype("")
         return None
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:

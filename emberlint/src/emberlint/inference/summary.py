@@ -11,7 +11,15 @@ from emberlint.inference.explain import reason
 Encoded = Any  # lists, strings and numbers, fit for JSON
 _DEPTH = 3  # containers nested more deeply are left out
 _KEYS = 32  # a dict with more literal keys is described by its elements only
-_PLAIN: dict[str, v.Value] = {"n": v.NUMBER, "s": v.STRING, "0": v.NONE, "o": v.OPAQUE, "O": v.OBJECT, "L": v.LAYER}
+_PLAIN: dict[str, v.Value] = {
+    "n": v.NUMBER,
+    "r": v.REAL,
+    "s": v.STRING,
+    "0": v.NONE,
+    "o": v.OPAQUE,
+    "O": v.OBJECT,
+    "L": v.LAYER,
+}
 _MARKS = {id(value): mark for mark, value in _PLAIN.items()}
 
 

@@ -8,19 +8,29 @@ from emberlint.config.tiers import Tier
 
 
 class Tensor:
-    """A tensor with its tier and the reason. `via` is the tensor it comes from, shown in explanations."""
+    """A tensor with its tier and the reason.
 
-    __slots__ = ("node", "tier", "via", "why")
+    `via` is the tensor it comes from, shown in explanations; `dtype` is a floating dtype that is certain, or "".
+    """
 
-    def __init__(self, tier: Tier, why: str, node: ast.AST | None = None, via: "Tensor | None" = None) -> None:
+    __slots__ = ("dtype", "node", "tier", "via", "why")
+
+    def __init__(
+        self, tier: Tier, why: str, node: ast.AST | None = None, via: "Tensor | None" = None, dtype: str = ""
+    ) -> None:
         self.tier = tier
         self.why = why
         self.node = node
         self.via = via
+        self.dtype = dtype
 
-    def pass_on(self, why: str, node: ast.AST | None = None) -> "Tensor":
+    def pass_on(self, why: str, node: ast.AST | None = None, dtype: str = "") -> "Tensor":
         """Returns this value after it was passed on: its tier is at most B."""
-        return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self)
+        return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self, dtype)
+
+    def of_dtype(self, dtype: str) -> "Tensor":
+        """Returns this value with another dtype."""
+        return self if dtype == self.dtype else Tensor(self.tier, self.why, self.node, self.via, dtype)
 
 
 class Other:
@@ -34,6 +44,7 @@ class Other:
 
 NONE = Other("None")
 NUMBER = Other("a number, a dtype or the like")
+REAL = Other("a number, an int or a float of Python")
 STRING = Other("a string")
 OPAQUE = Other("an object that is not a tensor")
 OBJECT = Other("an object that is neither a tensor nor a number")
@@ -55,6 +66,11 @@ class Sequence:
         self.element = join(self.element, value)
 
 
+def is_number(value: "Value") -> bool:
+    """Returns whether a value is a number, a dtype or the like."""
+    return value is NUMBER or value is REAL
+
+
 def is_opaque(value: "Value") -> bool:
     """Returns whether a value is an object about whose attributes, operators and calls nothing is known."""
     return value is OPAQUE or value is OBJECT
@@ -62,7 +78,7 @@ def is_opaque(value: "Value") -> bool:
 
 def shape() -> Sequence:
     """Returns a shape, which is a tuple of numbers."""
-    return Sequence(NUMBER)
+    return Sequence(REAL)
 
 
 class Mapping:
@@ -113,13 +129,14 @@ class Partial:
 
 
 class Derived:
-    """The function that a transform such as `value_and_grad` makes of another."""
+    """The function that a transform such as `value_and_grad` makes of another, with or without options."""
 
-    __slots__ = ("function", "kind")
+    __slots__ = ("function", "kind", "options")
 
-    def __init__(self, kind: str, function: "Value") -> None:
+    def __init__(self, kind: str, function: "Value", options: bool = False) -> None:
         self.kind = kind
         self.function = function
+        self.options = options
 
 
 class Returning:
@@ -290,10 +307,11 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     A tensor on either path makes the result a tensor. A container on either path takes precedence over the rest,
     because it accepts the same operators.
     """
-    if left is right or right is None:
-        return left if left is right or holds_tensor(left) else None
-    if left is None:
-        return right if holds_tensor(right) else None
+    if left is right:
+        return left
+    if left is None or right is None:
+        known = _of_any_dtype(left if right is None else right)
+        return known if holds_tensor(known) else None
     if left is NONE:
         return right
     if right is NONE:
@@ -303,7 +321,7 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return _join_mappings(left, right, depth)
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return left if left.tier >= right.tier else right
+        return (left if left.tier >= right.tier else right).of_dtype(left.dtype if left.dtype == right.dtype else "")
     return _join_kinds(left, right)
 
 
@@ -313,12 +331,25 @@ def _join_kinds(left: Value, right: Value) -> Value:
             return one
     for one, two in ((left, right), (right, left)):
         if isinstance(one, Tensor):
-            return one if isinstance(two, Other) else None
+            return one.of_dtype(one.dtype if two is REAL else "") if isinstance(two, Other) else None
+    if is_number(left) and is_number(right):
+        return NUMBER
     if isinstance(left, Other) and isinstance(right, Other):
         return OPAQUE
     if same(left, right):
         return left
     return _choice_of(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
+
+
+def _of_any_dtype(value: Value) -> Value:
+    """Returns a value without the dtypes of its tensors."""
+    if isinstance(value, Tensor):
+        return value.of_dtype("")
+    if isinstance(value, Sequence) and isinstance(value.element, Tensor) and value.element.dtype:
+        return Sequence(value.element.of_dtype(""))
+    if isinstance(value, Mapping) and isinstance(value.element, Tensor):
+        return Mapping({key: _of_any_dtype(one) for key, one in value.by_key.items()}, value.element.of_dtype(""))
+    return value
 
 
 def _choice_of(left: Value, right: Value) -> Value:
@@ -386,7 +417,7 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
     if type(left) is not type(right) or depth > _DEPTH:
         return False
     if isinstance(left, Tensor) and isinstance(right, Tensor):
-        return left.tier == right.tier
+        return left.tier == right.tier and left.dtype == right.dtype
     if isinstance(left, (Sequence, Mapping)) and isinstance(right, (Sequence, Mapping)):
         return same(left.element, right.element, depth + 1)
     if isinstance(left, Function) and isinstance(right, Function):
@@ -408,4 +439,4 @@ def element_of(value: Value, why: str = "", node: ast.AST | None = None) -> Valu
         return value.element
     if isinstance(value, Mapping):
         return value.key
-    return value if value is STRING or value is NUMBER else None
+    return value if value is STRING or is_number(value) else None

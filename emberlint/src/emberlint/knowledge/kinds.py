@@ -69,7 +69,9 @@ _EXACT = {"torch.Size": "shape", "torch.equal": "bool", "torch.is_nonzero": "boo
 _BESIDE = words("random nn functional activations losses fft linalg")
 
 TRANSFORMS = words("grad value_and_grad vmap vectorize vectorized_map jit compile checkpoint jacobian hessian")
-CALLBACKS = words("map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis")
+CALLBACKS = words(
+    "map tree_map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis"
+)
 
 # The standard library: modules whose functions return numbers, and modules whose functions never return tensors.
 _NUMERIC = words("math cmath time statistics numbers random")
@@ -121,9 +123,8 @@ OPERATOR_BINARY = words(
 OPERATOR_UNARY = words("neg pos abs invert inv")
 
 BUILTINS = {
-    **dict.fromkeys(
-        words("len int float bool complex hash id ord isinstance issubclass callable hasattr any all"), "number"
-    ),
+    **dict.fromkeys(words("len int float hash id ord"), "real"),
+    **dict.fromkeys(words("bool complex isinstance issubclass callable hasattr any all"), "number"),
     **dict.fromkeys(words("str repr format ascii chr input bin hex oct bytes bytearray"), "string"),
     **dict.fromkeys(words("print setattr delattr exec breakpoint"), "none"),
     **dict.fromkeys(words("open object type slice vars dir globals locals compile memoryview"), "other"),
@@ -216,6 +217,10 @@ class Kinds:
     def is_op(self, origin: str) -> bool:
         """Returns whether an origin is in a configured namespace."""
         return origin.startswith(self.namespaces)
+
+    def namespace(self, origin: str) -> str:
+        """Returns the configured namespace of an op."""
+        return max((one for one in self.namespaces if origin.startswith(one)), key=len).rstrip(".")
 
     def is_elementwise(self, origin: str) -> bool:
         """Returns whether an origin is an elementwise op."""
@@ -318,7 +323,7 @@ def _standard(origin: str, root: str, last: str) -> str:
     if origin in ("random.sample", "random.choices", "heapq.nlargest", "heapq.nsmallest"):
         return "sequence"
     if root in _NUMERIC:
-        return "number"
+        return "real" if root == "math" and not last.startswith("is") else "number"
     if root in _OBJECTS:
         return "object"
     return "other" if root in _PLAIN else "unknown"

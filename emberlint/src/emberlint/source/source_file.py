@@ -42,6 +42,10 @@ class Inference(Protocol):
         """Returns whether `node` is known to be a number."""
         ...
 
+    def is_safe(self, node: ast.expr) -> bool:
+        """Returns whether `node` is an operator that is certain to mean the same on every backend."""
+        ...
+
     def holds_object(self, node: ast.expr) -> bool:
         """Returns whether `node` is known to be, or to hold, something else than numbers and tensors."""
         ...
@@ -71,6 +75,10 @@ class NoInference:
         return False
 
     def is_number(self, node: ast.expr) -> bool:
+        """Returns False."""
+        return False
+
+    def is_safe(self, node: ast.expr) -> bool:
         """Returns False."""
         return False
 

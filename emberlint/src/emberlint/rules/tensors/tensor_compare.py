@@ -51,7 +51,7 @@ class TensorCompare(Rule):
             return
         for node in file.index.nodes(ast.Compare):
             evidence = file.inference.evidence(node)
-            if evidence is not None:
+            if evidence is not None and not (file.settings.allow_safe_operators and file.inference.is_safe(node)):
                 operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
                 chained = len(node.ops) > 1
                 names = ", ".join(f"`ops.{one.op}`" for one in operators)

@@ -1,0 +1,31 @@
+"""The forms of values: what an annotation declares beside what is known, and functions of the leaves of trees."""
+
+from collections.abc import Callable
+
+from emberlint.inference import values as v
+
+
+def refined(declared: v.Value, known: v.Value) -> v.Value:
+    """Returns the value that an annotation declares, with what is known besides: dtypes, and values for `Any`."""
+    if isinstance(declared, v.Tensor) and isinstance(known, v.Tensor):
+        return declared.of_dtype(known.dtype)
+    if isinstance(declared, v.Mapping) and isinstance(known, v.Mapping):
+        return known if declared.element is None and declared.rest is None else declared
+    if isinstance(declared, v.Sequence) and isinstance(known, v.Sequence) and declared.rest is None:
+        items, parts = declared.items or [], known.items or []
+        if items and len(items) == len(parts):
+            return v.Sequence(items=[refined(*pair) for pair in zip(items, parts, strict=True)])
+    return known if declared is None else declared
+
+
+def mapped(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -> v.Value:
+    """Returns the result of a function of the leaves of trees: a container of the form of the first, or a leaf."""
+    first = trees[0]
+    if isinstance(first, v.Mapping) and first.by_key:
+        return v.Mapping(
+            {
+                key: mapped(function, [one.by_key.get(key) if isinstance(one, v.Mapping) else None for one in trees])
+                for key in first.by_key
+            }
+        )
+    return function(trees)
