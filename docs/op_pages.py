@@ -9,6 +9,7 @@ from typing import Any
 from docstrings import as_markdown
 
 from emberharmony import ops
+from emberharmony.core.docstrings.completion import completed
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import REFUSED, RULES
 from emberharmony.testing.repr_source import spell_op
@@ -84,16 +85,26 @@ def op_page(spec: OpSpec, entries: Sequence[dict[str, Any]], beside: Sequence[Op
     parts = [f"# {shown}", _indexed(spec, aliases), f"```python\nops.{shown}{signature(spec)}\n```"]
     if aliases:
         parts.append(f"Also: {', '.join(f'`{name}`' for name in aliases)}.")
-    parts.append(as_markdown(spec.declared.__doc__ or ""))
-    if types := list(_types(spec)):
-        parts += ["## Types", *types]
-    parts += ["## Backends", "\n".join(_backends(entries)), _accuracy(entries)]
-    if not spec.takes_callable:
-        parts += ["## Gradient", _gradient(spec)]
-    parts += ["## Source", _source(spec)]
+    parts.append(as_markdown(completed(spec)))
     if near := _near(spec, beside):
         parts.append(f"**See also:** {', '.join(near)}")
-    return "\n\n".join(part for part in parts if part) + "\n"
+    for head, texts in _details(spec, entries):
+        parts.append(f":::{{dropdown}} {head}\n\n{_joined(texts)}\n\n:::")
+    return _joined(parts) + "\n"
+
+
+def _details(spec: OpSpec, entries: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    """Yields the parts of a page that are folded: the head of each, and its paragraphs."""
+    if types := list(_types(spec)):
+        yield "Types", types
+    yield "Backends and tolerance", ["\n".join(_backends(entries)), _accuracy(entries)]
+    if not spec.takes_callable:
+        yield "Gradient", [_gradient(spec)]
+    yield "Source", [_source(spec)]
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def signature(spec: OpSpec) -> str:

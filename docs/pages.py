@@ -17,6 +17,7 @@ from op_pages import write_op_pages
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core.docstrings.completion import completed
 from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.report import Report, summarize
@@ -68,13 +69,12 @@ def _is_public(name: str, each: Any, package: ModuleType) -> bool:
 
 def _entry(name: str, each: Any) -> str:
     """Returns the section of a class or function: its signature, its docstring and those of its methods."""
-    parts = [f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(each.__doc__ or '')}\n"]
+    parts = [f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(completed(each))}\n"]
     for method, defined in vars(each).items() if isinstance(each, type) else ():
         if method[0] != "_" and inspect.isfunction(defined) and defined.__doc__:
             shown = f"{name}.{method}"
-            parts.append(
-                f"\n### {shown}\n\n```python\n{shown}{_plain(defined)}\n```\n\n{as_markdown(defined.__doc__)}\n"
-            )
+            text = as_markdown(completed((each, method)))
+            parts.append(f"\n### {shown}\n\n```python\n{shown}{_plain(defined)}\n```\n\n{text}\n")
     return "".join(parts)
 
 

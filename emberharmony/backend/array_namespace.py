@@ -132,7 +132,7 @@ _INSPECTION: dict[str, Callable[[Any], Function]] = {
 def _op(backend: Any, spec: OpSpec) -> Function:
     function: FunctionType = getattr(backend.bound, spec.name)
     if backend.defines(spec) and not spec.takes_callable and spec.returns != "DType":
-        function.__doc__, function.__module__ = spec.declared.__doc__, spec.declared.__module__
+        function.__doc__, function.__module__ = spec.function.__doc__, spec.declared.__module__
         function.__annotations__ = spec.declared.__annotations__
         return function
     finish = _finish(backend, spec)

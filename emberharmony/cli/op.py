@@ -1,4 +1,4 @@
-"""`emberharmony op NAME`: shows an op's declaration, the code that runs, its gradient rule and its sample row."""
+"""`emberharmony op NAME`: shows an op's declaration and parameters, the code that runs, its rule and its sample row."""
 
 import inspect
 import textwrap
@@ -11,6 +11,7 @@ import click
 import emberharmony.ops  # noqa: F401  (fills the registry)
 from emberharmony.backend import create_backend, current
 from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
+from emberharmony.core.docstrings.completion import descriptions
 from emberharmony.core.errors import ArgumentError, suggest
 from emberharmony.core.op_code.portable import source_of
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
@@ -23,7 +24,7 @@ PACKAGE = Path(__file__).parents[1]
 @click.argument("name")
 @click.option("--backend", "backend_name", help="The backend whose code is shown; default: the active backend.")
 def op(name: str, backend_name: str | None) -> None:
-    """Show an op: its declaration, the code that runs on a backend, its gradient rule, its sample row and tolerance."""
+    """Show an op: declaration, parameters, the code that runs on a backend, gradient rule, sample row and tolerance."""
     backend = current() if backend_name is None else create_backend(BackendName(backend_name), fallback=None)
     click.echo("\n\n".join(sections(find(name), backend)))
 
@@ -46,6 +47,8 @@ def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
     yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
+    if described := descriptions(spec):
+        yield _part("parameters", "\n".join(f"{name}: {text}" for name, text in described.items()))
     yield _implementation(spec, backend)
     yield _part("the code of a call, after the backend is chosen", source_of(spec, backend))
     yield _dispatch(spec)

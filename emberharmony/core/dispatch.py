@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
 from emberharmony.core.axes import whole
+from emberharmony.core.docstrings.docstring import docstring
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.op_code.code_swap import SWAP as SWAP
 from emberharmony.core.op_code.code_swap import choose_dispatch
@@ -76,7 +77,7 @@ def _declare(facts: dict[str, object], declared: F) -> F:
             bound.forget(spec.name)
     function = _declared(spec)
     function.__annotations__ = declared.__annotations__
-    function.__doc__, function.__module__ = declared.__doc__, declared.__module__
+    function.__doc__, function.__module__ = docstring(declared.__doc__, spec), declared.__module__
     function.__qualname__ = declared.__qualname__
     spec.function = function
     if DISPATCH == SWAP:

@@ -14,13 +14,21 @@ from emberharmony.core.types import DeviceLike, Tensor, TensorLike
 
 @op(gradient="zero")
 def get_device(x: TensorLike) -> str:
-    """Returns the name of a tensor's device; on MLX, whose memory is unified, that is the default device."""
+    """Returns the name of a tensor's device; on MLX, whose memory is unified, that is the default device.
+
+    Args:
+        x: a tensor of any shape and dtype.
+    """
     ...
 
 
 @op
 def to_device(x: TensorLike, device: DeviceLike) -> Tensor:
     """Returns `x` on a device, or `x` itself if it is there already.
+
+    Args:
+        x: a tensor of any shape and dtype, a number, or nested lists.
+        device: a device, or its name, such as "cpu" or "gpu:1".
 
     Raises:
         DeviceError: if the device is unknown or absent.
@@ -56,6 +64,9 @@ default_device = alias("default_device", get_default_device)
 def set_default_device(device: DeviceLike | None) -> None:
     """Sets the default device of this backend in all threads; None restores the library's own choice.
 
+    Args:
+        device: a device, or its name, such as "cpu" or "gpu:1"; None restores the library's own choice.
+
     Raises:
         DeviceError: if the device is unknown or absent; the default then stays unchanged.
     """
@@ -64,11 +75,19 @@ def set_default_device(device: DeviceLike | None) -> None:
 
 @op(finite="yes")
 def synchronize(device: DeviceLike | None = None) -> None:
-    """Waits until all work queued on a device, by default the default device, is done."""
+    """Waits until all work queued on a device, by default the default device, is done.
+
+    Args:
+        device: the device to wait for, such as "cpu" or "gpu:1"; None is the default device.
+    """
     ...
 
 
 @op
 def memory_info(device: DeviceLike | None = None) -> dict[str, int]:
-    """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for an unknown number."""
+    """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for an unknown number.
+
+    Args:
+        device: the device to ask, such as "cpu" or "gpu:1"; None is the default device.
+    """
     ...

@@ -63,6 +63,8 @@ def random_multivariate_normal(
     Shape: mean (..., n) and cov (..., n, n) to (*shape, n).
 
     Args:
+        mean: (..., n): the mean of each vector.
+        cov: (..., n, n): covariance matrices, symmetric and positive-definite.
         shape: how many vectors to draw; the axes of `mean` and `cov` before the last ones broadcast to it. By default
             it is the shape of these axes.
 
@@ -146,9 +148,9 @@ def random_binomial(
     """Returns how many of `counts` trials succeed, as floats.
 
     Args:
-        counts: whole numbers that are not negative.
-        probabilities: the probability that a trial succeeds, from 0 to 1. Both may be tensors that broadcast to the
+        counts: the number of trials: whole numbers that are not negative, or a tensor of them that broadcasts to the
             shape.
+        probabilities: the probability that a trial succeeds, from 0 to 1, or a tensor that broadcasts to the shape.
 
     Raises:
         ArgumentError: if a count or a probability is outside its range.
@@ -320,6 +322,11 @@ def random_categorical(
     No value is read on the host. A row that holds NaN always gives the class of its first NaN.
 
     Shape: (..., classes) to (..., num_samples).
+
+    Args:
+        logits: (..., classes): the unnormalized logarithm of the probability of each class.
+        num_samples: how many classes are drawn for each row.
+        dtype: the dtype of the classes; None is int64.
 
     Example:
         >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()

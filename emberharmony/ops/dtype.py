@@ -23,6 +23,9 @@ from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
 def dtype(x: TensorLike) -> DType:
     """Returns the neutral dtype of a tensor, or the dtype that a number or list would get.
 
+    Args:
+        x: a tensor, a number, or nested lists of numbers.
+
     Example:
         >>> ops.dtype([1.0]) == ops.float32
         True
@@ -35,6 +38,9 @@ def native_dtype(dtype: DTypeLike) -> Any:
     """Returns the dtype of the active backend's library: a `numpy.dtype`, a `torch.dtype` or an `mlx.core.Dtype`.
 
     It is for calls of functions of that library; ops take dtypes of every kind.
+
+    Args:
+        dtype: a dtype of any library, or a name such as "float32".
 
     Raises:
         DTypeError: if the dtype is unknown, or if the backend does not have it.
@@ -50,6 +56,9 @@ def native_dtype(dtype: DTypeLike) -> Any:
 def result_type(*operands: Tensor | DType | complex) -> DType:
     """Returns the dtype that tensors, dtypes and Python numbers promote to; Python numbers are weak.
 
+    Args:
+        *operands: tensors, dtypes, and Python numbers; at least one.
+
     Example:
         >>> ops.result_type(ops.int32, ops.float32, 2.5) == ops.float32
         True
@@ -60,6 +69,10 @@ def result_type(*operands: Tensor | DType | complex) -> DType:
 @op
 def can_cast(from_: Tensor | DType, to: DType) -> bool:
     """Returns whether promotion can turn one dtype into the other.
+
+    Args:
+        from_: the dtype to cast from, or a tensor that has it.
+        to: the dtype to cast to, which is what it and `from_` must promote to.
 
     Example:
         >>> ops.can_cast(ops.int8, ops.int32), ops.can_cast(ops.float32, ops.int32)
@@ -73,6 +86,7 @@ def isdtype(dtype: DType, kind: object) -> bool:
     """Returns whether a dtype is of a kind.
 
     Args:
+        dtype: a dtype of any library, or a name such as "float32".
         kind: a dtype, a tuple of kinds, or one of "bool", "signed integer", "unsigned integer", "integral", "real
             floating", "complex floating" and "numeric".
 
@@ -97,6 +111,9 @@ def isdtype(dtype: DType, kind: object) -> bool:
 def finfo(type: TensorOrDType) -> FloatInfo:
     """Returns the limits of a floating dtype, or of a tensor's; for a complex dtype those of its parts.
 
+    Args:
+        type: a floating or complex dtype, its name, or a tensor that has it.
+
     Raises:
         DTypeError: if the dtype is neither floating nor complex.
 
@@ -110,6 +127,9 @@ def finfo(type: TensorOrDType) -> FloatInfo:
 @op
 def iinfo(type: TensorOrDType) -> IntegerInfo:
     """Returns the limits of an integer dtype, or of a tensor's.
+
+    Args:
+        type: an integer dtype, its name, or a tensor that has it.
 
     Raises:
         DTypeError: if the dtype is not an integer.

@@ -118,6 +118,10 @@ remainder = alias("remainder", mod)
 def divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Returns `floor_divide(x1, x2)` and `mod(x1, x2)`.
 
+    Args:
+        x1: the dividend: a tensor or number, which broadcasts against `x2`. Integers or floats.
+        x2: the divisor: a tensor or number, which broadcasts against `x1`. Integers or floats.
+
     Example:
         >>> [part.tolist() for part in ops.divmod([7, -7], 2)]
         [[3, -4], [1, 1]]
@@ -357,8 +361,11 @@ def clip(
     Where `x_min > x_max` the result is `x_max`. A limit of None does not limit that side.
 
     Args:
-        min: the name of `x_min` in the array API standard.
-        max: the name of `x_max` in the array API standard.
+        x: a tensor of any shape; booleans, integers or floats.
+        x_min: the lower limit: a number, or a tensor that broadcasts against `x`; None sets no lower limit.
+        x_max: the upper limit: a number, or a tensor that broadcasts against `x`; None sets no upper limit.
+        min: the name of `x_min` in the array API standard, which counts where that is None.
+        max: the name of `x_max` in the array API standard, which counts where that is None.
 
     Example:
         >>> ops.clip([-2, 1, 5], 0, 3).tolist()
@@ -387,6 +394,9 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, finite="yes")
 def step(x: TensorLike) -> Tensor:
     """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
 
     Raises:
         DTypeError: if `x` is complex.
@@ -423,6 +433,10 @@ def lcm(x1: Operand, x2: Operand) -> Tensor:
     """Returns the least common multiple of two integers; 0 if one of them is 0.
 
     The result wraps if the dtype cannot hold it.
+
+    Args:
+        x1: a tensor or number of integers, which broadcasts against `x2`.
+        x2: a tensor or number of integers, which broadcasts against `x1`.
 
     Raises:
         DTypeError: if an operand does not hold integers.

@@ -52,6 +52,9 @@ else:
 def random_seed(seed: int) -> None:
     """Restarts the default streams of all backends from a seed.
 
+    Args:
+        seed: an integer, at least 0.
+
     Raises:
         ArgumentError: if `seed` is not a non-negative integer.
     """
@@ -80,6 +83,9 @@ def random_set_state(state: dict[str, Any]) -> None:
     """Continues the default streams of the active backend where they were when `random_get_state` returned `state`.
 
     The streams of other backends go on as before. If an error is raised, nothing has changed.
+
+    Args:
+        state: what `random_get_state` returned on the same backend, or a copy of it that went through JSON.
 
     Raises:
         ArgumentTypeError: if the state is not a dict.
@@ -214,6 +220,7 @@ def random_randint(
 
     Args:
         minval, maxval: integers, or tensors of integers that broadcast to the shape.
+        dtype: an integer dtype for the numbers; None is int64.
 
     Raises:
         ArgumentError: if the range does not hold an integer.
@@ -238,6 +245,9 @@ def random_randint(
 def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
     """Returns the integers from 0 to x - 1 in random order, or the slices of a tensor `x` along an axis.
 
+    Args:
+        x: a number n, or a tensor of any shape and dtype.
+
     Raises:
         ArgumentError: if `x` is a negative number.
         AxisError: if `axis` is out of range.
@@ -255,6 +265,10 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
 @op
 def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
     """Returns `x` with its slices along an axis in random order.
+
+    Args:
+        x: a tensor with at least one axis, of any dtype.
+        axis: the axis whose slices are put in another order; by default the first.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -275,6 +289,8 @@ def random_choice(
     """Returns random integers from 0 to a - 1, or random slices of a tensor `a` along its first axis.
 
     Args:
+        a: a number n, for integers from 0 to n - 1, or a tensor whose slices along the first axis are drawn.
+        shape: the shape of the draws; (), the default, draws one.
         replace: whether the same integer or slice may be drawn more than once.
         p: the probability of each integer or slice, with sum 1; by default all are equal.
 
@@ -307,6 +323,7 @@ def dropout(
     """Returns `inputs` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`.
 
     Args:
+        inputs: a tensor of any shape; integers become the default float.
         rate: a number from 0 to 1, or a tensor of these that broadcasts to the shape of `inputs`.
         noise_shape: the shape of the random mask, which is broadcast to the shape of `inputs`. Along an axis of length
             1, all elements are dropped or kept together; None stands for the length of `inputs`.

@@ -106,7 +106,8 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     """Returns the x that satisfies `a @ x = b`.
 
     Args:
-        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
+        a: square matrices (..., n, n), real or complex; integers become the default float.
+        b: a vector (n,) for one right-hand side, or matrices (..., n, k) whose columns are the right-hand sides.
 
     Raises:
         ShapeError: if `a` is not square, or if `b` does not fit it.
@@ -122,6 +123,11 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 @op
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """Returns the x that satisfies `a @ x = b` for a triangular `a`; the other half of `a` is not read.
+
+    Args:
+        a: square matrices (..., n, n), of which one triangle is read.
+        b: a vector (n,) for one right-hand side, or matrices (..., n, k) whose columns are the right-hand sides.
+        lower: whether the lower triangle of `a` is read; else the upper one is.
 
     Raises:
         ShapeError: if `a` is not square, or if `b` does not fit it.
@@ -158,6 +164,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
     """Returns the inverse of a matrix, given its Cholesky factor `x`.
 
     Args:
+        x: Cholesky factors (..., n, n), triangles; integers become the default float.
         upper: whether the factor is upper triangular; by default it is lower triangular.
 
     Raises:
@@ -191,6 +198,7 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
     """Returns Q and R with `x = Q @ R`.
 
     Args:
+        x: matrices (..., m, n), real or complex; integers become the default float.
         mode: "reduced" gives Q as many columns as R has rows; "complete" makes Q square.
 
     Raises:
@@ -208,6 +216,9 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
     is False, then U is (..., m, k) and Vh is (..., k, n).
 
     Args:
+        x: matrices (..., m, n), real or complex; integers become the default float.
+        full_matrices: whether U and Vh are square; else they have as many columns, or rows, as there are singular
+            values.
         compute_uv: whether to compute U and Vh; if not, the result is the tensor S alone, that of `svdvals`.
 
     Raises:
@@ -220,6 +231,9 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
 @op
 def svdvals(x: TensorLike) -> Tensor:
     """Returns the singular values in descending order.
+
+    Args:
+        x: matrices (..., m, n), real or complex; integers become the default float.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
@@ -236,6 +250,9 @@ def svdvals(x: TensorLike) -> Tensor:
 def eigh(x: TensorLike) -> EigResult:
     """Returns the eigenvalues, ascending, and the eigenvectors of Hermitian matrices; only the lower half is read.
 
+    Args:
+        x: Hermitian matrices (..., n, n), of which the lower half is read; integers become the default float.
+
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
@@ -246,6 +263,9 @@ def eigh(x: TensorLike) -> EigResult:
 @op
 def eigvalsh(x: TensorLike) -> Tensor:
     """Returns the eigenvalues of Hermitian matrices in ascending order; only the lower half is read.
+
+    Args:
+        x: Hermitian matrices (..., n, n), of which the lower half is read; integers become the default float.
 
     Raises:
         ShapeError: if the matrices are not square.
@@ -285,9 +305,10 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
     """Returns the Moore-Penrose pseudo-inverse.
 
     Args:
+        x: matrices (..., m, n), real or complex; integers become the default float.
         rcond: singular values up to `rcond` times the largest one count as zero; one number, or one for each matrix.
             The default is eps times the larger of the number of rows and columns.
-        rtol: another name of `rcond`.
+        rtol: another name of `rcond`; None leaves the choice to `rcond`.
 
     Raises:
         ArgumentError: if both `rcond` and `rtol` are given.
@@ -306,7 +327,8 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
     """Returns the rank of matrices: the number of singular values above a bound (int64).
 
     Args:
-        tol: the bound; one number, or one for each matrix.
+        x: matrices (..., m, n), real or complex; integers become the default float.
+        tol: the bound; one number, or one for each matrix. None leaves the choice to `rtol`.
         rtol: the bound divided by the largest singular value, by default that of `pinv`.
 
     Raises:
@@ -328,8 +350,10 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     """Returns the x of least norm that minimises `norm(a @ x - b)`.
 
     Args:
-        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
-        rcond: the `rtol` of `pinv`.
+        a: matrices (..., m, n), real or complex; integers become the default float.
+        b: a vector (m,) for one right-hand side, or matrices (..., m, k) whose columns are the right-hand sides.
+        rcond: singular values up to `rcond` times the largest one count as zero; None is eps times the larger of m and
+            n.
 
     Raises:
         ShapeError: if `a` has fewer than two axes, or if `b` does not fit it.
@@ -344,6 +368,10 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     """Returns the n-th power of square matrices; a negative n gives powers of the inverse.
 
     Dtype: that of `x`. Powers of integers are exact; for a negative `n`, integers become the default float.
+
+    Args:
+        x: square matrices (..., n, n), real or complex.
+        n: the exponent, an integer; 0 gives identity matrices.
 
     Raises:
         ShapeError: if the matrices are not square.

@@ -38,8 +38,11 @@ def convert_to_tensor(
     kind. No value is narrowed silently.
 
     Args:
+        x: a tensor, a NumPy array, a number, or nested lists of numbers and tensors.
+        dtype: the dtype of the result; None keeps that of tensors and NumPy arrays, and gives numbers the default dtype
+            of their kind.
         sparse: an option of Keras; only None and False are accepted.
-        ragged: like `sparse`.
+        ragged: an option of Keras; only None and False are accepted.
         device: the device of the result; by default tensors stay on their device.
         copy: True always copies; None copies where it is necessary; False never copies, so it does not accept lists and
             numbers, nor NumPy arrays on MLX.
@@ -73,6 +76,9 @@ def to_numpy(x: TensorLike) -> HostArray:
 
     The array may share memory with the tensor. It is then read-only if the backend's tensors are immutable.
 
+    Args:
+        x: a tensor of the active backend, a number, or nested lists; any shape and dtype.
+
     Example:
         >>> ops.to_numpy([1.0, 2.0]).shape
         (2,)
@@ -89,6 +95,9 @@ def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
 
     A complex tensor cast to a real dtype gives its real part.
 
+    Args:
+        x: a tensor of any shape and dtype; numbers and lists are read in `dtype`.
+
     Example:
         >>> ops.cast([1.7, -1.7], "int32").tolist()
         [1, -1]
@@ -101,7 +110,9 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
     """Returns `x` in another dtype; otherwise like `cast`.
 
     Args:
+        x: a tensor of any shape and dtype; numbers and lists are read in `dtype`.
         copy: whether the result always gets its own memory.
+        device: the device of the result, such as "cpu" or "gpu:1"; None leaves it where `x` is.
 
     Example:
         >>> ops.astype([1.5, 0.0], "bool").tolist()
@@ -116,6 +127,10 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
     Shape: the last axis grows or shrinks with the width of the dtypes.
 
+    Args:
+        x: a tensor with at least one axis, of a dtype whose bits are read.
+        dtype: the dtype that the bits are read as.
+
     Raises:
         ShapeError: if the last axis does not divide into elements of the new width.
 
@@ -129,7 +144,11 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 @op(elementwise=True, finite="yes")
 def copy(x: TensorLike) -> Tensor:
-    """Returns a tensor of the same values that does not share memory with `x`."""
+    """Returns a tensor of the same values that does not share memory with `x`.
+
+    Args:
+        x: a tensor of any shape and dtype, a number, or nested lists.
+    """
     # A tensor that is joined with nothing is a new one.
     flat = shape_ops.ravel(x)
     return shape_ops.reshape(shape_ops.concatenate([flat, flat[:0]]), x.shape)
@@ -141,6 +160,11 @@ _copied = copy
 @op(finite="yes")
 def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """Returns a new tensor of the values of `x` that does not share memory with it.
+
+    Args:
+        x: a tensor, a NumPy array, a number, or nested lists of numbers and tensors.
+        dtype: the dtype of the result; None keeps that of tensors and NumPy arrays, and gives numbers the default dtype
+            of their kind.
 
     Example:
         >>> ops.array([1, 2]).tolist()
@@ -157,6 +181,8 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
     copies every tensor it imports. Dtype: unchanged.
 
     Args:
+        x: an array of any library that has the methods `__dlpack__` and `__dlpack_device__`.
+        device: the device of the result, such as "cpu" or "gpu:1"; None leaves it where `x` is.
         copy: True always copies; None copies where it is necessary; False never copies.
 
     Raises:
@@ -178,6 +204,9 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
 def is_tensor(x: Any) -> bool:
     """Returns whether `x` is a tensor of the active backend; `x` is never converted.
 
+    Args:
+        x: any object, which is looked at as it is.
+
     Example:
         >>> ops.is_tensor([1, 2]), ops.is_tensor(ops.zeros(2))
         (False, True)
@@ -193,6 +222,9 @@ def is_traced(x: Any) -> bool:
     PyTorch neither is a tensor that only a graph of the program itself records, such as a `torch.nn.Parameter`. On MLX
     the answer takes 1 µs for each op from which the tensor was computed, because MLX's graph is searched.
 
+    Args:
+        x: any object; all but tensors give False.
+
     Example:
         >>> ops.is_traced(ops.zeros(2))
         False
@@ -206,6 +238,9 @@ def is_traced(x: Any) -> bool:
 def shape(x: TensorLike) -> tuple[int, ...]:
     """Returns the shape as a tuple of integers.
 
+    Args:
+        x: a tensor of any shape, a number, which has the shape (), or nested lists.
+
     Example:
         >>> ops.shape([[1, 2, 3]])
         (1, 3)
@@ -217,6 +252,9 @@ def shape(x: TensorLike) -> tuple[int, ...]:
 def ndim(x: TensorLike) -> int:
     """Returns the number of axes.
 
+    Args:
+        x: a tensor of any shape, a number, which has no axes, or nested lists.
+
     Example:
         >>> ops.ndim([[1, 2, 3]])
         2
@@ -227,6 +265,9 @@ def ndim(x: TensorLike) -> int:
 @op(gradient="zero")
 def size(x: TensorLike) -> int:
     """Returns the number of elements.
+
+    Args:
+        x: a tensor of any shape, a number, which counts as one element, or nested lists.
 
     Example:
         >>> ops.size([[1, 2, 3]])
@@ -240,6 +281,9 @@ def eval(*trees: Any) -> None:
     """Evaluates all tensors in trees now; needed only for MLX, which is lazy.
 
     Raises any error that occurs during the evaluation.
+
+    Args:
+        *trees: tensors, and nested dicts, lists, tuples and modules that hold some.
     """
     ...
 

@@ -37,7 +37,7 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     kit.publish(spec.name)
     defaults = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
     made: Callable[..., Any] = define(kit, _text(kit, spec, parameters, strict, name), **defaults)[name]
-    made.__doc__, made.__module__ = spec.declared.__doc__, f"{kit.module}.{part}" if part else kit.module
+    made.__doc__, made.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
     return made
 
 

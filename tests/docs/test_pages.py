@@ -167,11 +167,14 @@ def test_every_op_has_a_row_and_a_place_on_a_page(pages: ModuleType, tmp_path: P
 
 def assert_complete(page: str, spec: OpSpec) -> None:
     """Asserts that the page of an op has everything that a reader looks for."""
-    for part in ("## Backends", "## Source", "**See also:**", *(() if spec.takes_callable else ("## Gradient",))):
+    folded = ("Backends and tolerance", "Source", *(() if spec.takes_callable else ("Gradient",)))
+    for part in ("**See also:**", *(f":::{{dropdown}} {each}\n" for each in folded)):
         assert part in page, (spec.name, part)
+    assert page.index("**See also:**") < page.index(":::{dropdown}")
     body = page.partition("```python\n")[2].partition("\n```")[0]
     for parameter in spec.parameters:
         assert f"{parameter.name}: {parameter.annotation}" in body, (spec.name, parameter.name)
+        assert re.search(rf"^`{parameter.name}`\n: \S", page, re.MULTILINE), (spec.name, parameter.name)
     assert body.endswith(f"-> {spec.returns}"), spec.name
     indexed = page.partition("```{index} ")[2].partition("\n")[0].split(", ")
     assert {spec.name, *spec.aliases} <= set(indexed), spec.name

@@ -27,6 +27,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
 
             raise unknown_name(package, name)
         # Imported here, because `import emberharmony` loads nothing but names.
+        from emberharmony.core.docstrings.docstring import document
         from emberharmony.core.state.collector import PausedCollector
 
         home = homes[name]
@@ -34,6 +35,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
             module = importlib.import_module(home)
         value = module if home == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
+        document(value)
         return value
 
     return load, lambda: sorted(sys.modules[package].__all__)

@@ -19,6 +19,7 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
     """Returns the condition number `norm(x) * norm(inv(x))`; by the 2-norm, infinity for a singular matrix.
 
     Args:
+        x: matrices (..., m, n), square unless the norm is 2 or -2; integers become the default float.
         p: the `ord` of `matrix_norm`; None is 2.
 
     Raises:
@@ -43,6 +44,10 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
 def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
     """Returns a diagonal of the last two axes, as the last axis of the result.
 
+    Args:
+        x: matrices (..., m, n) of any dtype.
+        offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
     Example:
         >>> ops.linalg.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
@@ -53,6 +58,10 @@ def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
 @op
 def linalg_trace(x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the sum along a diagonal of the last two axes.
+
+    Args:
+        x: matrices (..., m, n) of any dtype.
+        offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
     Example:
         >>> ops.linalg.trace([[1, 2], [3, 4]]).tolist()

@@ -43,6 +43,9 @@ def expm(x: TensorLike) -> Tensor:
 
     The norms of the matrices are read on the host, which forces evaluation on MLX.
 
+    Args:
+        x: square matrices (..., n, n), real or complex; integers become the default float.
+
     Raises:
         ShapeError: if the matrices are not square.
 
@@ -92,7 +95,8 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     SciPy takes the factor and its triangle as one pair, `cho_solve((c, lower), b)`.
 
     Args:
-        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
+        c: the Cholesky factor (..., n, n) of `a`, a triangle; integers become the default float.
+        b: a vector (n,) for one right-hand side, or matrices (..., n, k) whose columns are the right-hand sides.
         upper: whether the factor is upper triangular; by default it is lower triangular.
 
     Raises:
@@ -118,6 +122,9 @@ def lu(x: TensorLike) -> PLUResult:
     The pivots are read on the host. `lu_factor` returns L and U in one matrix, and the pivots.
 
     Shape: (..., m, n) to (..., m, m), (..., m, k) and (..., k, n), where k is the smaller of m and n.
+
+    Args:
+        x: matrices (..., m, n), real or complex; integers become the default float.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.

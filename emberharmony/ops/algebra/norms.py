@@ -39,7 +39,9 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
     The gradient for a vector of zeros is 0.
 
     Args:
-        ord: p; 0 counts the non-zero elements.
+        x: a tensor of any shape and dtype; integers become the default float.
+        ord: the p of the norm: 2 is the Euclidean norm, 1 the sum of magnitudes, infinity the largest; 0 counts the
+            non-zero elements.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -60,8 +62,10 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     """Returns the norm of matrices.
 
     Args:
+        x: matrices (..., m, n) of any dtype; integers become the default float.
         ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum) or 2 (largest singular value);
             -1, -inf and -2 take the smallest instead.
+        keepdims: whether the last two axes stay, with length 1.
 
     Raises:
         ArgumentError: if `ord` is unknown.
@@ -94,6 +98,12 @@ def norm(
 ) -> Tensor:
     """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements.
 
+    Args:
+        x: a tensor of any dtype; integers become the default float.
+        ord: for one axis the p of `vector_norm`, for two the `ord` of `matrix_norm`; None is the square root of the sum
+            of all squares.
+        axis: one axis of vectors, or two axes of matrices; None takes all axes.
+
     Raises:
         AxisError: if an axis is out of range.
         ArgumentError: if `ord` is not defined for this number of axes.
@@ -119,8 +129,9 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
     """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
 
     Args:
-        order: the `ord` of `vector_norm`.
-        epsilon: None is 1e-7.
+        x: a tensor of any shape and dtype; integers become the default float.
+        order: the p of the norm: 2 is the Euclidean norm, 1 the sum of magnitudes, infinity the largest.
+        epsilon: the least divisor: a number, or a tensor that broadcasts; None is 1e-7.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -141,6 +152,12 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
     """Returns the distance, by the p-norm, between each row of `x` and each row of `y`.
 
     Shape: (..., m, d), (..., n, d) to (..., m, n).
+
+    Args:
+        x: points (..., m, d); integers become the default float.
+        y: points (..., n, d); integers become the default float.
+        p: the p of the norm: 2 is the Euclidean distance, 1 the sum of distances along the axes, infinity their
+            largest.
 
     Raises:
         ShapeError: if the rows differ in length, or if the batches do not broadcast.

@@ -40,6 +40,10 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Shape: all axes except the last two are batches, and are broadcast.
 
+    Args:
+        x1: (..., m, k), or a vector (k,), of any dtype; both are promoted to one.
+        x2: (..., k, n), or a vector (k,), of any dtype.
+
     Raises:
         ShapeError: if the inner lengths differ, or if the batches do not broadcast.
 
@@ -55,6 +59,10 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`.
 
     For a vector `x2` it is the sum over its only axis.
+
+    Args:
+        x1: (..., k), or a number, of any dtype; both are promoted to one.
+        x2: (..., k, n), a vector (k,), or a number.
 
     Raises:
         ShapeError: if these axes differ in length.
@@ -75,6 +83,8 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     """Returns the sum of products over pairs of axes.
 
     Args:
+        x1: a tensor of any dtype; its axes that are not paired come first in the result.
+        x2: a tensor of any dtype; its axes that are not paired come last in the result.
         axes: a number n, which pairs the last n axes of `x1` with the first n of `x2`, or two lists of axes.
 
     Raises:
@@ -111,6 +121,10 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products of all elements, where those of `x1` are conjugated.
 
+    Args:
+        x1: a tensor of any shape and dtype, which is flattened.
+        x2: a tensor of as many elements, which is flattened.
+
     Raises:
         ShapeError: if the operands differ in their number of elements.
 
@@ -124,6 +138,10 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 @op(autocast="half")
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     """Returns the sum of products along an axis, where the elements of `x1` are conjugated; other axes broadcast.
+
+    Args:
+        x1: a tensor of any dtype, which broadcasts against `x2` except along `axis`.
+        x2: a tensor with the same length along `axis`.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -144,6 +162,10 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products over the last axes.
 
+    Args:
+        x1: (..., k), or a number, of any dtype; its other axes come first in the result.
+        x2: (..., k), or a number; its other axes come last in the result.
+
     Raises:
         ShapeError: if the last axes differ in length.
 
@@ -162,6 +184,10 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the products of each element of `x1` with each element of `x2`, both flattened.
 
+    Args:
+        x1: a tensor of m elements, of any dtype, for the rows of the result (m, n).
+        x2: a tensor of n elements, of any dtype, for its columns.
+
     Example:
         >>> ops.outer([1, 2], [3, 4]).tolist()
         [[3, 4], [6, 8]]
@@ -172,6 +198,11 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 @op(autocast="half")
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     """Returns the sum of products that an index expression in Einstein notation describes.
+
+    Args:
+        subscripts: a letter for each axis of each operand, and those of the result: "ij,jk->ik". Without "->", the
+            result has the letters that occur once, in alphabetical order; "..." stands for axes that broadcast.
+        *operands: tensors of any dtype, one for each term; they are promoted to one dtype.
 
     Raises:
         ArgumentError: if the expression is malformed.
@@ -189,6 +220,9 @@ def multi_dot(arrays: Tensors) -> Tensor:
     """Returns the product of several matrices, multiplied in the cheapest order.
 
     The first and the last operand may be vectors.
+
+    Args:
+        arrays: at least two matrices, each with as many rows as the one before it has columns.
 
     Raises:
         ArgumentError: if there are fewer than two operands.
@@ -226,6 +260,10 @@ def multi_dot(arrays: Tensors) -> Tensor:
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1.
 
+    Args:
+        x1: a tensor of any shape and dtype; each element is replaced by its multiple of `x2`.
+        x2: a tensor of any shape and dtype.
+
     Example:
         >>> ops.kron([1, 2], [1, 1]).tolist()
         [1, 1, 2, 2]
@@ -242,6 +280,12 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
     """Returns the sum along a diagonal of two axes.
 
     Dtype: that of `sum`.
+
+    Args:
+        x: a tensor with at least two axes, of any dtype.
+        offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+        axis1: the axis of the rows; by default the first.
+        axis2: the axis of the columns; by default the second.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
@@ -261,9 +305,11 @@ def cross(
     """Returns the cross product of vectors of three components along an axis; the other axes broadcast.
 
     Args:
-        axisa: the axis of the vectors in `x1`.
-        axisb: the axis of the vectors in `x2`.
-        axisc: the axis of the vectors in the result.
+        x1: a tensor of any dtype, of length 3 along its axis of vectors.
+        x2: a tensor of any dtype, of length 3 along its axis of vectors.
+        axisa: the axis of the vectors in `x1`, from -ndim to ndim - 1.
+        axisb: the axis of the vectors in `x2`, from -ndim to ndim - 1.
+        axisc: the axis of the vectors in the result, from -ndim to ndim - 1.
         axis: one axis that takes the place of all three, unless it is -1 or None.
 
     Raises:

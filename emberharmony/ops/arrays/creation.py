@@ -58,6 +58,10 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None
 def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor filled with a value; its dtype is that of the value unless `dtype` is given.
 
+    Args:
+        fill_value: a number, or a tensor that broadcasts to `shape`.
+        dtype: the dtype of the result; None is that of a tensor, and for a number the default dtype of its kind.
+
     Example:
         >>> ops.full((2,), 7).tolist()
         [7, 7]
@@ -73,19 +77,37 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | Non
 
 @op(gradient="zero")
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
+    """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given.
+
+    Args:
+        x: a tensor that gives the shape and the dtype; its values are not read.
+        dtype: the dtype of the result; None is that of `x`.
+        device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+    """
     return zeros(x.shape, *_like(x, dtype, device))
 
 
 @op(gradient="zero")
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
+    """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given.
+
+    Args:
+        x: a tensor that gives the shape and the dtype; its values are not read.
+        dtype: the dtype of the result; None is that of `x`.
+        device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+    """
     return ones(x.shape, *_like(x, dtype, device))
 
 
 @op(gradient="zero")
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
+    """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given.
+
+    Args:
+        x: a tensor that gives the shape and the dtype; its values are not read.
+        dtype: the dtype of the result; None is that of `x`.
+        device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+    """
     return empty(x.shape, *_like(x, dtype, device))
 
 
@@ -93,7 +115,14 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 def full_like(
     x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
+    """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given.
+
+    Args:
+        x: a tensor that gives the shape and the dtype; its values are not read.
+        fill_value: a number, or a tensor that broadcasts to the shape of `x`.
+        dtype: the dtype of the result, to which the value is cast; None is that of `x`.
+        device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+    """
     return full(x.shape, fill_value, *_like(x, dtype, device))
 
 
@@ -102,6 +131,11 @@ def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere.
+
+    Args:
+        N: the number of rows.
+        M: the number of columns; None is `N`.
+        k: the diagonal of the ones: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
     Example:
         >>> ops.eye(2).tolist()
@@ -112,7 +146,11 @@ def eye(
 
 @op
 def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the (n, n) identity matrix."""
+    """Returns the (n, n) identity matrix.
+
+    Args:
+        n: the number of rows, and of columns.
+    """
     return eye(n, dtype=dtype, device=device)
 
 
@@ -125,6 +163,12 @@ def arange(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Returns `start, start + step, …` up to but excluding `stop`; with one argument, from 0 up to it.
+
+    Args:
+        start: the first number; with `stop` left out, the end, and the first number is 0.
+        stop: the end, which is left out; None makes `start` the end.
+        step: the difference of neighbours, which may be negative; None is 1.
+        dtype: the dtype of the result; None is int64 for integers, else the default float.
 
     Raises:
         ArgumentError: if `step` is 0.
@@ -154,8 +198,13 @@ def linspace(
     default float for numbers, the promoted dtype for tensors; with an integer `dtype`, values are rounded down.
 
     Args:
-        endpoint: whether `stop` is the last number.
+        start: the first number; or a tensor of first numbers, which broadcasts against `stop`.
+        stop: the last number, or the end that is left out; or a tensor, which broadcasts against `start`.
+        num: how many numbers, at least 0.
+        endpoint: whether `stop` is the last number; otherwise the numbers end one step before it.
         retstep: whether to return the distance between two numbers as well.
+        dtype: the dtype of the result; None is the default float for numbers, and the promoted dtype of tensors.
+        axis: the place of the new axis, of length `num`, among the axes of tensors.
 
     Raises:
         ArgumentError: if `num` is negative.
@@ -183,6 +232,15 @@ def logspace(
 ) -> Tensor:
     """Returns `base` raised to the powers `linspace(start, stop, num)`.
 
+    Args:
+        start: the exponent of the first number; or a tensor, which broadcasts against `stop`.
+        stop: the exponent of the last number, or of the end that is left out; or a tensor.
+        num: how many numbers, at least 0.
+        endpoint: whether the power of `stop` is the last number; otherwise the exponents end one step before it.
+        base: the number that is raised to the powers, or a tensor that broadcasts against both ends.
+        dtype: the dtype of the result; None is the default float for numbers, and the promoted dtype of tensors.
+        axis: the place of the new axis, of length `num`, among the axes of tensors.
+
     Example:
         >>> ops.logspace(0, 3, 4, base=2).tolist()
         [1.0, 2.0, 4.0, 8.0]
@@ -207,6 +265,11 @@ def geomspace(
 
     Args:
         start: the first number. The values of a tensor are not read: an end of 0, or ends of different signs, give NaN.
+        stop: the last number, or the end that is left out; or a tensor, which broadcasts against `start`.
+        num: how many numbers, at least 0.
+        endpoint: whether `stop` is the last number; otherwise the numbers end one ratio before it.
+        dtype: the dtype of the result; None is the default float for numbers, and the promoted dtype of tensors.
+        axis: the place of the new axis, of length `num`, among the axes of tensors.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -228,6 +291,7 @@ def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     them.
 
     Args:
+        *xi: vectors of any dtype, one for each axis of the grids.
         indexing: with "ij" the i-th grid varies along axis i; with "xy" the first two axes are swapped.
 
     Raises:
@@ -252,6 +316,11 @@ def tri(
 ) -> Tensor:
     """Returns an (N, M) matrix of ones on and below the k-th diagonal.
 
+    Args:
+        N: the number of rows.
+        M: the number of columns; None is `N`.
+        k: the last diagonal with ones: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
     Example:
         >>> ops.tri(2).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
@@ -264,6 +333,10 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
     """Returns matrices with the elements above the k-th diagonal set to zero.
 
     Shape: (..., M, N).
+
+    Args:
+        x: matrices (..., M, N) of any dtype.
+        k: the last diagonal that stays: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
@@ -281,6 +354,10 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 
     Shape: (..., M, N).
 
+    Args:
+        x: matrices (..., M, N) of any dtype.
+        k: the first diagonal that stays: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
     Raises:
         ShapeError: if `x` has fewer than two axes.
 
@@ -294,6 +371,10 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 @op
 def diag(x: TensorLike, k: int = 0) -> Tensor:
     """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal.
+
+    Args:
+        x: a vector (n,), which gives a matrix, or a matrix (m, n), which gives a vector; any dtype.
+        k: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
     Raises:
         ShapeError: if `x` is neither a vector nor a matrix.
@@ -309,6 +390,10 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     """Returns a matrix with the flattened `x` on its k-th diagonal.
 
+    Args:
+        x: a tensor of n elements, of any shape and dtype; the result is (n + |k|, n + |k|).
+        k: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
     Example:
         >>> ops.diagflat([[1, 2]]).tolist()
         [[1, 0], [0, 2]]
@@ -322,6 +407,9 @@ def block_diag(*arrays: TensorLike) -> Tensor:
 
     Shape: (..., m, n) each, to (..., sum of m, sum of n); the axes before the last two are broadcast. A vector of n
     elements counts as (1, n), and a number as (1, 1). Dtype: promoted.
+
+    Args:
+        *arrays: at least one matrix, vector or number, of any dtype.
 
     Raises:
         ArgumentError: if there are no matrices.
@@ -350,6 +438,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
     Shape: (M,) to (M, N), by default (M, M). Dtype: that of `x`; int64 for integers.
 
     Args:
+        x: a vector of M numbers.
+        N: the number of columns; None is M.
         increasing: whether the powers go from 0 up to N - 1; by default they go from N - 1 down to 0.
 
     Raises:
@@ -401,6 +491,9 @@ def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLi
     """Returns the symmetric Kaiser window of `x` points.
 
     A larger `beta` lowers the side lobes but widens the main lobe.
+
+    Args:
+        beta: the shape of the window: 0 is rectangular, 5 is like Hamming's, 8.6 like Blackman's.
     """
     made: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
     return made

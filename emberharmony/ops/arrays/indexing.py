@@ -39,6 +39,13 @@ def where(condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tens
 
     Shape: all three are broadcast. Dtype: `x1` and `x2` are promoted.
 
+    Args:
+        condition: a tensor that broadcasts against the others; non-zero numbers count as true.
+        x1: the values where the condition is true: a tensor or number, which broadcasts against the others. It must be
+            given; None is an error.
+        x2: the values where it is false: a tensor or number, which broadcasts against the others. It must be given;
+            None is an error.
+
     Raises:
         DTypeError: if `x1` or `x2` is left out; `nonzero` gives the indices of the true elements.
 
@@ -54,6 +61,11 @@ def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None 
     """Returns the slices of `x` at indices along an axis; with `axis=None` the elements of the flattened `x`.
 
     Shape: the axis is replaced by the shape of `indices`.
+
+    Args:
+        x: a tensor of any shape and dtype.
+        indices: an integer, or integers of any shape, from -n to n - 1 along an axis of length n.
+        axis: the axis that is indexed; None indexes the flattened `x`.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
@@ -73,6 +85,10 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
 
     Shape: that of `indices`, which has as many axes as `x`.
 
+    Args:
+        x: a tensor of any dtype.
+        indices: integers from -n to n - 1 along an axis of length n; as many axes as `x`.
+
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
 
@@ -90,6 +106,10 @@ def get_item(x: TensorLike, key: object) -> Tensor:
 
     Slices may have negative steps. Tensors of uint8 are indices, not masks. With boolean keys the shape depends on the
     data, so they force evaluation on MLX.
+
+    Args:
+        x: a tensor of any shape and dtype.
+        key: what stands in the brackets of `x[key]`.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
@@ -110,6 +130,9 @@ def get_item(x: TensorLike, key: object) -> Tensor:
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX.
 
+    Args:
+        x: a tensor with at least one axis, of any dtype.
+
     Raises:
         ShapeError: if `x` has no axes.
 
@@ -129,6 +152,9 @@ def argwhere(x: TensorLike) -> Tensor:
 
     Shape: (number of non-zero elements, number of axes).
 
+    Args:
+        x: a tensor of any shape and dtype.
+
     Example:
         >>> ops.argwhere([[0, 5], [6, 0]]).tolist()
         [[0, 1], [1, 0]]
@@ -139,6 +165,11 @@ def argwhere(x: TensorLike) -> Tensor:
 @op
 def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
     """Returns the block of a shape that begins at the given indices.
+
+    Args:
+        inputs: a tensor of any shape and dtype.
+        start_indices: the first index of the block on each axis, from 0.
+        shape: the length of the block on each axis.
 
     Raises:
         IndexOutOfBoundsError: if the block extends beyond `inputs`.
@@ -155,6 +186,11 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
     """Returns `inputs` with the block that begins at the given indices replaced.
 
     Dtype: that of `inputs`.
+
+    Args:
+        inputs: a tensor of any shape and dtype.
+        start_indices: the first index of the block on each axis, from 0.
+        updates: the new block, with as many axes as `inputs`.
 
     Raises:
         IndexOutOfBoundsError: if the block extends beyond `inputs`.
@@ -174,6 +210,11 @@ def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence
     """Returns a tensor of zeros with values added at indices; values at equal indices are summed.
 
     Shape: indices (..., k) are positions in the first k axes; values (...) + shape[k:].
+
+    Args:
+        indices: integers (..., k): the place of each value in the first k axes.
+        values: the values, of shape (...) + shape[k:] and any dtype that adds.
+        shape: the lengths of the axes of the result.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
@@ -200,6 +241,12 @@ def scatter_update(
     Shape: indices (..., k) are positions in the first k axes; updates (...) + inputs.shape[k:]. Dtype: that of
     `inputs`.
 
+    Args:
+        inputs: a tensor of any shape and dtype.
+        indices: integers (..., k): the place of each value in the first k axes.
+        updates: the values, of shape (...) + inputs.shape[k:].
+        reduction: "add", "max", "min" or "mul" combine the values with the elements there; None replaces these.
+
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
         ShapeError: if the shape of `updates` does not fit.
@@ -218,6 +265,12 @@ def scatter_update(
 def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Returns a diagonal of two axes, as the last axis of the result.
 
+    Args:
+        x: a tensor with at least two axes, of any dtype.
+        offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+        axis1: the axis of the rows; by default the first.
+        axis2: the axis of the columns; by default the second.
+
     Example:
         >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
@@ -227,7 +280,13 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
 
 @op
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
-    """Returns the row and column indices (int64) on and below the k-th diagonal of an (n, m) matrix."""
+    """Returns the row and column indices (int64) on and below the k-th diagonal of an (n, m) matrix.
+
+    Args:
+        n: the number of rows.
+        k: the last diagonal that counts: 0 is the main one, k > 0 the k-th above it.
+        m: the number of columns; None is `n`.
+    """
     first, second = map(convert_to_tensor, shared_indexing.triangle(True, n, k, m))
     return first, second
 
@@ -235,6 +294,11 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
 @op
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
     """Returns the row and column indices (int64) on and above the k-th diagonal of an (n, m) matrix.
+
+    Args:
+        n: the number of rows.
+        k: the first diagonal that counts: 0 is the main one, k > 0 the k-th above it.
+        m: the number of columns; None is `n`.
 
     Example:
         >>> [i.tolist() for i in ops.triu_indices(2)]
@@ -249,6 +313,11 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
     """Returns, element by element, the choice of the first condition that is true, or `default` if none is.
 
     Shape: all operands are broadcast. Dtype: the choices and `default` are promoted.
+
+    Args:
+        condlist: boolean tensors, one for each choice; the first one that is true counts.
+        choicelist: as many tensors, which broadcast against the conditions.
+        default: the value where no condition is true: a number, or a tensor that broadcasts.
 
     Raises:
         ArgumentError: if the numbers of conditions and choices differ, or if there are none.
@@ -269,6 +338,10 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
 def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Returns positions in a flattened tensor as one tensor of indices (int64) for each axis of its shape.
 
+    Args:
+        indices: integers of any shape, from 0: positions in the flattened tensor.
+        shape: the lengths of the axes of that tensor.
+
     Raises:
         IndexOutOfBoundsError: if a position is negative or too large; MLX does not check tensors of positions.
 
@@ -288,7 +361,10 @@ def one_hot(
     Dtype: the default float unless `dtype` is given.
 
     Args:
-        sparse: an option of Keras; only False is accepted.
+        x: integers of any shape: the index of each class.
+        num_classes: the number of classes: the length of the new axis.
+        axis: the place of the new axis in the result; by default the last.
+        dtype: the dtype of the result; None is the default float.
 
     Raises:
         ArgumentError: if `num_classes` is negative, or `sparse` is True.

@@ -22,19 +22,32 @@ else:
 
 @op
 def fliplr(x: TensorLike) -> Tensor:
-    """Returns `x` in reverse order along its second axis."""
+    """Returns `x` in reverse order along its second axis.
+
+    Args:
+        x: a tensor with at least two axes, of any dtype.
+    """
     return flip(x, 1)
 
 
 @op
 def flipud(x: TensorLike) -> Tensor:
-    """Returns `x` in reverse order along its first axis."""
+    """Returns `x` in reverse order along its first axis.
+
+    Args:
+        x: a tensor with at least one axis, of any dtype.
+    """
     return flip(x, 0)
 
 
 @op
 def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     """Returns `array` rotated k times by 90 degrees, from the first axis towards the second.
+
+    Args:
+        array: a tensor with at least two axes, of any dtype.
+        k: the number of quarter turns; negative ones go the other way.
+        axes: the two axes of the plane of rotation; by default the first two.
 
     Raises:
         AxisError: if `axes` does not name two different axes.
@@ -60,8 +73,10 @@ def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] 
     named; 1 and () stand for an axis of length 1.
 
     Args:
+        tensor: a tensor of any dtype, with the axes that the left side of the pattern names.
+        pattern: the axes of the tensor, "->", and those of the result, by names separated by spaces.
         axes_lengths: the lengths of named axes that do not follow from the shape: for each group of names, all except
-            one.
+            one. None if all follow.
 
     Raises:
         ArgumentError: if the pattern is malformed.
@@ -88,6 +103,11 @@ def space_to_depth(
     Shape: (N, H, W, C) to (N, H / b, W / b, b * b * C), where the position in the block varies slower than the channel;
     with "channels_first" (N, C, H, W) to (N, b * b * C, H / b, W / b).
 
+    Args:
+        x: images (N, H, W, C) of any dtype; `block_size` divides H and W.
+        block_size: the number of pixels on each side of a block.
+        data_format: "channels_last" for (N, H, W, C), "channels_first" for (N, C, H, W).
+
     Raises:
         ShapeError: if the image does not divide into blocks.
         ArgumentError: if `data_format` is unknown.
@@ -109,6 +129,11 @@ def depth_to_space(
     """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`.
 
     Shape: (N, H, W, b * b * C) to (N, H * b, W * b, C); with "channels_first" the channels are the second axis.
+
+    Args:
+        x: images (N, H, W, b * b * C) of any dtype, where b is `block_size`.
+        block_size: the number of pixels on each side of a block.
+        data_format: "channels_last" for (N, H, W, b * b * C), "channels_first" for (N, b * b * C, H, W).
 
     Raises:
         ShapeError: if the channels do not divide into blocks.

@@ -31,6 +31,7 @@ def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
     """Returns the same elements in another shape; one length may be -1, which is inferred.
 
     Args:
+        shape: the lengths of the axes; one of them may be -1, which follows from the number of elements.
         copy: True always copies, False never copies, and None copies only where it is necessary.
 
     Raises:
@@ -59,6 +60,9 @@ def ravel(x: TensorLike) -> Tensor:
 def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """Returns `x` with its axes in another order; by default they are reversed.
 
+    Args:
+        axes: the axes of `x` in their new order; None reverses them.
+
     Raises:
         AxisError: if `axes` does not name every axis exactly once.
 
@@ -76,6 +80,9 @@ permute_dims = alias("permute_dims", transpose)
 def matrix_transpose(x: TensorLike) -> Tensor:
     """Returns `x` with its last two axes swapped.
 
+    Args:
+        x: matrices (..., m, n) of any dtype.
+
     Raises:
         ShapeError: if `x` has fewer than two axes.
     """
@@ -84,7 +91,12 @@ def matrix_transpose(x: TensorLike) -> Tensor:
 
 @op(view=True)
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """Returns `x` with two axes swapped."""
+    """Returns `x` with two axes swapped.
+
+    Args:
+        axis1: one of the two axes, from -ndim to ndim - 1.
+        axis2: the other axis, from -ndim to ndim - 1.
+    """
     order = list(range(len(x.shape)))
     a, b = single(axis1, len(order)), single(axis2, len(order))
     order[a], order[b] = b, a
@@ -93,7 +105,12 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 
 @op(view=True)
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Returns `x` with axes moved to new positions; the other axes keep their order."""
+    """Returns `x` with axes moved to new positions; the other axes keep their order.
+
+    Args:
+        source: one axis, or several, of `x`.
+        destination: the position of each in the result; as many as in `source`.
+    """
     sources, places = shared.axes_and_places(source, destination, len(x.shape))
     order = [axis for axis in range(len(x.shape)) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
@@ -152,6 +169,9 @@ def atleast_3d(x: TensorLike) -> Tensor:
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Returns `x` without axes of length 1; by default all of them are removed.
 
+    Args:
+        axis: the axis or the axes to remove, which have length 1; None removes all that have.
+
     Raises:
         ShapeError: if a named axis has another length than 1.
 
@@ -169,6 +189,10 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 
     The result may share memory between its elements, so do not write into it.
 
+    Args:
+        x: a tensor of any dtype, whose axes have length 1 or that of `shape`; missing axes are added in front.
+        shape: the lengths of the axes of the result.
+
     Raises:
         ShapeError: if `x` does not broadcast to the shape.
     """
@@ -178,6 +202,9 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 @op(view=True)
 def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """Returns all tensors broadcast to their common shape.
+
+    Args:
+        *arrays: tensors of any shape and dtype; each keeps its dtype.
 
     Raises:
         ShapeError: if the shapes do not broadcast.
@@ -189,6 +216,9 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
 @op
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """Returns the shape that several shapes broadcast to.
+
+    Args:
+        *shapes: shapes: lengths, or sequences of lengths.
 
     Raises:
         ShapeError: if the shapes do not broadcast.
@@ -203,6 +233,10 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 @op
 def concatenate(xs: Tensors, axis: int | None = 0) -> Tensor:
     """Returns tensors joined along an axis; with `axis=None` all are flattened first.
+
+    Args:
+        xs: at least one tensor; they have the same lengths on all axes but `axis`, and are promoted to one dtype.
+        axis: the axis along which they are joined, from -ndim to ndim - 1; None flattens all of them first.
 
     Raises:
         ShapeError: if the tensors differ in another axis, or if there are no tensors.
@@ -219,13 +253,23 @@ concat = alias("concat", concatenate)
 
 @op
 def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
-    """Returns two tensors joined along an axis; by default both are flattened first."""
+    """Returns two tensors joined along an axis; by default both are flattened first.
+
+    Args:
+        x1: the tensor that comes first, of any dtype; both are promoted to one.
+        x2: the tensor that follows, with the same lengths on all axes but `axis`.
+        axis: the axis along which they are joined, from -ndim to ndim - 1; None flattens both first.
+    """
     return concatenate([x1, x2], axis)
 
 
 @op
 def stack(x: Tensors, axis: int = 0) -> Tensor:
     """Returns tensors of the same shape joined along a new axis.
+
+    Args:
+        x: at least one tensor; they have one shape, and are promoted to one dtype.
+        axis: the place of the new axis in the result; as long as there are tensors.
 
     Raises:
         ShapeError: if the shapes differ, or if there are no tensors.
@@ -245,6 +289,9 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
 def hstack(xs: Tensors) -> Tensor:
     """Returns tensors joined along the second axis; vectors are joined along the first.
 
+    Args:
+        xs: at least one tensor; they differ in the second axis at most, vectors in the first.
+
     Example:
         >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
         [[1, 3], [2, 4]]
@@ -255,7 +302,11 @@ def hstack(xs: Tensors) -> Tensor:
 
 @op
 def vstack(xs: Tensors) -> Tensor:
-    """Returns tensors joined along the first axis; vectors become rows."""
+    """Returns tensors joined along the first axis; vectors become rows.
+
+    Args:
+        xs: at least one tensor; they differ in the first axis at most, vectors have one length.
+    """
     return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
 
 
@@ -264,6 +315,9 @@ def dstack(xs: Tensors) -> Tensor:
     """Returns tensors joined along the third axis.
 
     A matrix first gets a third axis of length 1; a vector of length n gets the shape (1, n, 1).
+
+    Args:
+        xs: at least one tensor; they differ in the third axis at most.
 
     Example:
         >>> ops.dstack([[1, 2], [3, 4]]).tolist()
@@ -279,6 +333,7 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
     Args:
         indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+        axis: the axis that is cut, from -ndim to ndim - 1; by default the first.
 
     Raises:
         ShapeError: if equal parts are impossible.
@@ -297,6 +352,10 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Returns the parts of `x` like `split`; if equal parts are impossible, the first ones are longer by one.
 
+    Args:
+        indices_or_sections: the number of parts, or the indices before which `x` is cut.
+        axis: the axis that is cut, from -ndim to ndim - 1; by default the first.
+
     Raises:
         ShapeError: if the number of parts is less than 1.
         ArgumentError: if there are more parts than elements, and more than 65536.
@@ -311,19 +370,34 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
 
 @op(view=True)
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x` split along its second axis, or a vector along its first; see `split`."""
+    """Returns `x` split along its second axis, or a vector along its first; see `split`.
+
+    Args:
+        x: a tensor with at least one axis, of any dtype.
+        indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+    """
     return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
 
 
 @op(view=True)
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x`, which has at least two axes, split along its first; see `split`."""
+    """Returns `x`, which has at least two axes, split along its first; see `split`.
+
+    Args:
+        x: a tensor with at least two axes, of any dtype.
+        indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+    """
     return split(shared.matrices(x), indices_or_sections, 0)
 
 
 @op(view=True)
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x` split along its third axis; see `split`."""
+    """Returns `x` split along its third axis; see `split`.
+
+    Args:
+        x: a tensor with at least three axes, of any dtype.
+        indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+    """
     return split(x, indices_or_sections, 2)
 
 
@@ -332,7 +406,8 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
     """Returns the slices of `x` along an axis.
 
     Args:
-        num: the length of the axis, if it is to be checked.
+        num: the length of the axis, if it is to be checked; None checks nothing.
+        axis: the axis that is taken apart, from -ndim to ndim - 1; by default the first.
 
     Raises:
         ShapeError: if `num` is not the length of the axis.
@@ -350,6 +425,9 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
 def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
     """Returns copies of the whole `x` side by side, a number of times along each axis.
 
+    Args:
+        repeats: how often along each axis; one integer counts for the last axis, and missing axes are added in front.
+
     Example:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
@@ -364,6 +442,7 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
 
     Args:
         repeats: one count for all slices, or one count for each; a tensor of counts forces evaluation on MLX.
+        axis: the axis whose slices are repeated; None repeats the elements of the flattened `x`.
 
     Raises:
         ArgumentError: if a count is negative.
@@ -381,6 +460,9 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
 def flip(x: TensorLike, axis: Axis = None) -> Tensor:
     """Returns `x` in reverse order along axes, by default along all.
 
+    Args:
+        axis: the axis or the axes to reverse; None reverses all of them.
+
     Example:
         >>> ops.flip([1, 2, 3]).tolist()
         [3, 2, 1]
@@ -393,6 +475,10 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
 @op
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted.
+
+    Args:
+        shift: by how many places towards higher indices, one integer for each axis; negative ones go the other way.
+        axis: the axis or the axes along which elements move; None moves them in the flattened `x`.
 
     Example:
         >>> ops.roll([1, 2, 3], 1).tolist()

@@ -56,6 +56,7 @@ def set_item(
     with a value that broadcasts to the other axes, forces no evaluation on MLX; other boolean keys do.
 
     Args:
+        x: a tensor of any shape and dtype.
         key: what stands in the brackets of `x[key] = value`.
         value: broadcast to the shape of `get_item(x, key)`.
         mode: "set" replaces the elements; the other modes combine them with the value.
@@ -108,7 +109,11 @@ def put_along_axis(
     shape of `indices` so broadcast.
 
     Args:
+        x: a tensor of any shape and dtype.
+        indices: integers from -n to n - 1 along an axis of length n.
+        values: a number, or a tensor that broadcasts to the shape of the indices.
         axis: None writes into the flattened `x`, by a vector of indices; the result has the shape of `x`.
+        mode: "set" replaces the elements; "add", "multiply", "min" and "max" combine them with the values.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.

@@ -66,6 +66,9 @@ conjugate = alias("conjugate", conj)
 def angle(x: TensorLike) -> Tensor:
     """Returns the angle of each number in the complex plane, in radians from -pi to pi.
 
+    Args:
+        x: a tensor of any shape; complex, or real numbers, whose angle is 0 or pi.
+
     Example:
         >>> ops.angle([2.0, 1 + 0j]).tolist()
         [0.0, 0.0]
@@ -77,6 +80,9 @@ def angle(x: TensorLike) -> Tensor:
 def isreal(x: TensorLike) -> Tensor:
     """Returns whether the imaginary part of each element is 0, which is always true for real tensors.
 
+    Args:
+        x: a tensor of any shape and dtype.
+
     Example:
         >>> ops.isreal([1 + 2j, 3]).tolist()
         [False, True]
@@ -87,6 +93,9 @@ def isreal(x: TensorLike) -> Tensor:
 @op(elementwise=True)
 def iscomplex(x: TensorLike) -> Tensor:
     """Returns whether the imaginary part of each element is not 0.
+
+    Args:
+        x: a tensor of any shape and dtype.
 
     Example:
         >>> ops.iscomplex([1 + 2j, 3]).tolist()
@@ -102,8 +111,8 @@ def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     Shape: operands are broadcast.
 
     Args:
-        abs_: the modulus.
-        angle: in radians.
+        abs_: the modulus: a real tensor, which broadcasts against `angle`.
+        angle: the angle in radians: a real tensor, which broadcasts against `abs_`.
 
     Example:
         >>> ops.real(ops.polar([2.0, 3.0], [0.0, 0.0])).tolist()
@@ -119,6 +128,9 @@ def view_as_complex(x: TensorLike) -> Tensor:
     """Returns pairs along the last axis as complex numbers; the result may be a copy.
 
     Shape: `(..., 2)` to `(...)`. Dtype: complex128 for float64, else complex64.
+
+    Args:
+        x: real pairs (..., 2); integers become the default float.
 
     Raises:
         ShapeError: if the last axis does not have length 2.
@@ -139,6 +151,9 @@ def view_as_real(x: TensorLike) -> Tensor:
     """Returns the real and the imaginary part along a new last axis; the result may be a copy.
 
     Shape: `(...)` to `(..., 2)`.
+
+    Args:
+        x: a tensor of any shape; the imaginary part of real numbers is 0.
 
     Example:
         >>> ops.view_as_real([1 + 2j]).tolist()

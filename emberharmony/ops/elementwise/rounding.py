@@ -69,6 +69,10 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
 
     Integer tensors are unchanged. For complex numbers the real and the imaginary part are rounded separately.
 
+    Args:
+        x: a tensor of any shape and dtype.
+        decimals: the number of digits after the point; a negative one rounds to tens, hundreds and so on.
+
     Example:
         >>> ops.round([0.5, 1.5, 2.4]).tolist()
         [0.0, 2.0, 2.0]
@@ -83,7 +87,12 @@ def nan_to_num(
     """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype.
 
     Args:
-        nan, posinf, neginf: real numbers; for a real `x` also tensors, which broadcast.
+        x: a tensor of any shape and dtype; integers and booleans come back unchanged.
+        nan: the value in place of NaN: a number; for a real `x` also a tensor that broadcasts.
+        posinf: the value in place of infinity: a number; for a real `x` also a tensor. None is the largest finite
+            number.
+        neginf: the value in place of minus infinity: a number; for a real `x` also a tensor. None is the least finite
+            number.
 
     Example:
         >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
@@ -116,6 +125,9 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, finite="yes")
 def fabs(x: TensorLike) -> Tensor:
     """Returns the absolute value, always floating: integers become the default float.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
 
     Raises:
         DTypeError: if `x` is complex.
@@ -161,6 +173,10 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Dtype: that of `x1`; integers become the default float.
 
+    Args:
+        x1: a tensor that broadcasts against `x2`; integers become the default float.
+        x2: the exponents: a tensor of integers or booleans that broadcasts against `x1`.
+
     Raises:
         DTypeError: if `x2` does not hold integers.
 
@@ -189,6 +205,9 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype.
 
     Complex tensors, and casts from or to bool or to a complex dtype, behave like `cast`.
+
+    Args:
+        x: a tensor of any shape and dtype.
 
     Example:
         >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()

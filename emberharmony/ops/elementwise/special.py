@@ -76,7 +76,7 @@ def polygamma(n: Operand, x: Operand) -> Tensor:
 
     Args:
         n: the order; there is no gradient with respect to it.
-        x: the argument.
+        x: the argument: a tensor or number, which broadcasts against `n`; integers become the default float.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -99,7 +99,7 @@ def zeta(x: Operand, q: Operand) -> Tensor:
 
     Args:
         x: the exponent; there is no gradient with respect to it.
-        q: the first term.
+        q: the first term: a tensor or number, which broadcasts against `x`.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -159,6 +159,10 @@ def beta(a: Operand, b: Operand) -> Tensor:
     The relative error is at most `16 + 4 abs(log(y))` units in the last place of the result `y`, and more where an
     argument is negative.
 
+    Args:
+        a: a tensor or number, which broadcasts against `b`; integers become the default float.
+        b: a tensor or number, which broadcasts against `a`; integers become the default float.
+
     Raises:
         DTypeError: if an argument is complex.
 
@@ -174,6 +178,10 @@ def betaln(a: Operand, b: Operand) -> Tensor:
     """Returns the logarithm of the absolute value of the beta function, without overflow.
 
     Near 0 the absolute error is small, but the relative error may be large.
+
+    Args:
+        a: a tensor or number, which broadcasts against `b`; integers become the default float.
+        b: a tensor or number, which broadcasts against `a`; integers become the default float.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -194,7 +202,7 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
 
     Args:
         a: the first parameter, not negative. Derivatives by the parameters exist up to the second.
-        b: the second parameter, not negative.
+        b: the second parameter, not negative: a tensor or number, which broadcasts against the others.
         x: the upper limit of the integral, from 0 to 1.
 
     Raises:
@@ -211,6 +219,10 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
 def xlogy(x: Operand, y: Operand) -> Tensor:
     """Returns `x * log(y)`, and 0 where `x` is 0, unless `y` is NaN.
 
+    Args:
+        x: the factor: a tensor or number, which broadcasts against `y`; integers become the default float.
+        y: a tensor or number, which broadcasts against `x`; the result is NaN where it is negative and `x` is not 0.
+
     Raises:
         DTypeError: if an argument is complex.
 
@@ -224,6 +236,10 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
 @op(elementwise=True)
 def xlog1py(x: Operand, y: Operand) -> Tensor:
     """Returns `x * log1p(y)`, and 0 where `x` is 0, unless `y` is NaN.
+
+    Args:
+        x: the factor: a tensor or number, which broadcasts against `y`; integers become the default float.
+        y: a tensor or number, which broadcasts against `x`; the result is NaN where it is below -1 and `x` is not 0.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -295,6 +311,9 @@ def log_ndtr(x: TensorLike) -> Tensor:
 @op(elementwise=True)
 def ndtri(p: TensorLike) -> Tensor:
     """Returns the inverse of `ndtr`; infinite at 0 and 1, NaN outside [0, 1].
+
+    Args:
+        p: probabilities in [0, 1]: a tensor of any shape; integers become the default float.
 
     Raises:
         DTypeError: if `p` is complex.

@@ -65,8 +65,8 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
     opposite signs cancel, the error is relative to the largest.
 
     Args:
-        a: the argument.
-        d: the dimension, at least 1.
+        a: the argument, above `(d - 1) / 2`: a tensor of any shape; integers become the default float.
+        d: the dimension, an integer from 1.
 
     Raises:
         ArgumentError: if `d` is less than 1.
@@ -146,6 +146,10 @@ def rel_entr(x: Operand, y: Operand) -> Tensor:
 
     It is infinite where `x` is negative, where `y` is, and where `y` alone is 0.
 
+    Args:
+        x: a density: a tensor or number, which broadcasts against `y`; integers become the default float.
+        y: the density to compare with: a tensor or number, which broadcasts against `x`.
+
     Raises:
         DTypeError: if an argument is complex.
 
@@ -161,6 +165,10 @@ def kl_div(x: Operand, y: Operand) -> Tensor:
     """Returns `x * log(x / y) - x + y`, the divergence of Kullback and Leibler of two densities; `y` where `x` is 0.
 
     It is infinite where `rel_entr` is.
+
+    Args:
+        x: a density: a tensor or number, which broadcasts against `y`; integers become the default float.
+        y: the density to compare with: a tensor or number, which broadcasts against `x`.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -234,7 +242,7 @@ def kv(v: Operand, x: Operand) -> Tensor:
 
     Args:
         v: the order; there is no gradient with respect to it.
-        x: the argument.
+        x: the argument: a tensor or number, which broadcasts against `v`.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -256,7 +264,7 @@ def stdtr(df: Operand, t: Operand) -> Tensor:
     Args:
         df: the degrees of freedom, positive; the distribution is normal if they are infinite. Derivatives by it exist
             up to the second.
-        t: the argument.
+        t: the argument: a tensor or number, which broadcasts against `df`.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -276,7 +284,7 @@ def stdtrit(df: Operand, p: Operand) -> Tensor:
     `p` is the smaller one of both probabilities.
 
     Args:
-        df: the degrees of freedom, positive.
+        df: the degrees of freedom, positive: a tensor or number, which broadcasts against `p`.
         p: the probability of less than the result.
 
     Raises:
@@ -296,8 +304,8 @@ def gammaincinv(a: Operand, y: Operand) -> Tensor:
     The relative error is at most `16 + 4 abs(log(y))` units in the last place, over `a` if that is less than 1.
 
     Args:
-        a: the parameter, positive.
-        y: the value of `gammainc`.
+        a: the parameter, positive: a tensor or number, which broadcasts against `y`.
+        y: the value of `gammainc`, from 0 to 1: a tensor or number, which broadcasts against `a`.
 
     Raises:
         DTypeError: if an argument is complex.
@@ -317,9 +325,9 @@ def betaincinv(a: Operand, b: Operand, y: Operand) -> Tensor:
     less than 1.
 
     Args:
-        a: the first parameter, positive.
-        b: the second parameter, positive.
-        y: the value of `betainc`.
+        a: the first parameter, positive: a tensor or number, which broadcasts against the others.
+        b: the second parameter, positive: a tensor or number, which broadcasts against the others.
+        y: the value of `betainc`, from 0 to 1: a tensor or number, which broadcasts against the others.
 
     Raises:
         DTypeError: if an argument is complex.

@@ -35,6 +35,12 @@ else:
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """Returns `true_fn(*operands)` if the scalar `pred` is true, else `false_fn(*operands)`.
 
+    Args:
+        pred: a boolean, a number, or a tensor without axes; a number counts as true unless it is 0.
+        true_fn: the function that is called with the operands if `pred` is true.
+        false_fn: the function that is called with the operands otherwise.
+        *operands: the arguments of both functions, of any type.
+
     Raises:
         ShapeError: if `pred` is not a scalar.
         ArgumentError: if both functions run and their results have different tree structures.
@@ -57,6 +63,11 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """Returns `branches[index](*operands)`.
 
     An index below 0 selects the first branch, an index that is too large the last one.
+
+    Args:
+        index: an integer, or a tensor of one without axes, from 0.
+        branches: functions of the operands, at least one.
+        *operands: the arguments of the branches, of any type.
 
     Raises:
         ShapeError: if `index` is not a scalar.
@@ -88,8 +99,10 @@ def while_loop(
     """Returns the loop variables after repeating `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true.
 
     Args:
+        cond: a function of the loop variables that returns a boolean, or a tensor of one without axes.
+        body: a function of the loop variables that returns the new ones, in the same structure.
         loop_vars: a tuple or list of trees, which is returned as a tuple, or a single tree.
-        maximum_iterations: the loop ends after this number of iterations at the latest.
+        maximum_iterations: the loop ends after this number of iterations at the latest; None sets no limit.
 
     Raises:
         ShapeError: if the condition is not a scalar.
@@ -119,6 +132,12 @@ def while_loop(
 def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
     """Returns the value after `value = body_fun(i, value)` for each integer `i` in [lower, upper).
 
+    Args:
+        lower: the first integer.
+        upper: the integer before which the loop ends; up to `lower`, the result is `init_val`.
+        body_fun: a function of the integer and the value, which returns the new value.
+        init_val: the first value, a tree.
+
     Example:
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
         24
@@ -142,8 +161,10 @@ def scan(
     """Returns the last carry and the stacked results of `carry, y = f(carry, x)` along the first axis of `xs`.
 
     Args:
+        f: a function of a carry and a slice of `xs`, which returns the new carry and a result; all are trees.
         init: the first carry, a tree; all later carries must have the same structure.
         xs: a tree of tensors; with None, `f` is called `length` times with `x` None.
+        length: the number of calls; None is the length of the first axis of `xs`.
         reverse: whether to begin at the last `x`; each result is stacked at the position of its `x`.
         unroll: accepted for compatibility; it has no effect, because the loop is a Python loop.
 
@@ -177,6 +198,10 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
     The calls run one after the other; `vectorized_map` computes them at once.
 
+    Args:
+        f: a function of one slice of `xs`, which returns a tree of tensors.
+        xs: a tree of tensors whose first axes have one length.
+
     Raises:
         ShapeError: if lengths differ or are 0.
 
@@ -197,7 +222,10 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     with the logarithm of the length.
 
     Args:
-        reverse: whether to combine from the end.
+        f: a function of two trees like `elems`, for which `f(f(a, b), c)` is `f(a, f(b, c))`.
+        elems: a tree of tensors that have one length along `axis`.
+        reverse: whether elements are combined from the end of the axis; else from its beginning.
+        axis: the axis along which elements are combined; by default the first.
 
     Raises:
         AxisError: for an axis that an element does not have.

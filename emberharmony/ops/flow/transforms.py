@@ -34,6 +34,7 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
     places.
 
     Args:
+        fn: a function of trees that returns a scalar, real unless its arguments are complex.
         argnums: the position of the argument to differentiate, or a sequence of positions; negative ones count from the
             end.
         has_aux: whether `fn` returns (loss, aux); the gradient function then returns (gradient, aux).
@@ -56,6 +57,11 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Returns the function that computes (value, gradient) of `fn`, or ((value, aux), gradient); see `grad`.
 
+    Args:
+        fn: a function of trees that returns a scalar.
+        argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
+        has_aux: whether `fn` returns (loss, aux); aux is not differentiated.
+
     Example:
         >>> value, slope = ops.value_and_grad(ops.square)(3.0)
         >>> value.tolist(), slope.tolist()
@@ -72,6 +78,8 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     called several times. MLX keeps no graph, so there each call runs `fn` again.
 
     Args:
+        fn: a function of trees that returns a tree of tensors.
+        *primals: the arguments of `fn`, trees of floating or complex tensors.
         has_aux: whether `fn` returns (result, aux); aux is then the third value returned.
 
     Raises:
@@ -95,6 +103,9 @@ def jvp(
     """Returns `fun(*primals)` and its directional derivative along `tangents`, which are like `primals`.
 
     Args:
+        fun: a function of trees that returns a tree of tensors.
+        primals: the arguments of `fun`, as a tuple or list: trees of floating or complex tensors.
+        tangents: the direction, a tuple or list of trees with the shapes and dtypes of the primals.
         has_aux: whether `fun` returns (result, aux); aux is then the third value returned.
 
     Raises:
@@ -122,7 +133,8 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: 
     `argnums`.
 
     Args:
-        argnums: see `grad`.
+        fn: a function of trees that returns a tree of real tensors.
+        argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
         has_aux: whether `fn` returns (result, aux); the Jacobian function then returns (jacobian, aux).
 
     Raises:
@@ -144,6 +156,11 @@ def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
 
     It is cheaper than `jacobian` if the result has more elements than the argument.
 
+    Args:
+        fn: a function of trees that returns a tree of real tensors.
+        argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
+        has_aux: whether `fn` returns (result, aux); the Jacobian function then returns (jacobian, aux).
+
     Example:
         >>> ops.jacfwd(ops.square)([1.0, 2.0]).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
@@ -156,6 +173,11 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
     """Returns the function that computes all second derivatives of `fn`: the Jacobian of its Jacobian.
 
     Shape: that of the result, followed twice by that of the argument; trees nest in the same order.
+
+    Args:
+        fn: a function of trees that returns a tree of real tensors, such as a scalar.
+        argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
+        has_aux: whether `fn` returns (result, aux); the Hessian function then returns (hessian, aux).
 
     Example:
         >>> ops.hessian(lambda x: ops.sum(ops.square(x)))([2.0, 3.0]).tolist()
@@ -173,6 +195,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     if they cannot vectorize `fn`, for example because of a Python `if` on a value or an op without a rule.
 
     Args:
+        fn: a function of trees that returns a tree of tensors, written for one slice.
         in_axes: the axis to map over, for all arguments, or a tuple with one entry for each: an int, None for an
             argument that is not mapped, or a tree of these like the argument.
         out_axes: the position of the mapped axis in the results, in the same forms, but without None.
@@ -193,6 +216,10 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
     """Returns the stacked results of `function` for each slice of the tree `elements` along the first axis.
 
+    Args:
+        function: a function of one slice of `elements`, which returns a tree of tensors.
+        elements: a tree of tensors whose first axes have one length.
+
     Example:
         >>> ops.vectorized_map(ops.sum, [[1, 2], [3, 4]]).tolist()
         [3, 7]
@@ -207,9 +234,10 @@ def vectorize(
     """Returns `pyfunc`, a function of scalars, as a function of tensors that broadcasts its arguments.
 
     Args:
-        excluded: positions of arguments that are passed on whole.
+        pyfunc: a function of tensors without axes, or of those that `signature` describes.
+        excluded: positions of arguments that are passed on whole; None maps all of them.
         signature: the axes that `pyfunc` itself takes and returns, for example `"(m,n),(n)->(m)"`; the axes before them
-            are broadcast.
+            are broadcast. None is a function of scalars.
 
     Raises:
         ArgumentError: if the signature is malformed.
@@ -231,6 +259,12 @@ def custom_vjp(
     `forward` is not differentiated. `backward` is, for derivatives of higher order; it must be linear in the
     cotangents. There is one cotangent for each output. `custom_gradient` does the same for functions of trees.
 
+    Args:
+        forward: a function of the primals that returns a list or tuple of tensors.
+        backward: a function of the tuple of primals and the list of cotangents that returns one gradient for each
+            primal.
+        primals: the tensors that are differentiated, a tuple or list.
+
     Example:
         >>> double = lambda x: ops.custom_vjp(lambda x: [x], lambda primals, cts: [ops.multiply(cts[0], 2.0)], [x])[0]
         >>> ops.grad(double)(3.0).tolist()
@@ -247,6 +281,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     result. It returns a tuple with one gradient for each argument; None stands for zeros, and for a single argument the
     tuple may be left out. It is differentiated for derivatives of higher order, and then `f` runs again. Arguments are
     trees. Keyword arguments, and tensors that `f` closes over, are constants.
+
+    Args:
+        f: a function of trees that returns (result, gradient function).
 
     Raises:
         ArgumentError: from the returned function, if the gradients have another tree structure than the arguments.
@@ -276,10 +313,10 @@ def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None
 
     Args:
         fn: a function whose computation is not differentiated; only its values are used.
-        args: trees.
-        vjp: the derivative, called as `vjp(*args, upstream=cotangent)` like the gradient function of
-            `custom_gradient`. It takes and returns tensors; written with ops, or with `host_call` and a `vjp` again, it
-            is differentiated for derivatives of higher order. Without it a gradient is refused.
+        *args: trees; their tensors become read-only arrays of NumPy, and everything else is passed on unchanged.
+        vjp: the derivative, called as `vjp(*args, upstream=cotangent)` like the gradient function of `custom_gradient`.
+            It takes and returns tensors; written with ops, or with `host_call` and a `vjp` again, it is differentiated
+            for derivatives of higher order. None refuses a gradient.
 
     Raises:
         UnsupportedOpError: from the transform, if a gradient reaches the result and there is no `vjp`.
@@ -334,6 +371,9 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     This saves memory and costs time. Keyword arguments, and tensors that `fn` closes over, are constants, so pass every
     tensor that needs a gradient as a positional argument.
 
+    Args:
+        fn: a function of trees whose intermediate tensors are not kept.
+
     Raises:
         TracedTensorError: from the returned function, if `fn` closes over a tensor that is being differentiated.
 
@@ -353,6 +393,9 @@ def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
     thread run uncompiled on MLX too, because compiled they could abort the process. The compiler may treat a tensor
     that `fn` closes over as a constant, so pass it as an argument; a closed-over `Parameter` is not affected.
 
+    Args:
+        fn: a function of trees of tensors and Python values.
+
     Example:
         >>> step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.matmul(x, w)))))
         >>> callable(step)
@@ -369,6 +412,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
     running mean, are kept. Trainable parameters have their old value afterwards, even if an error was raised.
 
     Args:
+        loss_fn: a function without arguments that returns a scalar.
         params: a tree, or any object that holds parameters in its attributes, directly or in trees and objects there;
             all else in it is ignored. An iterator, such as `module.named_parameters()`, is a list here.
 
@@ -390,6 +434,9 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
 def zero_grad(params: Any) -> None:
     """Sets the `grad` of each `Parameter` in `params` to None; `params` is a tree or object as in `backward`.
 
+    Args:
+        params: a tree, or any object that holds parameters in its attributes; all else in it is ignored.
+
     Example:
         >>> from emberharmony import Parameter
         >>> scale = Parameter(3.0)
@@ -404,6 +451,9 @@ def zero_grad(params: Any) -> None:
 @op(elementwise=True, gradient="zero", finite="yes")
 def stop_gradient(variable: TensorLike) -> Tensor:
     """Returns `variable` as a constant: derivatives do not flow through it.
+
+    Args:
+        variable: a tensor of any shape and dtype.
 
     Example:
         >>> ops.grad(lambda x: ops.multiply(x, ops.stop_gradient(x)))(3.0).tolist()

@@ -75,7 +75,7 @@ def rfft(
     """Returns the non-negative frequencies of the transform of a real tensor: n // 2 + 1 terms.
 
     Args:
-        fft_length: Keras's name of `n`.
+        fft_length: Keras's name of `n`; None leaves the choice to `n`.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -97,8 +97,8 @@ def irfft(
     """Returns the real inverse of `rfft`.
 
     Args:
-        n: the length of the result; by default the even length `2 * (m - 1)` for m frequencies.
-        fft_length: Keras's name of `n`.
+        n: the length of the result; None is the even length `2 * (m - 1)` for m frequencies.
+        fft_length: Keras's name of `n`; None leaves the choice to `n`.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -112,7 +112,7 @@ def hfft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
     """Returns the real transform of a Hermitian signal, given by its non-negative half.
 
     Args:
-        n: the length of the result; by default the even length `2 * (m - 1)` for m elements.
+        n: the length of the result; None is the even length `2 * (m - 1)` for m elements.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -173,7 +173,12 @@ def rfftn(
 def irfftn(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
+    """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length.
+
+    Args:
+        s: the lengths of `axes` in the result; None leaves all but the last, which gets the even length `2 * (m - 1)`
+            for m frequencies.
+    """
     *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm, True)
     for axis, n in others:
         x = ifft(x, n, axis, norm)
@@ -208,7 +213,12 @@ def rfft2(
 def irfft2(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the real inverse of `rfft2`."""
+    """Returns the real inverse of `rfft2`.
+
+    Args:
+        s: the lengths of `axes` in the result; None leaves the first, and the last gets the even length `2 * (m - 1)`
+            for m frequencies.
+    """
     return irfftn(x, s, axes, norm)
 
 
@@ -217,6 +227,10 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Devi
     """Returns the frequencies of the terms of `fft`, in cycles per unit of the sample spacing `d`.
 
     Dtype: the default float.
+
+    Args:
+        n: the length of the transformed axis, at least 1.
+        d: the distance of the samples, in seconds for frequencies in hertz.
 
     Raises:
         ArgumentError: if `n` is below 1 or `d` is 0.
@@ -234,6 +248,10 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
 
     Dtype: the default float.
 
+    Args:
+        n: the length of the transformed axis, at least 1.
+        d: the distance of the samples, in seconds for frequencies in hertz.
+
     Raises:
         ArgumentError: if `n` is below 1 or `d` is 0.
 
@@ -247,6 +265,10 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
 @op
 def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
     """Returns `x` with the zero frequency moved to the middle of axes, by default of all.
+
+    Args:
+        x: a tensor of any shape and dtype.
+        axes: the axis or the axes to shift; None shifts all of them.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -262,6 +284,10 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
 @op
 def ifftshift(x: TensorLike, axes: Axis = None) -> Tensor:
     """Returns the inverse of `fftshift`.
+
+    Args:
+        x: a tensor of any shape and dtype.
+        axes: the axis or the axes to shift; None shifts all of them.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -290,8 +316,10 @@ def stft(
     Shape: (..., t) to (..., frames, fft_length // 2 + 1).
 
     Args:
+        x: a real signal (..., t); integers become the default float.
         sequence_length: the length of the window in samples, up to `fft_length`; the window is centred in the frame.
         sequence_stride: the number of samples from one frame to the next.
+        fft_length: the length of each frame in samples, at least `sequence_length`.
         window: "hann" or "hamming" for the periodic window, a tensor of length `sequence_length`, or None for ones.
         center: whether to pad the signal by reflection, so that frame k is centred at k * sequence_stride.
 
@@ -324,7 +352,13 @@ def istft(
     Shape: (..., frames, fft_length // 2 + 1) to (..., length).
 
     Args:
-        length: the number of samples of the result; by default all that the frames cover.
+        x: complex frames (..., frames, fft_length // 2 + 1), as `stft` returns them.
+        sequence_length: the length of the window in samples, as it was in `stft`.
+        sequence_stride: the number of samples from one frame to the next, as it was in `stft`.
+        fft_length: the length of each frame in samples, as it was in `stft`.
+        length: the number of samples of the result; None is all that the frames cover.
+        window: "hann" or "hamming" for the periodic window, a tensor of length `sequence_length`, or None for ones.
+        center: whether `stft` padded the signal, so that the padding is cut off.
 
     Raises:
         ArgumentError: if a length or the stride is out of range, or the name of the window is unknown.

@@ -39,6 +39,10 @@ def rgb_to_grayscale(
 
     Shape: the axis of channels has length 1 in the result. Dtype: that of the images; integers are rounded.
 
+    Args:
+        images: (height, width, 3), or a batch of them; with `data_format` the channels may come first. Integers or
+            floats.
+
     Raises:
         ShapeError: if there are not three channels.
 
@@ -57,6 +61,9 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
     """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1.
 
     Values whose magnitude is below the dtype's `eps` count as 0.
+
+    Args:
+        images: (height, width, 3), or a batch of them; floats from 0 to 1.
 
     Raises:
         DTypeError: if the images are not floating.
@@ -88,6 +95,9 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
 @op
 def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
     """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1.
+
+    Args:
+        images: (height, width, 3), or a batch of them: hue, saturation and value, floats from 0 to 1.
 
     Raises:
         DTypeError: if the images are not floating.
@@ -128,6 +138,14 @@ def pad_images(
     Give two of the three sizes for each direction: for the height, two of `top_padding`, `bottom_padding` and
     `target_height`.
 
+    Args:
+        top_padding: the rows to add above, in pixels; None if it follows from the two other heights.
+        left_padding: the columns to add on the left, in pixels; None if it follows from the two other widths.
+        bottom_padding: the rows to add below, in pixels; None if it follows from the two other heights.
+        right_padding: the columns to add on the right, in pixels; None if it follows from the two other widths.
+        target_height: the height of the result in pixels; None if it follows from the paddings.
+        target_width: the width of the result in pixels; None if it follows from the paddings.
+
     Raises:
         ArgumentError: if another number of sizes is given, or if a padding would be negative.
 
@@ -162,6 +180,14 @@ def crop_images(
 
     Give two of the three sizes for each direction: for the height, two of `top_cropping`, `bottom_cropping` and
     `target_height`.
+
+    Args:
+        top_cropping: the rows to remove above, in pixels; None if it follows from the two other heights.
+        left_cropping: the columns to remove on the left, in pixels; None if it follows from the two other widths.
+        bottom_cropping: the rows to remove below, in pixels; None if it follows from the two other heights.
+        right_cropping: the columns to remove on the right, in pixels; None if it follows from the two other widths.
+        target_height: the height of the result in pixels; None if it follows from the croppings.
+        target_width: the width of the result in pixels; None if it follows from the croppings.
 
     Raises:
         ArgumentError: if another number of sizes is given, or if a margin would be negative.
@@ -198,6 +224,13 @@ def extract_patches(
     Shape: the axis of channels has length `patch height * patch width * channels`; the channels of a pixel are
     adjacent.
 
+    Args:
+        size: (height, width) of a patch, or one integer for both; three numbers for volumes.
+        strides: by how many pixels neighbouring patches are apart: one integer, or one for each spatial axis; None is
+            `size`.
+        padding: "valid" takes patches that are entirely inside; "same" pads with zeros, so that the length is divided
+            by the stride and rounded up.
+
     Raises:
         ShapeError: if no patch fits.
 
@@ -233,6 +266,16 @@ def extract_patches_3d(
     """Returns the patches of volumes as channels.
 
     Shape: (depth, height, width, channels), or a batch; otherwise like `extract_patches`.
+
+    Args:
+        volumes: (depth, height, width, channels), or a batch of them, of any dtype.
+        size: (depth, height, width) of a patch, or one integer for all.
+        strides: by how many voxels neighbouring patches are apart: one integer, or one for each spatial axis; None is
+            `size`.
+        padding: "valid" takes patches that are entirely inside; "same" pads with zeros, so that the length is divided
+            by the stride and rounded up.
+        data_format: "channels_last" for (depth, height, width, channels), "channels_first" for (channels, depth,
+            height, width); None is "channels_last".
 
     Example:
         >>> ops.extract_patches_3d(ops.ones((4, 4, 4, 3)), 2).shape[-1]

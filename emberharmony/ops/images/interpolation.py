@@ -40,15 +40,17 @@ def interpolate(
     """Returns a batch whose spatial axes are resized by interpolation.
 
     Args:
-        size: the lengths of the spatial axes of the result, or one integer for all.
-        scale_factor: instead of `size`, the number that multiplies each length, or one for each axis; the result is
-            rounded down.
+        x: (batch, *spatial, channels), or (batch, channels, *spatial); see `data_format`.
+        size: the lengths of the spatial axes of the result, or one integer for all; None takes `scale_factor`.
+        scale_factor: the number that multiplies each length, or one for each axis; the result is rounded down. None
+            takes `size`.
         mode: "nearest"; "linear", "bilinear" or "trilinear", by the number of spatial axes; "bicubic" for two (the
             kernel of Keys with a = -3/4); "nearest-exact", which measures from the centres of the elements; or "area",
             which is `adaptive_average_pool`.
         align_corners: whether the centres of the first and last elements keep their places, rather than the edges; None
             is False. It belongs to the modes other than "nearest", "nearest-exact" and "area".
-        recompute_scale_factor: whether positions follow from the rounded lengths rather than from `scale_factor`.
+        recompute_scale_factor: whether positions follow from the rounded lengths rather than from `scale_factor`; None
+            is False.
         data_format: "channels_last" (None) for (batch, *spatial, channels), or "channels_first" for (batch, channels,
             *spatial).
 

@@ -52,12 +52,13 @@ def resize(
     """Returns images resized to a height and width.
 
     Args:
-        size: (height, width) of the result.
+        size: (height, width) of the result, in pixels.
         interpolation: "nearest", "bilinear", "bicubic" (the kernel of Keys with a = -1/2), "lanczos3" or "lanczos5".
         antialias: whether to widen the kernel where the image shrinks.
         crop_to_aspect_ratio: whether to crop the image first, about its centre, to the aspect ratio of `size`.
         pad_to_aspect_ratio: whether to pad the image first with `fill_value` to the aspect ratio of `size`.
-        fill_mode: only "constant".
+        fill_mode: only "constant" is accepted: what `pad_to_aspect_ratio` adds is `fill_value`.
+        fill_value: the value that `pad_to_aspect_ratio` adds: a number, or a tensor that broadcasts to the result.
 
     Raises:
         ArgumentError: if `interpolation` or `fill_mode` is unknown, or if both cropping and padding are requested.
@@ -114,9 +115,11 @@ def scale_and_translate(
     `translation` are read on the host, so they get no gradient.
 
     Args:
+        images: a tensor of any number of axes; integers or floats.
         output_shape: the length of each axis of the result; axes that are not in `spatial_dims` keep their length.
         scale: one number, or one for each of `spatial_dims`.
         translation: in pixels of the result, in the same forms as `scale`.
+        spatial_dims: the axes along which the content moves, from -ndim to ndim - 1.
         method: "linear" ("bilinear", "trilinear", "triangle"), "cubic" ("bicubic", "tricubic"), "lanczos3" or
             "lanczos5".
         antialias: whether to widen the kernel where the image shrinks.
@@ -226,9 +229,13 @@ def ssim(
     """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels.
 
     Args:
+        image1: (height, width, channels), or a batch of them, at least as large as the window.
+        image2: the images to compare with, in the same shape.
         max_val: the largest value that a pixel can have.
         filter_size: the side length of the Gaussian window, in pixels.
         filter_sigma: the standard deviation of the window, in pixels.
+        k1: keeps the quotient of dark windows finite; `(k1 * max_val)**2` is added to it.
+        k2: keeps the quotient of flat windows finite; `(k2 * max_val)**2` is added to it.
 
     Shape: that of the batch. Dtype: the promoted dtype of both; integers become the default float.
 

@@ -42,9 +42,10 @@ def diff(
     """Returns the n-th differences between neighbouring elements along an axis; booleans differ if they are not equal.
 
     Args:
+        a: a tensor with at least one axis, of any dtype.
         n: how often differences are taken; 0 returns `a` itself.
-        prepend: a tensor to put before `a` along the axis before taking differences.
-        append: a tensor to put after `a` along the axis.
+        prepend: a tensor to put before `a` along the axis before taking differences; None puts nothing.
+        append: a tensor to put after `a` along the axis; None puts nothing.
 
     Raises:
         ArgumentError: if `n` is negative.
@@ -73,7 +74,9 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
     """Returns the integral along an axis by the trapezoidal rule.
 
     Args:
-        x: the positions of the samples, as a vector or in the shape of `y`. Without it, samples are `dx` apart.
+        y: the samples: a tensor of any dtype; integers become the default float.
+        x: the positions of the samples, as a vector or in the shape of `y`; None for samples that are `dx` apart.
+        dx: the distance of the samples, if there is no `x`.
 
     Example:
         >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
@@ -107,11 +110,13 @@ def interp(
     float32.
 
     Args:
+        x: where the function is evaluated: a tensor of any shape; integers become the default float.
         xp: a vector in ascending order, which is not checked; with a period, in any order.
         fp: a vector of the same length, real or complex.
-        left: the value below `xp[0]`, by default `fp[0]`.
-        right: the value above `xp[-1]`, by default `fp[-1]`.
-        period: if given, the function repeats with this period, and `left` and `right` have no effect.
+        left: the value below `xp[0]`; None is `fp[0]`.
+        right: the value above `xp[-1]`; None is `fp[-1]`.
+        period: if given, the function repeats with this period, and `left` and `right` have no effect; None does not
+            repeat it.
 
     Raises:
         ShapeError: if `xp` and `fp` are not vectors of the same length, or are empty.
@@ -172,6 +177,8 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
     The memory needed grows with the product of the lengths.
 
     Args:
+        x1: a vector of any dtype.
+        x2: a vector of any dtype, which is shifted.
         mode: "full" keeps all shifts with an overlap, "valid" those with a full overlap, and "same" as many as the
             longer vector has elements.
 
@@ -205,6 +212,8 @@ def convolve(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "ful
     The memory needed grows with the product of the lengths.
 
     Args:
+        x1: a vector of any dtype.
+        x2: a vector of any dtype.
         mode: "full" keeps all k with an overlap, "valid" those with a full overlap, and "same" as many as the longer
             vector has elements.
 
@@ -229,6 +238,7 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
 
     Args:
         p: the coefficients, a vector that begins with that of the highest power; without any, the result is 0.
+        x: where the polynomial is evaluated: a tensor of any shape and dtype.
 
     Raises:
         ShapeError: if `p` is not a vector.

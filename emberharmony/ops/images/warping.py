@@ -55,6 +55,7 @@ def map_coordinates(
     With order 0, a position halfway between two elements takes the one farther from 0.
 
     Args:
+        inputs: a tensor of any number of axes; integers or floats.
         coordinates: positions along each axis of `inputs`: its first axis has one entry for each axis of `inputs`.
         order: 0 (nearest element) or 1 (linear interpolation).
 
@@ -96,8 +97,8 @@ def affine_transform(
     centre of the first pixel.
 
     Args:
+        images: (height, width, channels), or a batch of them; with `data_format` the channels may come first.
         transform: the numbers `a0, a1, a2, b0, b1, b2, c0, c1`, of shape (8,), or one such row for each image.
-        interpolation: "bilinear" or "nearest".
 
     Raises:
         ArgumentError: if `interpolation` or `fill_mode` is unknown.
@@ -143,11 +144,14 @@ def grid_sample(
     their centres.
 
     Args:
-        images: of shape (batch, height, width, channels) or (batch, depth, height, width, channels).
+        images: of shape (batch, height, width, channels) or (batch, depth, height, width, channels); with `data_format`
+            the channels may be the second axis.
         grid: positions, of shape (batch, *size, number of spatial axes).
         interpolation: "bilinear", which is linear along each axis, or "nearest", where a position halfway between two
             pixels belongs to the one with the even index.
-        align_corners: see above.
+        align_corners: whether -1 and 1 are the centres of the first and last pixels; else they are their outer sides.
+        data_format: "channels_last" for (batch, height, width, channels), "channels_first" for (batch, channels,
+            height, width); None is "channels_last".
 
     Shape: (batch, *size, channels), or (batch, channels, *size) with `data_format="channels_first"`. Dtype: that of
     the images.
@@ -240,7 +244,8 @@ def elastic_transform(
     Args:
         alpha: how far pixels move: the factor of the smoothed normal random numbers of standard deviation `sigma`.
         sigma: how smooth the displacements are: the standard deviation of the Gaussian kernel, in pixels.
-        seed: with `generator`, see `ops/random_ops.py`.
+        seed: an integer or a `Generator`, from which every backend draws the same displacements; None draws from the
+            default stream.
 
     Raises:
         ArgumentError: if `interpolation` or `fill_mode` is unknown, or if `sigma` is not positive.

@@ -204,7 +204,11 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
     """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
     Args:
-        equal_nan: whether NaN is close to NaN.
+        x1: a tensor or number of any dtype, which broadcasts against `x2`.
+        x2: a tensor or number of any dtype, which broadcasts against `x1`; `rtol` is relative to its magnitude.
+        rtol: the allowed difference as a share of the magnitude of `x2`.
+        atol: the allowed difference near 0, in the unit of the operands, which is added to the other.
+        equal_nan: whether NaN is close to NaN; else it is close to nothing.
 
     Example:
         >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
@@ -224,6 +228,13 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
 def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Returns whether all elements are close, as a 0-d boolean; see `isclose`.
 
+    Args:
+        x1: a tensor or number of any dtype, which broadcasts against `x2`.
+        x2: a tensor or number of any dtype, which broadcasts against `x1`; `rtol` is relative to its magnitude.
+        rtol: the allowed difference as a share of the magnitude of `x2`.
+        atol: the allowed difference near 0, in the unit of the operands, which is added to the other.
+        equal_nan: whether NaN is close to NaN; else it is close to nothing.
+
     Example:
         >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
         False
@@ -236,6 +247,8 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
     """Returns whether both operands have the same shape and the same elements, as a 0-d boolean.
 
     Args:
+        x1: a tensor or number of any shape and dtype.
+        x2: a tensor or number; where its shape differs from that of `x1`, the result is False.
         equal_nan: whether NaN equals NaN; a complex number is NaN if one of its parts is.
 
     Example:

@@ -42,6 +42,9 @@ from emberharmony.ops.tensor import cast
 def relu(x: TensorLike) -> Tensor:
     """Returns `max(x, 0)`.
 
+    Args:
+        x: a tensor of any shape, not complex; integers stay integers.
+
     Example:
         >>> ops.relu([-1.0, 2.0]).tolist()
         [0.0, 2.0]
@@ -52,6 +55,9 @@ def relu(x: TensorLike) -> Tensor:
 @op(elementwise=True, finite="yes")
 def relu6(x: TensorLike) -> Tensor:
     """Returns `min(max(x, 0), 6)`.
+
+    Args:
+        x: a tensor of any shape, not complex; integers stay integers.
 
     Example:
         >>> ops.relu6([-1.0, 8.0]).tolist()
@@ -64,6 +70,9 @@ def relu6(x: TensorLike) -> Tensor:
 def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
     """Returns `x` where it is positive, else `negative_slope * x`.
 
+    Args:
+        negative_slope: the factor where `x` is not positive: a number, or a tensor that broadcasts.
+
     Example:
         >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
         [-0.5, 2.0]
@@ -74,6 +83,9 @@ def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
 @op(elementwise=True)
 def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
+
+    Args:
+        alpha: minus the limit at minus infinity: a number, or a tensor that broadcasts.
 
     Example:
         >>> ops.elu([0.0, 2.0]).tolist()
@@ -95,6 +107,9 @@ def selu(x: TensorLike) -> Tensor:
 @op(elementwise=True)
 def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
+
+    Args:
+        alpha: minus the limit at minus infinity: a number that is not 0, or a tensor that broadcasts.
 
     Example:
         >>> ops.celu([0.0, 2.0]).tolist()
@@ -135,6 +150,9 @@ def softplus(x: TensorLike) -> Tensor:
 def softsign(x: TensorLike) -> Tensor:
     """Returns `x / (1 + abs(x))`.
 
+    Args:
+        x: a tensor of any shape and dtype; integers become the default float.
+
     Example:
         >>> ops.softsign([1.0]).tolist()
         [0.5]
@@ -162,6 +180,7 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`.
 
     Args:
+        x: a tensor of any shape and dtype; integers become the default float.
         approximate: whether to approximate the distribution function by `tanh`; False computes it by `erf`.
 
     Example:
@@ -206,6 +225,9 @@ hard_swish = alias("hard_swish", hard_silu)
 def hard_tanh(x: TensorLike) -> Tensor:
     """Returns `clip(x, -1, 1)`.
 
+    Args:
+        x: a tensor of any shape, not complex; integers stay integers.
+
     Example:
         >>> ops.hard_tanh([-2.0, 0.5]).tolist()
         [-1.0, 0.5]
@@ -217,6 +239,10 @@ def hard_tanh(x: TensorLike) -> Tensor:
 def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x`, but 0 where `abs(x)` is at most the threshold.
 
+    Args:
+        x: a tensor of any shape and dtype; integers stay integers.
+        threshold: the largest magnitude that becomes 0: a number, or a tensor that broadcasts.
+
     Example:
         >>> ops.hard_shrink([0.25, 2.0]).tolist()
         [0.0, 2.0]
@@ -227,6 +253,9 @@ def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
 @op(elementwise=True, finite="yes")
 def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold.
+
+    Args:
+        threshold: by how much magnitudes shrink: a number, or a tensor that broadcasts.
 
     Example:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
@@ -243,6 +272,9 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
 def tanh_shrink(x: TensorLike) -> Tensor:
     """Returns `x - tanh(x)`.
 
+    Args:
+        x: a tensor of any shape and dtype; integers become the default float.
+
     Example:
         >>> ops.tanh_shrink([0.0]).tolist()
         [0.0]
@@ -253,6 +285,11 @@ def tanh_shrink(x: TensorLike) -> Tensor:
 @op(elementwise=True, finite="yes")
 def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tensor:
     """Returns `x` where it is above the threshold, else the default value.
+
+    Args:
+        x: a tensor of any shape, not complex; integers stay integers.
+        threshold: what `x` must exceed to stay: a number, or a tensor that broadcasts.
+        default_value: the result elsewhere: a number, or a tensor that broadcasts.
 
     Example:
         >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
@@ -265,6 +302,10 @@ def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tens
 @op(elementwise=True)
 def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
+
+    Args:
+        x: a tensor of any shape and dtype; integers become the default float.
+        b: how smooth the kink is; 0 gives `relu`. A number, or a tensor that broadcasts.
 
     Raises:
         ArgumentError: if `b` is a negative number; the values of a tensor are not read.
@@ -291,6 +332,9 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
 @op
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """Returns the first half of an axis times the sigmoid of the second half.
+
+    Args:
+        axis: the axis that is halved, of even length; by default the last.
 
     Raises:
         ShapeError: if the axis has an odd length.

@@ -50,14 +50,18 @@ def dot_product_attention(
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
     Args:
-        bias: added to the products; broadcast to (batch, heads, queries, keys).
-        mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values.
+        query: (batch, queries, heads, width); integers become the default float.
+        key: (batch, keys, groups, width), where the number of groups divides that of the heads.
+        value: (batch, keys, groups, width of the values).
+        bias: added to the products; broadcast to (batch, heads, queries, keys). None adds nothing.
+        mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values. None
+            excludes no key.
         scale: the factor of the products, broadcast like `bias`; None is `1 / sqrt(width)`.
         is_causal: whether query i is limited to the keys up to i.
-        flash_attention: an option of Keras without effect: the backend chooses its kernel.
+        flash_attention: an option of Keras without effect: the backend chooses its kernel. None is like True and False.
         attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
         dropout_rate: the probability by which each weight is set to 0; the others are divided by `1 - dropout_rate`.
-        seed: of the random weights to drop, an integer or a `Generator`; see `ops.random`.
+        seed: an integer or a `Generator` for the random weights to drop; None draws from the default stream.
 
     Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
     The width of the values may be another.
@@ -116,12 +120,14 @@ def rope(
     keys then depend on the distance of their positions.
 
     Args:
+        x: a tensor whose last axis has the features; integers become the default float.
         dims: the number of features to rotate, the first ones; None rotates all.
         offset: the position of the first element: an integer, or a tensor with one for each sample of the batch.
         traditional: whether the pairs are neighbours, as in (0, 1) and (2, 3); else features i and i + dims / 2 are.
-        base: of the angles.
-        scale: the factor of the positions.
-        frequencies: one number for each pair, in place of `base ** (-2 i / dims)`.
+        base: the base of the powers that give the angles of the pairs; a larger one turns the last pairs more slowly.
+        scale: the factor of the positions, such as 0.5 for twice the distance.
+        frequencies: the angle of each pair from one position to the next, in radians, (dims / 2,); None takes `base **
+            (-2 i / dims)`.
         axis: the axis of the positions. Tensors (batch, positions, heads, width), which `dot_product_attention` takes,
             have the axis 1.
 

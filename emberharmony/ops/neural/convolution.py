@@ -46,7 +46,8 @@ def conv(
     """Returns the cross-correlation of tensors with a kernel over any number of spatial axes.
 
     Args:
-        bias: one number for each output channel, added before half precision is rounded.
+        kernel: (*size, in_channels / groups, out_channels).
+        bias: (out_channels,), which is added before half precision is rounded; None adds nothing.
 
     Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
 
@@ -94,6 +95,9 @@ def depthwise_conv(
 
     Shape: kernel (*size, channels, multiplier); the result has `channels * multiplier` channels.
 
+    Args:
+        kernel: (*size, channels, multiplier).
+
     Raises:
         ShapeError: if the kernel does not have the channels of `inputs`.
 
@@ -120,6 +124,10 @@ def separable_conv(
 
     Shape: depthwise_kernel (*size, channels, multiplier), pointwise_kernel (1, …, 1, channels * multiplier,
     out_channels).
+
+    Args:
+        depthwise_kernel: (*size, channels, multiplier).
+        pointwise_kernel: (1, …, 1, channels * multiplier, out_channels).
     """
     spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
     return conv(spread, pointwise_kernel, 1, "valid", data_format)
@@ -139,10 +147,12 @@ def conv_transpose(
     """Returns the transposed convolution: the gradient of `conv` with respect to its input.
 
     Args:
-        padding: numbers say how many elements are cut off at both ends of the result, as in PyTorch.
+        kernel: (*size, out_channels, in_channels / groups).
+        padding: "valid" cuts nothing off; "same" makes the result as long as the input times the stride; numbers say
+            how many elements are cut off at both ends of the result, as in PyTorch.
         output_padding: by how much each axis of the result is longer than its minimal length. None derives it from the
             stride if `padding` is "valid" or "same", and is 0 if `padding` is numbers.
-        bias: one number for each output channel, added before half precision is rounded.
+        bias: (out_channels,), which is added before half precision is rounded; None adds nothing.
 
     Shape: kernel (*size, out_channels, in_channels / groups); the number of groups follows from the channels. Spatial
     axes of length n become (n - 1) * stride + (size - 1) * dilation + 1 + output_padding, less the padding.
@@ -175,7 +185,11 @@ def unfold(
     """Returns the windows of a tensor as columns.
 
     Args:
-        padding: the zeros before and after each spatial axis.
+        x: (batch, channels, *spatial), of any dtype.
+        kernel_size: the lengths of the window: one integer, or one for each spatial axis.
+        dilation: by how many elements those of a window are apart: one integer, or one for each spatial axis.
+        padding: the zeros before and after each spatial axis: one integer, or one for each.
+        stride: by how many elements neighbouring windows are apart: one integer, or one for each spatial axis.
 
     Shape: (batch, channels, *spatial) to (batch, channels * window size, windows).
 
@@ -217,6 +231,14 @@ def fold(
 
     Shape: (batch, channels * window size, windows) to (batch, channels, *output_size).
 
+    Args:
+        x: (batch, channels * window size, windows), as `unfold` returns it.
+        output_size: the lengths of the spatial axes of the result.
+        kernel_size: the lengths of the window: one integer, or one for each spatial axis.
+        dilation: by how many elements those of a window are apart: one integer, or one for each spatial axis.
+        padding: the elements that are cut off before and after each spatial axis: one integer, or one for each.
+        stride: by how many elements neighbouring windows are apart: one integer, or one for each spatial axis.
+
     Raises:
         ArgumentError: if an option is not such an integer.
         ShapeError: if `x` does not have the shape that `unfold` gives for an input of `output_size`.
@@ -256,6 +278,11 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
     """Returns the windows of the last axis.
 
     Shape: (..., length) to (..., windows, sequence_length).
+
+    Args:
+        x: a tensor with at least one axis, of any dtype.
+        sequence_length: the length of a window.
+        sequence_stride: by how many elements neighbouring windows are apart.
 
     Example:
         >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()

@@ -20,6 +20,9 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, tr
     The weight has the axes (in, out), as the kernels of `conv` and of Keras's `Dense` have, unless it is `transposed`.
 
     Args:
+        x: (..., in), of any dtype; all arguments are promoted to one.
+        weight: (in, out), or (out, in) with `transposed`.
+        bias: (out,); None adds nothing.
         transposed: whether the weight has the axes (out, in), as that of a linear layer of PyTorch or MLX has.
 
     Shape: x (..., in), weight (in, out) and bias (out,) to (..., out).
@@ -55,6 +58,10 @@ def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tenso
     The gradient of a row is the sum over all places where its index occurs.
 
     Shape: indices (...) and table (rows, features) to (..., features).
+
+    Args:
+        indices: an integer, or integers of any shape, from -rows to rows - 1.
+        table: (rows, features), of any dtype.
 
     Raises:
         IndexOutOfBoundsError: if an index is outside -rows to rows - 1; MLX checks a tensor of indices only in checked

@@ -40,9 +40,9 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     """Returns `-(t log p + (1 - t) log(1 - p))`, element by element.
 
     Args:
-        target: t, from 0 to 1.
+        target: the probability t of the class, from 0 to 1, in the shape of `output`.
         output: the probability p, which is clipped to [1e-7, 1 - 1e-7], or its logit.
-        from_logits: whether `output` is the logit.
+        from_logits: whether `output` is the logit; else it is the probability.
     """
     if from_logits:
         return subtract(softplus(output), multiply(target, inexact(output)))
@@ -58,9 +58,10 @@ def categorical_crossentropy(
     """Returns `-sum(t log p)` over the classes along an axis.
 
     Args:
-        target: the probability t of each class.
+        target: the probability t of each class, in the shape of `output`.
         output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
-        from_logits: whether `output` holds logits.
+        from_logits: whether `output` holds logits; else it holds probabilities.
+        axis: the axis of the classes; by default the last.
     """
     if not from_logits:
         output = divide(output, sum(output, axis, True))
@@ -76,8 +77,9 @@ def sparse_categorical_crossentropy(
 
     Args:
         target: the index of the class; its shape is that of `output` without `axis`.
-        output: see `categorical_crossentropy`.
-        from_logits: whether `output` holds logits.
+        output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
+        from_logits: whether `output` holds logits; else it holds probabilities.
+        axis: the axis of the classes in `output`; by default the last.
 
     Example:
         >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
@@ -108,9 +110,10 @@ def cross_entropy(
     If no position counts, the mean is NaN and its gradient 0.
 
     Args:
-        input: logits.
+        input: logits: a tensor of any shape, with the classes along `axis`; integers become the default float.
         target: class ids, integers in the shape of `input` without `axis`.
-        weight: the weight of each class, (classes,); the mean is divided by the sum of the weights of the ids.
+        weight: the weight of each class, (classes,); the mean is divided by the sum of the weights of the ids. None is
+            1 for all.
         reduction: "none" gives the loss at each position.
         ignore_index: an id whose positions do not count; their loss is 0.
         label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
@@ -186,6 +189,8 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
     """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
 
     Args:
+        x1: a tensor of any shape; integers become the default float.
+        x2: the tensor to compare with, which broadcasts against `x1`.
         max_val: the largest possible difference between two elements, for example 255 for 8-bit images.
 
     Raises:

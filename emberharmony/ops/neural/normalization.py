@@ -40,8 +40,10 @@ def layer_normalization(
     """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`.
 
     Args:
-        gamma: broadcast to `x`; a tensor that has the lengths of the axes `axis` alone belongs to these axes.
-        beta: like `gamma`.
+        x: a tensor of any shape and dtype; integers become the default float.
+        gamma: a factor that broadcasts to `x`; a tensor that has the lengths of the axes `axis` alone belongs to these
+            axes. None multiplies nothing.
+        beta: a summand in the same forms as `gamma`; None adds nothing.
         epsilon: added to the variance, with its axes kept at length 1; None is 1e-7.
         rms_scaling: whether to divide `x` by its standard deviation without subtracting the mean, and to ignore `beta`.
             Keras has this option but advises against it; `rms_normalization` divides by the root mean square.
@@ -64,6 +66,8 @@ def rms_normalization(
     """Returns `x` divided by its root mean square over axes, times `scale`.
 
     Args:
+        x: a tensor of any shape and dtype; integers become the default float.
+        scale: a factor that broadcasts to `x`; None multiplies nothing.
         epsilon: added to the mean square; None is 1e-7.
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
@@ -85,6 +89,14 @@ def batch_normalization(
     epsilon: Varying = 1e-3,
 ) -> Tensor:
     """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis.
+
+    Args:
+        x: a tensor of any shape, with C channels along `axis`; integers become the default float.
+        mean: (C,): the mean of each channel.
+        variance: (C,): the variance of each channel.
+        axis: the axis of the channels, from -ndim to ndim - 1.
+        offset: (C,), which is added at the end; None adds nothing.
+        scale: (C,), the last factor; None multiplies nothing.
 
     Example:
         >>> ops.batch_normalization([[3.0, 5.0]], [1.0, 1.0], [4.0, 16.0], -1, epsilon=0.0).tolist()
@@ -115,10 +127,10 @@ def batch_normalization_training(
     counts how `x` changes them.
 
     Args:
+        x: a tensor of any shape, with C channels along `axis`; integers become the default float.
         axis: the axis of the channels, whose number is C.
-        offset: one number for each channel.
-        scale: like `offset`.
-        epsilon: added to the variance.
+        offset: (C,), which is added at the end; None adds nothing.
+        scale: (C,), the last factor; None multiplies nothing.
 
     Returns:
         The tensor, the mean of each channel (C,), and its variance (C,) with the divisor n. Those of half precision are
@@ -163,11 +175,11 @@ def group_normalization(
     channel this is instance normalisation; with a single group all axes but the first are normalised together.
 
     Args:
-        groups: divides the number of channels.
-        scale: one number for each channel.
-        offset: like `scale`.
+        x: a tensor whose first axis has the samples; integers become the default float.
+        groups: the number of groups, which divides the number of channels.
+        scale: one factor for each channel; None multiplies nothing.
+        offset: one summand for each channel; None adds nothing.
         axis: the axis of the channels. The first axis is that of the samples.
-        epsilon: added to the variance.
 
     Raises:
         ArgumentError: if `groups` is not a positive integer, or if `axis` is the first axis.
@@ -206,7 +218,12 @@ def local_response_normalization(
     The neighbours of channel i are those from `i - size // 2` to `i + (size - 1) // 2`, with zeros beyond the ends.
 
     Args:
-        axis: the axis of the channels.
+        x: a tensor with at least one axis; integers become the default float.
+        size: the number of neighbouring channels of a mean, with the channel itself.
+        alpha: the factor of the mean of the squares.
+        beta: the exponent of the divisor.
+        k: the base of the divisor where all channels are 0.
+        axis: the axis of the channels, from -ndim to ndim - 1; by default the last.
 
     Raises:
         ArgumentError: if `size` is not a positive integer.

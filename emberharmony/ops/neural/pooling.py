@@ -48,6 +48,7 @@ def max_pool(
     """Returns the largest element of each window; windows are adjacent unless `strides` is given.
 
     Args:
+        inputs: (batch, *spatial, channels), or with the channels first; see `data_format`. Not complex.
         ceil_mode: whether elements that are left at the end of an axis get a window of their own, as in PyTorch.
 
     Raises:
@@ -82,6 +83,9 @@ def max_pool_indices(
 
     Of equal elements the first one is chosen. NaN counts as the largest. A window that is padding alone, which a
     dilation makes possible, has the index of a place after the end of an axis, as in PyTorch.
+
+    Args:
+        inputs: (batch, *spatial, channels), or with the channels first; see `data_format`. Not complex.
 
     Raises:
         ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
@@ -135,6 +139,11 @@ def max_unpool(
     Equal indices are treated as in `set_item`.
 
     Shape: inputs and indices (batch, *windows, channels) to (batch, *output_size, channels).
+
+    Args:
+        inputs: (batch, *windows, channels), as `max_pool` returns it.
+        indices: integers of the same shape, as `max_pool_indices` returns them.
+        output_size: the lengths of the spatial axes of the result.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range; MLX checks a tensor of indices in checked mode only.
@@ -271,6 +280,9 @@ def adaptive_average_pool(
 
     Window i reaches from `floor(i * length / n)` to `ceil((i + 1) * length / n)`.
 
+    Args:
+        output_size: the number of windows along each spatial axis: one integer, or one for each.
+
     Example:
         >>> ops.adaptive_average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[2.0], [1.0]]]
@@ -285,6 +297,10 @@ def adaptive_max_pool(
     data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the largest elements of the windows of `adaptive_average_pool`.
+
+    Args:
+        inputs: (batch, *spatial, channels), or with the channels first; see `data_format`. Not complex.
+        output_size: the number of windows along each spatial axis: one integer, or one for each.
 
     Example:
         >>> ops.adaptive_max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()

@@ -47,8 +47,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     The results are those of `mlx.core.quantize`, to the bit. There is no gradient.
 
     Args:
-        bits: the width of an integer, 4 or 8.
-        group_size: 32, 64 or 128.
+        w: matrices (..., n), where `group_size` divides n; not complex.
 
     Shape: (..., n) to (..., n * bits / 32), (..., n / group_size) and (..., n / group_size).
 
@@ -95,8 +94,9 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     """Returns the values `scale * q + bias` of packed integers q.
 
     Args:
-        w, scales, biases: what `quantize` returned.
-        bits, group_size: those of `quantize`.
+        w: uint32 (..., n * bits / 32): the packed integers, as `quantize` returned them.
+        scales: (..., n / group_size): the scale of each group, as `quantize` returned it.
+        biases: (..., n / group_size): the bias of each group, as `quantize` returned it.
 
     Shape: (..., n * bits / 32), (..., n / group_size) and (..., n / group_size) to (..., n).
 
@@ -141,9 +141,9 @@ def quantized_matmul(
     of the matrix, in float32 or wider, for the product and again for the gradient; they keep no copy of them.
 
     Args:
+        x: (..., columns), or (..., rows) without `transpose`, of a floating dtype.
         w, scales, biases: what `quantize` returned for a matrix.
-        transpose: whether the matrix is transposed.
-        group_size, bits: those of `quantize`.
+        transpose: whether `x` is multiplied by the transposed matrix; else by the matrix itself.
 
     Shape: x (..., columns), with a matrix (rows, columns), to (..., rows); if not `transpose`, (..., rows) to
     (..., columns).

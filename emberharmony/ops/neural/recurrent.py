@@ -51,7 +51,6 @@ def rnn(
     """Returns the states of a plain recurrent layer, `h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh)`.
 
     Args:
-        h: the first state.
         activation: "relu" replaces the hyperbolic tangent.
 
     Returns:
@@ -99,9 +98,6 @@ def gru(
 
     The rows of the weights and biases are those of the reset gate r, the update gate z and the new state n, in this
     order: `n = tanh(W_in x + b_in + r * (W_hn h + b_hn))` and `h = (1 - z) * n + z * h`.
-
-    Args:
-        h: the first state.
 
     Returns:
         The states of all times, (batch, time, hidden), and the last state, (batch, hidden).
@@ -154,10 +150,10 @@ def lstm(
     o, in this order: `c = f * c + i * g` and `h = o * tanh(c)`.
 
     Args:
-        h: the first output.
-        c: the first cell state.
+        h: the first output, (batch, hidden), or (1, batch, hidden) with `layer_axis`; None is zeros.
+        c: the first cell state, (batch, hidden), or (1, batch, hidden) with `layer_axis`; None is zeros.
         weight_hr: the matrix (outputs, hidden) by which each output is multiplied; `weight_hh` then has `outputs`
-            columns.
+            columns. None multiplies nothing.
 
     Returns:
         The outputs of all times, (batch, time, hidden), the last output and the last cell state, (batch, hidden).

@@ -55,7 +55,10 @@ def ctc_loss(
     """Returns `-log p` of each target, where p sums over all alignments of its labels with the steps of the output.
 
     Args:
-        output: logits.
+        target: (batch, labels): the classes of each sequence, integers.
+        output: (batch, steps, classes): logits.
+        target_length: (batch,): how many labels of each row count.
+        output_length: (batch,): how many steps of each row count.
         mask_index: the class that stands for "no label"; a negative number counts from the last class.
 
     Shape: target (batch, labels), output (batch, steps, classes), lengths (batch,) to (batch,).
@@ -132,6 +135,11 @@ def ctc_decode(
     has no gradients.
 
     Args:
+        inputs: (batch, steps, classes): logits.
+        sequence_lengths: (batch,): how many steps of each row count.
+        strategy: "greedy" takes the most likely class of each step, "beam_search" the most likely sequences.
+        beam_width: how many sequences "beam_search" keeps at each step.
+        top_paths: how many sequences "beam_search" returns, up to `beam_width`.
         merge_repeated: whether "greedy" merges equal classes of consecutive steps into one label; "beam_search" always
             does.
         mask_index: the class that stands for "no label"; None is the last class.

@@ -27,7 +27,8 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     """Returns the index of the bin of each element (int64): 0 below the first edge, len(bins) above the last one.
 
     Args:
-        bins: the edges in ascending order.
+        x: a tensor of any shape, which is the shape of the result; booleans, integers or floats.
+        bins: a vector of the edges of the bins, in ascending order.
         right: whether an element on an edge belongs to the bin below it; by default it belongs to the bin above.
 
     Example:
@@ -44,7 +45,10 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     Shape: (max(x) + 1,), but at least (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
 
     Args:
-        sparse: an option of Keras; only False is accepted.
+        x: a vector of integers from 0.
+        weights: a number for each element of `x`, which is added in place of 1; integers become the default float. None
+            counts.
+        minlength: the least length of the result; further counts are 0.
 
     Raises:
         ArgumentError: if an integer is negative, or `sparse` is True.
@@ -71,6 +75,8 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
     The last bin includes its upper edge. Forces evaluation on MLX.
 
     Args:
+        x: a tensor of any shape, which is flattened; booleans, integers or floats.
+        bins: the number of bins, at least 1.
         range: the lower and upper edge of all bins; by default the smallest and largest element of `x`.
 
     Raises:

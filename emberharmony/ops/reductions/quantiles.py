@@ -67,7 +67,6 @@ def quantile(
         q: a number, a list or a tensor, which is read on the host, as float64. A tensor that is being differentiated is
             not read: where it is outside [0, 1], the quantile is NaN. The gradient by `q` is the slope of the linear
             interpolation, at an element the slope above it; for the other methods it is 0.
-        method: how to choose a value between two neighbouring elements.
 
     Raises:
         ArgumentError: if `method` is unknown or a value of `q` is outside [0, 1].
@@ -91,6 +90,9 @@ def nanquantile(
 
     Shape, arguments and errors are those of `quantile`.
 
+    Args:
+        q: a number from 0 to 1, a list or a tensor of them, which is read on the host; see `quantile`.
+
     Example:
         >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
         2.0
@@ -107,6 +109,9 @@ def percentile(
     keepdims: bool = False,
 ) -> Tensor:
     """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`.
+
+    Args:
+        q: a number from 0 to 100, a list or a tensor of them, which is read on the host; see `quantile`.
 
     Example:
         >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
@@ -126,6 +131,9 @@ def nanpercentile(
     """Returns the q-th percentiles over axes of the elements that are not NaN, with `q` from 0 to 100.
 
     Otherwise it is like `nanquantile`.
+
+    Args:
+        q: a number from 0 to 100, a list or a tensor of them, which is read on the host; see `quantile`.
     """
     return _quantile(x, *_host(q, 100.0), axis, method, keepdims, True)
 

@@ -63,6 +63,9 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeL
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the arithmetic mean over axes; NaN if there are no elements.
 
+    Args:
+        x: a tensor of any shape and dtype; integers and booleans become the default float.
+
     Example:
         >>> ops.mean([1, 2, 3]).tolist()
         2.0
@@ -75,6 +78,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
     """Returns the variance over axes: the mean squared distance from the mean, computed in two passes.
 
     Args:
+        x: a tensor of any shape and dtype; integers become the default float, and complex ones give real variances.
         correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. If the divisor
             is not positive, the variance is NaN. It is a number, or a tensor without axes.
 
@@ -89,6 +93,11 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
 def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the standard deviation over axes, the square root of `var`.
 
+    Args:
+        x: a tensor of any shape and dtype; integers become the default float, and complex ones give real deviations.
+        correction: subtracted from the number of elements in the divisor; 1 gives the unbiased variance. It is a
+            number, or a tensor without axes.
+
     Example:
         >>> ops.std([1.0, 3.0]).tolist()
         1.0
@@ -101,8 +110,9 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
     """Returns the largest element over axes.
 
     Args:
+        x: a tensor of any shape; booleans, integers or floats.
         initial: a lower bound of the result, which is returned if there are no elements; a number, or a tensor without
-            axes.
+            axes. None sets no bound.
 
     Raises:
         ShapeError: if there are no elements and no `initial`.
@@ -122,8 +132,9 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
     """Returns the smallest element over axes.
 
     Args:
+        x: a tensor of any shape; booleans, integers or floats.
         initial: an upper bound of the result, which is returned if there are no elements; a number, or a tensor without
-            axes.
+            axes. None sets no bound.
 
     Raises:
         ShapeError: if there are no elements and no `initial`.
@@ -142,6 +153,9 @@ amin = alias("amin", min)
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns whether any element over axes is non-zero; False if there are no elements.
 
+    Args:
+        x: a tensor of any shape and dtype; non-zero numbers, and NaN, count as true.
+
     Example:
         >>> ops.any([0, 1]).tolist()
         True
@@ -152,6 +166,9 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 @op(along="axes", gradient="zero", finite="yes")
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns whether all elements over axes are non-zero; True if there are no elements.
+
+    Args:
+        x: a tensor of any shape and dtype; non-zero numbers, and NaN, count as true.
 
     Example:
         >>> ops.all([0, 1]).tolist()
@@ -165,6 +182,9 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     """Returns the index of the first largest element along an axis, by default of the flattened `x`.
 
     NaN counts as the largest.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats. Of equal elements the first one counts.
 
     Raises:
         ShapeError: if there are no elements.
@@ -181,6 +201,9 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     """Returns the index of the first smallest element along an axis, by default of the flattened `x`.
 
     NaN counts as the smallest.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats. Of equal elements the first one counts.
 
     Raises:
         ShapeError: if there are no elements.
@@ -221,7 +244,8 @@ def cumulative_sum(
     """Returns the cumulative sum along an axis, with the signature of the array API standard; see `cumsum`.
 
     Args:
-        axis: required unless `x` is a vector.
+        axis: the axis to work along, from -ndim to ndim - 1; None is the only axis of a vector, and an error for other
+            tensors.
         include_initial: whether to begin with a 0, which makes the axis longer by one.
 
     Raises:
@@ -241,7 +265,8 @@ def cumulative_prod(
     """Returns the cumulative product along an axis, with the signature of the array API standard; see `cumprod`.
 
     Args:
-        axis: required unless `x` is a vector.
+        axis: the axis to work along, from -ndim to ndim - 1; None is the only axis of a vector, and an error for other
+            tensors.
         include_initial: whether to begin with a 1, which makes the axis longer by one.
 
     Raises:
@@ -273,6 +298,9 @@ def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
 def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
     """Returns the cumulative maximum along an axis, by default of the flattened `x`; NaN propagates.
 
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+
     Example:
         >>> ops.cummax([1, 3, 2]).tolist()
         [1, 3, 3]
@@ -284,6 +312,9 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
 @op(along="axis", finite="yes")
 def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
     """Returns the cumulative minimum along an axis, by default of the flattened `x`; NaN propagates.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
 
     Example:
         >>> ops.cummin([2, 1, 3]).tolist()
@@ -308,6 +339,9 @@ def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> T
 def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements.
 
+    Args:
+        x: a tensor of any shape, not complex; integers become the default float.
+
     Example:
         >>> ops.logsumexp([0.0, float("-inf")]).tolist()
         0.0
@@ -328,7 +362,8 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
     Dtype: that of `x`; integers become the default float.
 
     Args:
-        reverse: whether to add from the end.
+        x: a tensor of any shape, not complex; integers become the default float.
+        reverse: whether elements are added from the end of the axis; else from its beginning.
 
     Example:
         >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
@@ -342,6 +377,8 @@ def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: boo
     """Returns the mean and the variance over axes.
 
     Args:
+        x: a tensor of any shape and dtype; integers become the default float.
+        axes: the axis or the axes to reduce, from -ndim to ndim - 1; None reduces all of them.
         synchronized: an option of Keras; only False is accepted, because no other process takes part.
 
     Raises:
@@ -359,6 +396,9 @@ def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: boo
 @op
 def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the range over axes: the largest minus the smallest element.
+
+    Args:
+        x: a tensor of any shape; integers or floats.
 
     Example:
         >>> ops.ptp([3, 1, 5]).tolist()

@@ -32,11 +32,6 @@ def segment_sum(
     Shape: data (n, …) and segment_ids (n,) to (num_segments, …). Dtype: that of `data`, which is not widened; half
     precision is summed in float32.
 
-    Args:
-        segment_ids: the segment of each slice, from 0.
-        num_segments: by default the largest id plus 1, which forces evaluation on MLX.
-        sorted: whether the ids ascend; accepted for compatibility, without effect.
-
     Raises:
         IndexOutOfBoundsError: if an id is out of range; for ids in tensors, MLX skips their slices instead.
         ShapeError: if the shapes do not fit.
@@ -92,7 +87,10 @@ def multi_hot(
     inserted. Dtype: the default float unless `dtype` is given.
 
     Args:
-        sparse: an option of Keras; only False is accepted.
+        inputs: integers (n,), or (batch, n, …): the index of each class of a sample.
+        num_classes: the number of classes: the length of the new axis.
+        axis: the place of the new axis in the result; by default the last.
+        dtype: the dtype of the result; None is the default float.
 
     Raises:
         ArgumentError: if `num_classes` is negative, or `sparse` is True.

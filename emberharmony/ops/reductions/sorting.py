@@ -49,6 +49,11 @@ else:
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements in order along an axis; with `axis=None` those of the flattened `x`.
 
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+        descending: whether the largest element comes first; NaN is last in both directions.
+        stable: whether equal elements must keep their order; they always do.
+
     Example:
         >>> ops.sort([3, 1, 2]).tolist()
         [1, 2, 3]
@@ -62,6 +67,11 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
 def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the indices that sort along an axis; equal elements keep their order in both directions.
 
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+        descending: whether the index of the largest element comes first; NaN is last in both directions.
+        stable: whether equal elements must keep their order; they always do.
+
     Example:
         >>> ops.argsort([3, 1, 2]).tolist()
         [1, 2, 0]
@@ -72,6 +82,9 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
 @op(gradient="zero")
 def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
     """Returns the indices that sort along an axis by several keys of the same shape; the last key is the primary one.
+
+    Args:
+        keys: tensors of one shape, or one tensor whose first axis has the keys; the last key counts most.
 
     Raises:
         ShapeError: if there are no keys, or if their shapes differ.
@@ -101,6 +114,10 @@ def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
     No larger elements are before it and no smaller ones after it. The order of these elements is undefined.
 
+    Args:
+        x: a tensor with at least one axis; booleans, integers or floats.
+        kth: the place of the element among the sorted ones, from -n to n - 1 for n elements.
+
     Raises:
         IndexOutOfBoundsError: if `kth` is out of range.
     """
@@ -114,6 +131,10 @@ def partition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
     No larger elements are before it and no smaller ones after it. The order of these elements is undefined. NaN counts
     as the largest.
+
+    Args:
+        x: a tensor with at least one axis; booleans, integers or floats.
+        kth: the place of the element among the sorted ones, from -n to n - 1 for n elements.
 
     Raises:
         IndexOutOfBoundsError: if `kth` is out of range.
@@ -141,6 +162,11 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 
     Shape: targets (n,), predictions (n, classes).
 
+    Args:
+        targets: (n,): the class of each sample, an integer.
+        predictions: (n, classes): a number for each class, booleans, integers or floats.
+        k: how many of the largest numbers of a row count.
+
     Example:
         >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
         [True, False]
@@ -156,6 +182,11 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 @op
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Returns the k largest elements along the last axis, in descending order, and their indices.
+
+    Args:
+        x: a tensor with at least one axis; booleans, integers or floats.
+        k: how many elements, up to the length of the last axis.
+        sorted: accepted for compatibility with Keras, without effect: the elements always descend.
 
     Raises:
         ShapeError: if the axis is shorter than `k`.
@@ -180,8 +211,10 @@ def searchsorted(
     """Returns the indices at which values would be inserted in a sorted vector to keep it sorted.
 
     Args:
+        sorted_sequence: a vector in ascending order, unless `sorter` is given.
+        values: a tensor of any shape, which is the shape of the result.
         side: "left" inserts before equal elements, "right" after them.
-        sorter: the indices that sort the vector, if it is not sorted.
+        sorter: the indices that sort the vector; None if it is sorted.
 
     Raises:
         ArgumentError: if `side` is unknown.
@@ -228,6 +261,7 @@ def unique(
     The results that the options ask for follow in a tuple: indices, inverse indices, counts (int64).
 
     Args:
+        x: a tensor of any shape and dtype.
         sorted: an option of Keras without effect: the elements are always sorted.
         return_index: whether to return the index of the first occurrence of each element.
         return_inverse: whether to return the indices that rebuild `x` from the unique elements.
@@ -235,7 +269,7 @@ def unique(
         axis: the axis whose slices are compared, in the order of their first elements, then of their second ones; None
             compares the elements.
         size: the number of elements of the result. Elements beyond it are cut off; missing ones are `fill_value`, with
-            the count 0 and the index 0. The inverse indices do not change.
+            the count 0 and the index 0. The inverse indices do not change. None returns all elements.
         fill_value: the value of missing elements; None is 0.
 
     Raises:
@@ -287,6 +321,9 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
     The inverse indices rebuild `x` from the unique elements. Every NaN is unique, as the array API standard requires.
     Forces evaluation on MLX.
 
+    Args:
+        x: a tensor of any shape and dtype.
+
     Example:
         >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
@@ -334,6 +371,9 @@ def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def unique_counts(x: TensorLike) -> UniqueCountsResult:
     """Returns the sorted unique elements and how often each occurs; every NaN is unique. Forces evaluation on MLX.
 
+    Args:
+        x: a tensor of any shape and dtype.
+
     Example:
         >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
         [[1, 3], [1, 2]]
@@ -348,6 +388,9 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
 
     Forces evaluation on MLX.
 
+    Args:
+        x: a tensor of any shape and dtype.
+
     Example:
         >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
         [[1, 3], [1, 0, 1]]
@@ -359,6 +402,9 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
 @op(reads="host")
 def unique_values(x: TensorLike) -> Tensor:
     """Returns the sorted unique elements of the flattened `x`; every NaN is unique. Forces evaluation on MLX.
+
+    Args:
+        x: a tensor of any shape and dtype.
 
     Example:
         >>> ops.unique_values([3, 1, 3]).tolist()
@@ -372,8 +418,10 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
     """Returns whether each element of `x1` occurs in `x2`.
 
     Args:
+        x1: a tensor of any shape and dtype, whose shape is that of the result.
+        x2: a tensor of any shape; both are promoted to one dtype.
         assume_unique: promises that neither tensor repeats an element; the result is the same.
-        invert: whether to negate the result.
+        invert: whether the result says which elements do not occur in `x2`.
 
     Example:
         >>> ops.isin([1, 2, 3], [2, 4]).tolist()

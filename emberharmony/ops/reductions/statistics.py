@@ -153,7 +153,8 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
     """Returns the mean over axes of the elements that are not NaN.
 
     Args:
-        dtype: that of the result, to which `x` is cast first; floating or complex.
+        dtype: the dtype of the result, to which `x` is cast first, floating or complex; None is that of `x`, and for
+            integers the default float.
 
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
@@ -177,8 +178,11 @@ def nanvar(
     """Returns the variance over axes of the elements that are not NaN; for real tensors.
 
     Args:
-        correction: see `var`.
-        dtype: see `nanmean`.
+        x: a tensor of any shape, not complex; integers become the default float.
+        correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. It is a
+            number, or a tensor without axes.
+        dtype: the dtype of the result, to which `x` is cast first, floating; None is that of `x`, and for integers the
+            default float.
 
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
@@ -202,8 +206,11 @@ def nanstd(
     """Returns the standard deviation over axes of the elements that are not NaN; for real tensors.
 
     Args:
-        correction: see `var`.
-        dtype: see `nanmean`.
+        x: a tensor of any shape, not complex; integers become the default float.
+        correction: subtracted from the number of elements in the divisor; 1 gives the unbiased variance. It is a
+            number, or a tensor without axes.
+        dtype: the dtype of the result, to which `x` is cast first, floating; None is that of `x`, and for integers the
+            default float.
 
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
@@ -223,6 +230,9 @@ def nanstd(
 def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the largest element over axes that is not NaN; NaN where all are NaN.
 
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+
     Raises:
         ShapeError: if there are no elements.
 
@@ -239,6 +249,9 @@ def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 @op
 def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the smallest element over axes that is not NaN; NaN where all are NaN.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
 
     Raises:
         ShapeError: if there are no elements.
@@ -258,6 +271,9 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     """Returns the index of the first largest element along an axis that is not NaN; -1 where all are NaN.
 
     JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats. Of equal elements the first one counts.
 
     Raises:
         ShapeError: if there are no elements.
@@ -282,6 +298,9 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 
     JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
 
+    Args:
+        x: a tensor of any shape; booleans, integers or floats. Of equal elements the first one counts.
+
     Raises:
         ShapeError: if there are no elements.
 
@@ -303,6 +322,9 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False.
 
     Args:
+        x: a matrix of variables and observations, or a vector of the observations of one; integers become the default
+            float.
+        rowvar: whether the rows are the variables; else the columns are.
         correction: subtracted from the number of observations in the divisor; the result is NaN if nothing is left.
 
     Raises:
@@ -331,6 +353,10 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
 @op
 def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
     """Returns the correlation coefficients of real variables: the rows of `x`, or the columns if `rowvar` is False.
+
+    Args:
+        x: a matrix of variables and observations, or a vector of the observations of one; not complex.
+        rowvar: whether the rows are the variables; else the columns are.
 
     Raises:
         ShapeError: if `x` has more than two axes.

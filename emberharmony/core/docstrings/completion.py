@@ -1,0 +1,164 @@
+"""The description of each parameter: what the docstring says, else what a base class or a shared text says.
+
+A declaration describes what is particular to it. What a parameter means wherever it occurs, as `keepdims`, is written
+once (`texts`), and what an operand may be follows from the facts of the op. The default is added where no text says it.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from emberharmony.core.docstrings.texts import ALONE, BESIDE, GIVES, NONE, SHARED, TAKES
+from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
+
+_ARGS = re.compile(r"^Args:\n((?:(?: .*)?(?:\n|\Z))*)", re.MULTILINE)
+_ENTRY = re.compile(r"    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]+\))?: +(\S.*)")
+_AFTER = re.compile(r"^(Returns|Yields|Raises|Examples?|See also|Source):", re.MULTILINE)
+"""The blocks of a docstring that follow its `Args`."""
+
+_WIDTH = 120
+
+
+def completed(owner: Any) -> str:
+    """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
+    text = inspect.cleandoc(written(owner))
+    described = descriptions(owner)
+    if not described:
+        return text
+    block = _ARGS.search(text)
+    lines = "".join(f"{line}\n" for entry in described.items() for line in _entry(*entry))
+    if block is not None:
+        tail = "\n" if block[1].endswith("\n\n") else ""
+        return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
+    after = _AFTER.search(text)
+    place = len(text) if after is None else after.start()
+    return f"{text[:place].rstrip()}\n\nArgs:\n{lines}\n{text[place:]}".rstrip()
+
+
+def descriptions(owner: Any) -> dict[str, str]:
+    """Returns the description of each parameter that has one, in the order of the signature."""
+    said = [arguments(text) for text in _texts(owner)]
+    found = {}
+    for parameter in parameters(owner):
+        text = next((one[parameter.name] for one in said if parameter.name in one), None)
+        if text is None and isinstance(owner, OpSpec):
+            text = shared(owner, parameter)
+        if text is not None:
+            found[parameter.name] = f"{text}{_default(parameter, text)}"
+    return found
+
+
+def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
+    """Returns the text that the parameters of several ops share, or what the facts say of an operand."""
+    for key in keys(spec, parameter):
+        if key in SHARED:
+            return SHARED[key]
+    takes = TAKES.get(spec.facts.takes)
+    if takes is None or not spec.facts.elementwise or not parameter.is_tensor:
+        return None
+    others = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
+    return f"{BESIDE.format(others=others) if others else ALONE} {takes}{GIVES[spec.facts.gives]}."
+
+
+def keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
+    """Yields the keys of `SHARED` that fit a parameter, the most particular one first."""
+    typed = f"{parameter.name}: {parameter.annotation}"
+    whole = typed if parameter.default is EMPTY else f"{typed} = {parameter.default!r}"
+    for part in (f"{spec.category}.", ""):
+        if any(p.name == "keepdims" for p in spec.parameters):
+            yield f"{part}{whole}, keepdims"
+        yield f"{part}{whole}"
+        yield f"{part}{typed}"
+        yield f"{part}{parameter.name}"
+
+
+def parameters(owner: Any) -> tuple[OpParameter, ...]:
+    """Returns the parameters of what is described; of a method without the object that it belongs to."""
+    if isinstance(owner, OpSpec):
+        return owner.parameters
+    method = isinstance(owner, tuple)
+    defined = inspect.getattr_static(*owner) if method else owner
+    function = getattr(defined, "__func__", defined)
+    try:
+        read = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a class whose constructor is not written in Python
+        return ()
+    if method and not isinstance(defined, staticmethod):
+        del read[:1]
+    found = []
+    for p in read:
+        variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        default = EMPTY if p.default is p.empty else p.default
+        keyword = p.kind is p.KEYWORD_ONLY
+        found.append(OpParameter(p.name, p.annotation, default, keyword_only=keyword, variadic=variadic))
+    return tuple(p for p in found if p.name[0] != "_")
+
+
+def arguments(text: str) -> dict[str, str]:
+    """Returns the descriptions that a docstring in Google style has, by the name of the parameter."""
+    block = _ARGS.search(inspect.cleandoc(text))
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in block[1].splitlines() if block else ():
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None:
+            names = [name.strip("*") for name in entry[1].split(", ")]
+            found |= dict.fromkeys(names, entry[2])
+        elif line.strip() and names:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return found
+
+
+def _texts(owner: Any) -> Iterator[str]:
+    """Yields the docstrings that may describe the parameters, the nearest first."""
+    yield written(owner)
+    if isinstance(owner, tuple):
+        kind, name = owner
+        yield from (_plain(vars(base)[name].__doc__) for base in kind.__mro__[1:] if name in vars(base))
+    elif isinstance(owner, type):
+        yield _plain(vars(owner).get("__init__", owner).__doc__)
+        function = getattr(owner, "function", None)  # a loss has the options of a function
+        if inspect.isfunction(function):
+            yield _plain(function.__doc__)
+        yield from (_plain(base.__doc__) for base in owner.__mro__[1:-1])
+
+
+def written(owner: Any) -> str:
+    """Returns the docstring as it was written."""
+    if isinstance(owner, OpSpec):
+        return _plain(owner.declared.__doc__)
+    return _plain(inspect.getattr_static(*owner).__doc__ if isinstance(owner, tuple) else owner.__doc__)
+
+
+def _plain(text: str | None) -> str:
+    return "" if text is None else str.__str__(text)
+
+
+def _default(parameter: OpParameter, text: str) -> str:
+    """Returns the sentence on the default, if the text does not have one."""
+    default = parameter.default
+    if default is EMPTY or "default" in text or (default is None and "None" in text) or not _has_literal(default):
+        return ""
+    if default is None and parameter.name in NONE:
+        return f" {NONE[parameter.name]}"
+    return f" Default: {default!r}."
+
+
+def _has_literal(value: Any) -> bool:
+    """Returns whether the `repr` of a value is what one would write."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_has_literal, value))
+    return value is None or type(value) in (bool, int, float, complex, str)
+
+
+def _entry(name: str, text: str) -> Iterator[str]:
+    """Yields the lines of an entry of `Args`."""
+    line = f"    {name}:"
+    for word in text.split():
+        if len(line) + 1 + len(word) > _WIDTH - 8:
+            yield line
+            line = f"        {word}"
+        else:
+            line += f" {word}"
+    yield line

@@ -1,0 +1,43 @@
+"""The docstrings that `help` shows: of ops, of layers, of functions, and of what is not the package's."""
+
+import inspect
+import pydoc
+from typing import Any
+
+import pytest
+
+from emberharmony import nn, ops
+from emberharmony.core.docstrings.docstring import Docstring, document
+from emberharmony.core.registry import OPS
+
+
+def test_help_shows_the_shared_descriptions_of_an_op() -> None:
+    shown = pydoc.plain(pydoc.render_doc(ops.sum))
+    assert "keepdims: whether the reduced axes stay" in shown
+    assert shown.index("Args:") < shown.index("Example:")
+    assert "keepdims" not in (OPS["sum"].declared.__doc__ or "")
+
+
+def test_help_shows_the_descriptions_of_a_layer_and_of_its_methods() -> None:
+    assert "Default: 'zeros'" in str(inspect.getdoc(nn.Conv2d))
+    assert isinstance(nn.Conv2d.__doc__, Docstring)
+    assert isinstance(nn.Module.load_state_dict.__doc__, Docstring)
+    assert nn.Module.load_state_dict.__doc__.owner == (nn.Module, "load_state_dict")
+
+
+def test_the_namespaces_of_backends_show_the_same() -> None:
+    from emberharmony.xp import numpy as xp
+
+    assert "keepdims: whether" in str(inspect.getdoc(xp.sum))
+    assert "keepdims: whether" in str(inspect.getdoc(ops.array_namespace(ops.zeros(1)).sum))
+
+
+class Foreign:
+    """A class of a user, which has no shared texts."""
+
+
+@pytest.mark.parametrize("value", [Foreign, inspect.getdoc, 3])
+def test_what_is_not_of_the_package_stays_as_it_is(value: Any) -> None:
+    before = value.__doc__
+    document(value)
+    assert value.__doc__ is before
