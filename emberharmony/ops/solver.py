@@ -31,8 +31,9 @@ from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementwise.complex_numbers import conj, real
 from emberharmony.ops.elementwise.elementary import log
+from emberharmony.ops.flow.transforms import custom_gradient
 from emberharmony.ops.logic.comparison import greater
-from emberharmony.ops.math import divide, multiply
+from emberharmony.ops.math import add, divide, multiply, subtract
 from emberharmony.ops.reductions.reduction import count_nonzero, max, sum
 from emberharmony.ops.tensor import cast
 
@@ -304,6 +305,8 @@ def eigvals(x: TensorLike) -> Tensor:
 def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
     """Returns the Moore-Penrose pseudo-inverse.
 
+    Its derivative is that of matrices of the same rank, whose singular values may repeat or be 0.
+
     Args:
         x: matrices (..., m, n), real or complex; integers become the default float.
         rcond: singular values up to `rcond` times the largest one count as zero; one number, or one for each matrix.
@@ -315,10 +318,7 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
     """
-    u, s, vh = svd(to_compute_dtype(x), False)
-    kept = greater(s, _limit(s, x, _either("rcond", rcond, rtol)))
-    inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
-    result = products.matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
+    result = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _either("rcond", rcond, rtol))
     return cast(result, as_inexact(dtype(x)))
 
 
@@ -412,6 +412,31 @@ def _either(name: str, value: object, rtol: object) -> Any:
     if value is not None and rtol is not None:
         raise ArgumentError(f"expected {name} or rtol, got both; leave one of them out")
     return rtol if value is None else value
+
+
+def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
+    """Returns the pseudo-inverse and its gradient function.
+
+    Source: Golub and Pereyra, The differentiation of pseudo-inverses, 1973.
+    """
+    u, s, vh = svd(x, False)
+    kept = greater(s, _limit(s, x, share))
+    inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
+    matmul = products.matmul
+
+    def gradient(x: Tensor, share: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        y = pinv(x, share)
+        turned, cotangent = _adjoint(y), _adjoint(upstream)
+        inner = matmul(cotangent, y)
+        across = matmul(inner, turned)
+        result = subtract(subtract(across, matmul(matmul(x, y), across)), _adjoint(matmul(y, inner)))
+        return add(result, matmul(matmul(turned, y), subtract(cotangent, matmul(inner, x)))), None
+
+    return matmul(multiply(_adjoint(vh), expand_dims(inverse, -2)), _adjoint(u)), gradient
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    return conj(matrix_transpose(x))
 
 
 def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:

@@ -387,3 +387,16 @@ def test_the_rank_counts_by_an_absolute_or_a_relative_bound(backend: str) -> Non
     for call in (lambda: ops.matrix_rank(x, 1.0, rtol=0.1), lambda: ops.pinv(x, 0.1, rtol=0.1)):
         with pytest.raises(errors.ArgumentError, match="leave one of them out"):
             call()
+
+
+@together(
+    "x", [np.diag([2.0, 2.0, 0.0, 0.0]), np.zeros((3, 2)), np.ones((2, 3)), np.outer([1.0, 2.0], [1.0, -1.0, 0.5])]
+)
+def test_the_gradient_of_pinv_keeps_the_rank(backend: str, x: np.ndarray) -> None:
+    weight = np.random.default_rng(1).normal(size=x.T.shape)
+    y, (m, n) = np.linalg.pinv(x), x.shape
+    expected = (np.eye(m) - x @ y) @ weight.T @ y @ y.T + y.T @ y @ weight.T @ (np.eye(n) - y @ x) - y.T @ weight @ y.T
+    got = ops.grad(lambda x: ops.sum(ops.multiply(ops.pinv(x, 1e-5), ops.array(weight, "float32"))))(
+        ops.array(x, "float32")
+    )
+    np.testing.assert_allclose(ops.to_numpy(got), expected, atol=1e-5)

@@ -332,4 +332,13 @@ MUTANTS = [
         tests=("tests/backend/test_default_ways.py -k histogram",),
         why="a histogram begins at 0 where its least element is larger",
     ),
+    Mutant(
+        name="pinv-gradient-within-the-rank-only",
+        module="emberharmony/ops/solver.py",
+        function="_pseudo_inverse.gradient",
+        original="subtract(cotangent, matmul(inner, x))",
+        replacement="subtract(cotangent, cotangent)",
+        tests=("tests/ops/test_solver.py -k keeps_the_rank",),
+        why="the gradient of pinv lacks a term where the columns are not independent",
+    ),
 ]
