@@ -111,6 +111,7 @@ _HEADS = {
     "conformance": [*_MACHINE, "ops", "not supported", "calls", "failures"],
     "demo": [*_MACHINE, "agrees", "seconds", "seconds on NumPy alone"],
     "compare": [*_MACHINE, "program", "verdict"],
+    "doctor": [*_MACHINE, "products", "convolutions", "differs", "broken", "product, GFLOP/s", "copy, GB/s"],
 }
 """The columns of the table of each command."""
 
@@ -136,5 +137,17 @@ def _rows(report: dict[str, Any]) -> Iterator[list[str]]:
             agrees = "yes" if all(part["agrees"] for part in result.values()) else "no"
             # The training on NumPy alone makes the steps of all backends.
             yield [*machine, agrees, f"{seconds[0]:.2f}", f"{seconds[1] / len(report['backends']):.2f}"]
+        elif report["command"] == "doctor":
+            yield [*machine, *_diagnosis(name, backend, result)]
         else:
             yield [*machine, result["program"], result["summary"]]
+
+
+def _diagnosis(name: str, backend: dict[str, Any], result: dict[str, Any]) -> Iterator[str]:
+    """Yields the cells of what the doctor found about a backend."""
+    found = [finding for finding in result["findings"] if finding["subject"] == name]
+    yield from (backend["precision"][kind] for kind in ("products", "convolutions"))
+    for verdict in ("differs", "broken"):
+        yield ", ".join(finding["check"] for finding in found if finding["verdict"] == verdict) or "none"
+    figures = {key: value for finding in found for key, value in finding.get("figures", {}).items()}
+    yield from (f"{figures[key]:.3g}" if key in figures else "" for key in ("product GFLOP/s", "copy GB/s"))

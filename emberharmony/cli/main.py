@@ -9,6 +9,7 @@ from emberharmony.cli.backend import backend
 from emberharmony.cli.compare import compare
 from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
+from emberharmony.cli.doctor import doctor
 from emberharmony.cli.fuzz import fuzz
 from emberharmony.cli.info import info
 from emberharmony.cli.launch import launch
@@ -40,5 +41,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, op, profile, demo, compare, conformance, fuzz, weights, launch):
+for part in (info, doctor, backend, op, profile, demo, compare, conformance, fuzz, weights, launch):
     command.add_command(part)

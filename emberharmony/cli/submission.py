@@ -79,18 +79,23 @@ def write_report(
         seconds: how long it took.
         result: what it found.
     """
+    write_described(file, command, {name: _describe_backend(name, device) for name in backends}, seconds, result)
+
+
+def write_described(file: str, command: str, backends: dict[str, Any], seconds: float, result: dict[str, Any]) -> None:
+    """Writes what a command found on this machine, as JSON, where the backends are described already."""
     report = {
         "format": FORMAT,
         "command": command,
         "emberharmony": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "backends": {name: _describe_backend(name, device) for name in backends},
+        "backends": backends,
         "seconds": round(seconds, 3),
         "result": result,
     }
     replace_text(file, json.dumps(report, indent=1) + "\n")
-    click.echo(f"wrote a report on this machine to {file}")
+    click.echo(f"wrote a report on this machine to {file}", err=True)
 
 
 def _describe_backend(name: str, device: str | None) -> dict[str, Any]:

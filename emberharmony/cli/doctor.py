@@ -1,0 +1,94 @@
+"""`emberharmony doctor`: says what this machine has, and checks what its libraries and devices break."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from emberharmony.backend.discovery import backend_names, install_line, is_installed
+from emberharmony.cli.submission import check_writable, report_option, write_described
+from emberharmony.core.errors import suggest
+from emberharmony.testing.doctor import machine
+from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, Finding
+from emberharmony.testing.doctor.process import of_backend
+
+
+@click.command()
+@click.option("--backend", "names", multiple=True, help="Check this backend (repeatable); default: all installed.")
+@click.option("--device", metavar="NAME", help="Check this device, such as cuda, mps or gpu, where a backend has it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@report_option
+def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_file: str | None) -> None:
+    """Say what this machine has, and check what its libraries and devices break.
+
+    Each check is OK, differs (with the page that describes the difference) or broken (with a program of three lines).
+    Each backend is checked in a process of its own. The exit status is 1 if something is broken, and 0 if not.
+    """
+    chosen = list(names) or [name for name in backend_names() if is_installed(name)]
+    for name in chosen:
+        if name not in backend_names():
+            raise click.UsageError(f"no backend is named {name!r}{suggest(name, backend_names())}")
+        if not is_installed(name):
+            raise click.UsageError(f"{name} is not installed: {install_line(name)}")
+    check_writable(report_file)
+    started = time.perf_counter()
+    facts = machine.facts()
+    if not as_json:
+        _show_facts(facts)
+    backends: dict[str, Any] = {}
+    findings = []
+    for finding in _findings(chosen, device, backends):
+        findings.append(finding)
+        if not as_json:
+            _show(finding)
+    seconds = time.perf_counter() - started
+    counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)}
+    result = {"facts": facts, "counts": counts, "findings": [_plain(finding) for finding in findings]}
+    if as_json:
+        click.echo(json.dumps({"backends": backends, "seconds": round(seconds, 1), **result}, indent=1))
+    else:
+        click.echo(f"{', '.join(f'{count} {verdict}' for verdict, count in counts.items())}, {seconds:.0f} s")
+    if report_file:
+        write_described(report_file, "doctor", backends, seconds, result)
+    if counts[BROKEN]:
+        sys.exit(1)
+
+
+def _findings(names: Sequence[str], device: str | None, backends: dict[str, Any]) -> Iterator[Finding]:
+    """Yields the findings about the machine and about each backend, and notes what the backends have."""
+    yield from machine.findings(os.environ)
+    lacking = []
+    for name in names:
+        for told in of_backend(name, device):
+            if isinstance(told, Finding):
+                yield told
+            elif isinstance(told, str):
+                lacking.append(told)
+            else:
+                backends[name] = told
+    if len(lacking) == len(names):
+        raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    """Returns what a finding says, without empty entries, and without the user's folder."""
+    said = {name: value for name, value in asdict(finding).items() if value}
+    return {name: machine.without_home(value) if isinstance(value, str) else value for name, value in said.items()}
+
+
+def _show_facts(facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        text = ", ".join(f"{key} {held}" for key, held in value.items()) if isinstance(value, dict) else value
+        click.echo(f"{name}: {text}")
+
+
+def _show(finding: Finding) -> None:
+    row = f" ({finding.row})" if finding.row else ""
+    click.echo(f"{finding.verdict:8}{finding.subject} {finding.check}: {finding.detail}{row}")
+    for line in finding.repro.splitlines():
+        click.echo(f"        {line}")

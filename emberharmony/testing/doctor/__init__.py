@@ -1,0 +1,1 @@
+"""`emberharmony doctor`: what a machine has, and what its libraries and devices break."""

@@ -1,0 +1,190 @@
+"""What a machine has: Python, libraries and their floors, BLAS, memory, and what tells the libraries how to compute."""
+
+import os
+import platform
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+from emberharmony.backend.choice import ENVIRONMENT as BACKEND
+from emberharmony.backend.discovery import backend_names, install_line, is_installed
+from emberharmony.backend.shared.device import ENVIRONMENT as DEVICE
+from emberharmony.backend.shared.device import host_memory, memory_limit, processor
+from emberharmony.core.dispatch import DISPATCH, REASON
+from emberharmony.core.errors import suggest
+from emberharmony.core.state import settings
+from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
+from emberharmony.version import __version__
+
+_OWN = (
+    *(BACKEND, DEVICE, "EMBERHARMONY_CHECK", "EMBERHARMONY_CONFIG", "EMBERHARMONY_DISPATCH", "EMBERHARMONY_MLX_BLAS"),
+    *("EMBERHARMONY_BOARD", "EMBERHARMONY_TRANSPORT", "EMBERHARMONY_TEST_SEED"),
+)
+"""The environment variables of EmberHarmony."""
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_ROUNDING = {
+    "MLX_ENABLE_TF32": ("1",),
+    "NVIDIA_TF32_OVERRIDE": ("1",),
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": ("1",),
+    "JAX_DEFAULT_MATMUL_PRECISION": ("bfloat16", "tensorfloat32", "default", "high", "fastest"),
+}
+"""The variables by which libraries multiply float32 in fewer bits, and the values by which they do."""
+
+_OTHERS = (
+    *(*_THREADS, *_ROUNDING, "OPENBLAS_CORETYPE", "KMP_DUPLICATE_LIB_OK", "JAX_ENABLE_X64", "JAX_PLATFORMS"),
+    *("XLA_FLAGS", "CUDA_VISIBLE_DEVICES", "PYTORCH_ENABLE_MPS_FALLBACK", "MLX_DISABLE_COMPILE"),
+)
+_LIBRARY = re.compile(r"lib[^/]*(?:blas|lapack|mkl|blis|accelerate|atlas|[gi]?omp\d?)[^/]*\.(?:so|dylib)[^/]*$", re.I)
+_FLOOR = re.compile(r">=\s*([\d.]+)")
+
+
+def facts() -> dict[str, Any]:
+    """Returns what the machine has, without the import of a library other than NumPy."""
+    return {
+        "emberharmony": __version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "free-threaded": not getattr(sys, "_is_gil_enabled", lambda: True)(),
+        "dispatch": f"{DISPATCH} ({REASON})",
+        "system": platform.platform(),
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory GiB": round(host_memory()["total"] / 2**30, 1),
+        "memory limit GiB": round(memory_limit() / 2**30, 1),
+        "libraries": {name: version for name, version, _, _ in requirements() if version is not None},
+        "NumPy's BLAS": blas_of_numpy(),
+        "settings": settings_in_use(os.environ),
+    }
+
+
+def requirements() -> Iterator[tuple[str, str | None, str, str]]:
+    """Yields each package that EmberHarmony can use: its name, its version or None, its floor, and the extra."""
+    try:
+        lines = metadata.requires("emberharmony") or []
+    except metadata.PackageNotFoundError:  # a checkout on the path
+        lines = []
+    known: set[str] = set()
+    for line in lines:
+        match, floor = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        kind = extra[1] if extra else ""
+        if match is None or match[0] in known or match[0].startswith("ember") or kind not in _EXTRAS:
+            continue
+        known.add(match[0])
+        try:
+            version = metadata.version(match[0])
+        except metadata.PackageNotFoundError:
+            version = None
+        yield match[0], version, "0" if floor is None else floor[1], kind
+
+
+_EXTRAS = ("", "torch", "mlx", "jax", "dask", "bfloat16", "cli", "conformance")
+"""The extras that programs and the commands need, not those of developers."""
+
+
+def blas_of_numpy() -> str:
+    """Returns the BLAS that NumPy was built with, as NumPy says."""
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        built: Any = np.show_config(mode="dicts")
+    blas = (built or {}).get("Build Dependencies", {}).get("blas", {})
+    return " ".join(str(blas[word]) for word in ("name", "version") if blas.get(word)) or "unknown"
+
+
+def loaded_libraries() -> list[str]:
+    """Returns the names of the libraries of linear algebra and of threads in this process, as Linux tells them."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as file:
+            lines = file.readlines()
+    except OSError:
+        return []
+    return sorted({match[0] for line in lines if (match := _LIBRARY.search(line.strip()))})
+
+
+def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns what tells the libraries how to compute: environment variables, and the settings file if there is one."""
+    names = [name for name in (*_OWN, *_OTHERS) if name in environ]
+    own = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
+    in_use = {name: without_home(environ[name]) for name in (*names, *own)}
+    return in_use | ({"settings file": without_home(settings.path())} if settings.exists() else {})
+
+
+def without_home(text: str) -> str:
+    """Returns a text in which the user's folder is "~"."""
+    home = os.path.expanduser("~")
+    return text.replace(home, "~") if len(home) > 1 else text
+
+
+def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yields what is odd about the installed versions and the settings, or that nothing is."""
+    for subject, source in (("versions", _versions()), ("settings", _settings(environ))):
+        odd = list(source)
+        yield from odd
+        if not any(finding.verdict != OK for finding in odd):
+            yield Finding(subject, subject, OK, "as they should be")
+
+
+def _older(version: str, floor: str) -> bool:
+    """Returns whether a version is below another one, by their numbers."""
+    mine, least = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, floor))
+    return mine < least
+
+
+def _versions() -> Iterator[Finding]:
+    for name, version, floor, extra in requirements():
+        line = f'pip install --upgrade "emberharmony[{extra}]"' if extra else f'pip install --upgrade "{name}>={floor}"'
+        if version is None:
+            yield Finding("versions", name, OK, f"{name} is not installed: {line.replace(' --upgrade', '')}")
+        elif _older(version, floor):
+            text = f"{name} {version} is older than {floor}, the lowest version that is tested: {line}"
+            yield Finding("versions", name, DIFFERS, text, ROWS["versions"])
+
+
+def _settings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yields what is odd about the settings."""
+    yield from _own_settings(environ)
+    cores = os.cpu_count() or 1
+    for name in _THREADS:
+        value = environ.get(name)
+        if value is not None and not (value.isdigit() and 1 <= int(value) <= 4 * cores):
+            text = f"{name}={value}: expected a number of threads, at most the {cores} cores"
+            yield Finding("settings", name, DIFFERS, text, ROWS["doctor"])
+    for name, values in _ROUNDING.items():
+        if environ.get(name, "").lower() in values:
+            text = f"{name}={environ[name]} lets the library round the factors of float32 products"
+            yield Finding("settings", name, DIFFERS, text, ROWS["precision"])
+    if environ.get("KMP_DUPLICATE_LIB_OK"):
+        text = "KMP_DUPLICATE_LIB_OK hides that two OpenMP libraries are loaded, which can give wrong results"
+        yield Finding("settings", "KMP_DUPLICATE_LIB_OK", DIFFERS, text, ROWS["doctor"])
+
+
+def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yields what is odd about EmberHarmony's own settings."""
+    for name in sorted(environ):
+        if name.startswith("EMBERHARMONY_") and name not in _OWN:
+            yield Finding(
+                "settings", name, DIFFERS, f"there is no setting {name}{suggest(name, _OWN)}", ROWS["settings"]
+            )
+    named = environ.get(BACKEND)
+    if named:
+        yield from _backend_named(BACKEND, named)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        persisted = settings.read("backend")
+    for warning in caught:
+        yield Finding("settings", "settings file", BROKEN, without_home(str(warning.message)))
+    if persisted is not None:
+        yield from _backend_named("the settings file", persisted)
+
+
+def _backend_named(where: str, name: str) -> Iterator[Finding]:
+    names = backend_names()
+    if name not in names:
+        yield Finding("settings", where, BROKEN, f"{where} names no backend: {name!r}{suggest(name, names)}")
+    elif not is_installed(name):
+        yield Finding("settings", where, BROKEN, f"{where} names {name}, which is not installed: {install_line(name)}")

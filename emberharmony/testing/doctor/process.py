@@ -1,0 +1,185 @@
+"""Runs the checks of a backend in a process of its own, so that a crash or an endless wait is a finding.
+
+`python -m emberharmony.testing.doctor.process NAME [DEVICE]` writes a line of JSON for each finding, and one before
+each check, by which the parent knows in which one the process ended.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
+
+SECONDS = 30.0
+"""So long may one check take, the import of the library included."""
+_FORK_SECONDS = 5.0
+FORK = """\
+x = ops.ones(3); ops.eval(x); import os; child = os.fork()
+print(ops.sum(x)); os.wait() if child else os._exit(0)"""
+_FORK = "a child process that is forked after the parent has computed"
+
+
+def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Iterator[Finding | dict[str, Any] | str]:
+    """Yields the findings about a backend, and what it has as a dict, or as a text why it lacks the device.
+
+    Args:
+        name: the backend.
+        device: the device; None for its default one.
+        seconds: how long a check may take.
+    """
+    command = [sys.executable, "-W", "ignore", "-m", __name__, name, *([] if device is None else [device])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    current = "import"
+    ended = False
+    try:
+        for line in _lines(process, seconds):
+            told = json.loads(line)
+            if "begins" in told:
+                current = told["begins"]
+            elif "ends" in told:
+                ended = True
+            elif "facts" in told:
+                yield told["facts"]
+            elif "lacks" in told:
+                yield told["lacks"]
+            else:
+                yield Finding(**told)
+    except TimeoutError:
+        yield Finding(name, current, BROKEN, f"has not ended after {seconds:g} s", repro=repro_of(name, current))
+        ended = True
+    finally:
+        process.kill()
+        errors = process.communicate()[1].strip().splitlines()
+    if not ended:
+        last = errors[-1] if errors else "without a word"
+        fault = f"the process ended by {_how(process.returncode)}: {last}"
+        yield Finding(name, current, BROKEN, fault, repro=repro_of(name, current))
+
+
+def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
+    """Yields the lines of JSON that a process writes.
+
+    Raises:
+        TimeoutError: if it writes nothing for so long.
+    """
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    buffer, last = b"", time.monotonic()
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(max(0.0, last + seconds - time.monotonic())):
+                raise TimeoutError
+            read = os.read(process.stdout.fileno(), 2**16)
+            if not read:
+                return
+            last = time.monotonic()
+            *whole, buffer = (buffer + read).split(b"\n")
+            yield from (line.decode() for line in whole if line.startswith(b"{"))
+
+
+def _how(status: int | None) -> str:
+    if status is not None and status < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"
+
+
+def repro_of(name: str, check: str) -> str:
+    """Returns the program of three lines that shows what a check looks at."""
+    head = f"from emberharmony import ops; ops.set_backend({name!r})\n"
+    if check == "import":
+        return f"{head}x = ops.ones(3)\nprint(x)"
+    if check == "fork":
+        return f"{head}{FORK}"
+    from emberharmony.testing.doctor.checks import CHECKS  # here, because it imports NumPy and all ops
+
+    return head + CHECKS[check][1]
+
+
+def fork(name: str) -> Finding:
+    """Returns whether a forked child can compute; it is given some seconds."""
+    if not hasattr(os, "fork"):
+        return Finding(name, "fork", OK, "there is none on this system")
+    from emberharmony import ops
+
+    x = ops.full((64, 64), 1.0)
+    ops.eval(ops.matmul(x, x))
+    child = os.fork()
+    if child == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            status = 0 if float(ops.sum(ops.matmul(x, x))) == 64.0**3 else 2
+        os._exit(status)
+    end = time.monotonic() + _FORK_SECONDS
+    while time.monotonic() < end:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            if code == 0:
+                return Finding(name, "fork", OK, "a child computes")
+            if code == 2:
+                return Finding(name, "fork", BROKEN, f"{_FORK} computes something else", repro=repro_of(name, "fork"))
+            return Finding(name, "fork", DIFFERS, f"{_FORK} ends by {_how(code)}", ROWS["remaining"])
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return Finding(name, "fork", DIFFERS, f"{_FORK} waits without end: use spawn", ROWS["remaining"])
+
+
+def _tell(content: dict[str, Any]) -> None:
+    print(json.dumps(content), flush=True)  # noqa: T201  (the parent reads it)
+
+
+def main(name: str, device: str | None = None) -> None:
+    """Writes the findings about a backend."""
+    _tell({"begins": "import"})
+    from emberharmony import ops
+    from emberharmony.backend.discovery import load
+    from emberharmony.core.errors import DeviceError, UnsupportedOpError
+    from emberharmony.testing.doctor import machine
+    from emberharmony.testing.doctor.checks import CHECKS, run_check
+
+    backend = load(name)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ops.use_backend(backend))
+        try:
+            stack.enter_context(ops.device(device) if device is not None else contextlib.nullcontext())
+        except (DeviceError, UnsupportedOpError) as error:
+            _tell({"lacks": f"{name}: {error}"})
+            _tell({"ends": True})
+            return
+        where = ops.get_default_device()
+        facts = {
+            "version": str(backend.version),
+            "devices": ops.get_available_devices(),
+            "device": where,
+            "model": backend.device_model(where),
+            "memory": ops.memory_info(),
+            "precision": ops.precision(),
+        }
+        for check in CHECKS:
+            _tell({"begins": check})
+            _tell(asdict(run_check(backend, check)))
+        _tell({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
+        if where == "cpu":
+            _tell({"begins": "fork"})
+            _tell(asdict(fork(name)))
+    _tell({"ends": True})
+    sys.stdout.flush()
+    os._exit(0)  # threads of a library may wait without end
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        main(*sys.argv[1:])
